@@ -195,14 +195,17 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
     writer.finish();
 }
 
-void generate_mini(const std::filesystem::path& directory, int threads) {
-    generate_photographs({.directory = directory / "photographs",
-                          .classes = 24,
-                          .training_per_class = 64,
-                          .validation_per_class = 64,
-                          .size = 64,
-                          .seed = 500},
-                         threads);
+std::vector<fs::path> generate_mini(const fs::path& directory, int threads) {
+    std::vector<fs::path> kept;
+    const fs::path photographs = directory / "photographs";
+    const bool is_new = generate_photographs({.directory = photographs,
+                                              .classes = 24,
+                                              .training_per_class = 64,
+                                              .validation_per_class = 64,
+                                              .size = 64,
+                                              .seed = 500},
+                                             threads);
+    if (!is_new) kept.push_back(photographs);
     const fs::path weather = directory / "weather";
     std::error_code error;
     fs::create_directories(weather, error);
@@ -210,9 +213,13 @@ void generate_mini(const std::filesystem::path& directory, int threads) {
     const ClimateSettings window{.height = 96, .width = 128, .seed = 500};
     for (const auto& [name, split] :
          {std::pair{"train.h5", Split::training}, {"test.h5", Split::validation}}) {
-        if (fs::exists(weather / name, error)) continue;
-        generate_climate({weather / name, 512, split, window}, threads);
+        if (fs::exists(weather / name, error)) {
+            kept.push_back(weather / name);
+        } else {
+            generate_climate({weather / name, 512, split, window}, threads);
+        }
     }
+    return kept;
 }
 
 }  // namespace hpcai::data

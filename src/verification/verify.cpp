@@ -13,7 +13,6 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -121,7 +120,7 @@ constexpr const char* kResult = "result.json";
 
 bool is_unfinished(const Inspector& inspector) {
     const bool has_begun =
-        inspector.has(kLaunchName) || inspector.has(repetition_name(1) + "/" + kLaunchName);
+        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
     return has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName);
 }
 
