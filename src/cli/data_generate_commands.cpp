@@ -154,49 +154,42 @@ struct MiniOptions {
     int threads = 0;
 };
 
-struct MiniSet {
-    const char* folder;
-    const char* training;
-    const char* validation;
-    const char* yaml;  // the settings that affect the digest of the samples
-};
+// The settings that affect the digest of the samples.
+constexpr const char* kMiniPhotographs =
+    "workload: {problem_class: mini, classes: 24, image_size: 48}\n"
+    "data: {kind: image_folder, path: '-', validation_path: '-'}";
+constexpr const char* kMiniWeather =
+    "workload: {kind: extreme_weather, problem_class: mini, model: faster_rcnn_r50_fpn,\n"
+    "  classes: 4, image_size: 96, image_width: 128, channels: 16}\n"
+    "bagging: {aggregation: wbf, out_of_bag: false}\n"
+    "data: {kind: climate_hdf5, path: '-', validation_path: '-', climate_precision: bf16}";
 
-constexpr MiniSet kMiniSets[] = {
-    {"photographs", "train", "val",
-     "workload: {problem_class: mini, classes: 24, image_size: 48}\n"
-     "data: {kind: image_folder, path: train, validation_path: val}\n"},
-    {"weather", "train.h5", "test.h5",
-     "workload: {kind: extreme_weather, problem_class: mini, model: faster_rcnn_r50_fpn,\n"
-     "           classes: 4, image_size: 96, image_width: 128, channels: 16}\n"
-     "bagging: {aggregation: wbf, out_of_bag: false}\n"
-     "data: {kind: climate_hdf5, path: train.h5, validation_path: test.h5, climate_precision: "
-     "bf16}\n"}};
-
-/// Throws Error(data) with the command that removes the files unless they have the right samples.
-void check_mini_set(const MiniSet& set, const std::string& output) {
-    const std::filesystem::path folder = std::filesystem::path(output) / set.folder;
-    config::Config config = config::parse(set.yaml, "problem class mini", {});
-    config.data.path = (folder / set.training).string();
-    config.data.validation_path = (folder / set.validation).string();
-    std::string damage;
+/// Throws Error(data) with the command that removes the set unless its samples are right.
+void check_mini_set(const std::filesystem::path& training, const std::filesystem::path& validation,
+                    const char* settings) {
+    config::Config config = config::parse(settings, "problem class mini", {});
+    config.data.path = training.string();
+    config.data.validation_path = validation.string();
+    std::string damage = "a sample differs from the generated one";
     try {
         const auto alone = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(config, *alone);
         if (samples.sha256 == verification::required_samples_sha256(config.workload)) return;
-        damage = "a sample differs from the generated one";
     } catch (const Error& error) {
         damage = error.what();
     }
-    throw Error(
-        ExitCode::data,
-        fmt::format("{}: {}; remove the set with `rm -r {}` and generate it again",
-                    printable(folder.string()), damage, printable(shell_quote(folder.string()))));
+    const std::string folder = training.parent_path().string();
+    throw Error(ExitCode::data,
+                fmt::format("{}: {}; remove the set with `rm -r {}` and generate it again",
+                            printable(folder), damage, printable(shell_quote(folder))));
 }
 
 ExitCode generate_mini(const MiniOptions& options, const Context& context) {
     const auto kept = data::generate_mini(options.output, threads_or_all(options.threads));
+    const std::filesystem::path output = options.output;
     if (!kept.empty()) {
-        for (const MiniSet& set : kMiniSets) check_mini_set(set, options.output);
+        check_mini_set(output / "photographs/train", output / "photographs/val", kMiniPhotographs);
+        check_mini_set(output / "weather/train.h5", output / "weather/test.h5", kMiniWeather);
     }
     for (const std::filesystem::path& path : kept)
         context.out << printable(path.string()) << ": exists already, with the right samples\n";

@@ -12,6 +12,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/context/build.hpp>
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
@@ -21,7 +22,6 @@
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/ranking.hpp>
 #include <hpcai/verification/repetitions.hpp>
@@ -49,13 +49,8 @@ nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& f
 
 /// Returns a line if another build of the program wrote the result; else nothing.
 std::string build_note(const RunRecord& record) {
-    const auto stored = record.environment.find("binary_sha256");
-    try {
-        const std::string mine = storage::sha256_hex_of_file("/proc/self/exe");
-        if (stored != record.environment.end() && stored->second == mine) return "";
-    } catch (const Error&) {  // a program may be executable but not readable
-    }
-    return "note: another build of the program wrote this result, so texts may differ\n";
+    const bool is_mine = std::ranges::includes(record.environment, context::describe_build());
+    return is_mine ? "" : "note: another build wrote this result; its texts may differ\n";
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {
@@ -135,13 +130,11 @@ ExitCode add_results(const std::vector<std::string>& directories,
             skipped.push_back(error);
         }
     }
-    std::optional<Error> last;
-    if (skipped.size() == seen.size()) {
-        last = Error(skipped.front().code(), skipped.back().what());
-        skipped.pop_back();
+    const bool is_all = skipped.size() == seen.size();
+    for (const Error& error : skipped) {
+        if (is_all && &error == &skipped.back()) throw Error(skipped.front().code(), error.what());
+        std::cerr << "hpcai500: " << error.what() << "; skipped\n";
     }
-    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
-    if (last) throw *last;
     return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 

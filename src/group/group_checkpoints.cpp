@@ -167,10 +167,6 @@ bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     return every > 0 && steps_done % every == 0;
 }
 
-bool GroupCheckpoints::is_last(std::int64_t steps_done) const {
-    return steps_done == steps_per_epoch_ * context_.config.workload.epochs;
-}
-
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&
@@ -179,10 +175,17 @@ bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64_t steps_done) {
     if (must_read_results(steps_done)) checkpoint(trainer, steps_done);
-    stop_or_checkpoint(trainer, steps_done);
     const config::RunConfig& run = context_.config.run;
+    if (steps_done >= next_poll_step_ || phases_.is_due(steps_done) || checks_age(steps_done)) {
+        const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
+        if (request != kContinue) stop(trainer, steps_done, request);
+        if (checks_age(steps_done) && age_seconds >= run.checkpoint_seconds) {
+            checkpoint(trainer, steps_done);
+        }
+    }
     const bool is_on = run.checkpoint_steps > 0 || run.checkpoint_seconds > 0;
-    if (is_on && is_last(steps_done) && pending_step_ != steps_done) {
+    const bool is_last = steps_done == steps_per_epoch_ * context_.config.workload.epochs;
+    if (is_on && is_last && pending_step_ != steps_done) {
         end_of_training_ = copy_state(trainer, steps_done);
     }
 }
@@ -192,16 +195,6 @@ void GroupCheckpoints::finish() {
     if (end_of_training_ == nullptr) return;
     begin_write(std::exchange(end_of_training_, nullptr));
     finish_write();
-}
-
-void GroupCheckpoints::stop_or_checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
-    if (steps_done < next_poll_step_ && !phases_.is_due(steps_done) && !checks_age(steps_done))
-        return;
-    const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
-    if (request != kContinue) stop(trainer, steps_done, request);
-    if (checks_age(steps_done) && age_seconds >= context_.config.run.checkpoint_seconds) {
-        checkpoint(trainer, steps_done);
-    }
 }
 
 std::shared_ptr<training::Checkpoint> GroupCheckpoints::copy_state(training::Trainer& trainer,

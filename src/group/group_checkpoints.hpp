@@ -135,8 +135,6 @@ private:
     bool was_complete(std::int64_t step);
     [[noreturn]] void reject_checkpoints(const std::string& failure);
     void log_unusable(std::int64_t step, const Attempt& attempt);
-    bool is_last(std::int64_t steps_done) const;
-    void stop_or_checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::shared_ptr<training::Checkpoint> copy_state(training::Trainer& trainer,
                                                      std::int64_t steps_done);

@@ -36,14 +36,14 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
     const auto weights = directory / "weights.safetensors";
     std::vector<int> stored;
     for (int one = 0; std::filesystem::exists(group_directory(result_directory, one)); ++one) {
-        const auto file = group_directory(result_directory, one) / weights.filename();
-        if (std::filesystem::is_regular_file(file)) stored.push_back(one);
+        const auto folder = group_directory(result_directory, one);
+        if (std::filesystem::is_regular_file(folder / weights.filename())) stored.push_back(one);
     }
     require(std::ranges::count(stored, group) > 0, ExitCode::usage,
             "--group {}: {} holds no weights; {}", group, directory.string(),
-            !config.run.keep_weights ? "run.keep_weights is false"
-            : stored.empty()         ? "a group stores them when it finishes"
-                                     : fmt::format("expected {}", fmt::join(stored, ", ")));
+            config.run.keep_weights
+                ? fmt::format("groups with weights: [{}]", fmt::join(stored, ", "))
+                : "run.keep_weights is false");
     const graph::Graph graph = models::make_model(config);
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);

@@ -22,12 +22,10 @@ void require_run(const std::filesystem::path& output) {
     while (std::filesystem::exists(output / verification::repetition_name(runs + 1), error)) ++runs;
     if (runs > 0) {
         const auto last = output / verification::repetition_name(runs);
-        throw Error(
-            ExitCode::usage,
-            fmt::format("{}: expected the result directory of one run, got those of {}; the "
-                        "command for the last is `{}`",
-                        output.string(), counted(runs, "repetition"),
-                        resume_command(read_launch_file(last).topology.ranks, last)));
+        const std::string command = resume_command(read_launch_file(last).topology.ranks, last);
+        require(false, ExitCode::usage,
+                "{}: expected one run, got {}; the command for the last is `{}`", output.string(),
+                counted(runs, "repetition"), command);
     }
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml; a rejected "

@@ -46,7 +46,7 @@ TEST(Run, WithoutItsNameEndsWithAResultThatExportReads) {
                    "export: --output: w.safetensors exists; name another file");
     expect_refused(
         run_in(folder.path(), {"export", "result", "--output", "v.safetensors", "--group", "1"}), 2,
-        "--group 1: result/groups/1 holds no weights; expected 0");
+        "--group 1: result/groups/1 holds no weights; groups with weights: [0]");
     expect_refused(run_in(folder.path(), smallest_run({})), 2, "result");  // not empty any more
 }
 
