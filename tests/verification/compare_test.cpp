@@ -96,9 +96,8 @@ TEST_F(Compare, WarnsOfDifferentWorkloads) {
     store("b", 1, 30, [](RunRecord& record) { record.workload.kind = "extreme_weather"; });
     for (const char* name : {"a", "b"}) seal(name);
     EXPECT_TRUE(compare(folder_ / "a", folder_ / "a").warnings.empty());
-    const std::vector<std::string> warnings = compare(folder_ / "a", folder_ / "b").warnings;
-    ASSERT_EQ(warnings.size(), 1U);
-    EXPECT_TRUE(warnings[0].starts_with("different workloads cannot be compared: ")) << warnings[0];
+    EXPECT_EQ(compare(folder_ / "a", folder_ / "b").warnings,
+              std::vector<std::string>{"different workloads cannot be compared"});
 }
 
 TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
