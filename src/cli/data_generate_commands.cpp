@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <filesystem>
 #include <ostream>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/data/generate.hpp>
 #include <hpcai/data/photograph.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "commands.hpp"
 #include "survey.hpp"
@@ -149,8 +154,45 @@ struct MiniOptions {
     int threads = 0;
 };
 
+// The settings that affect the digest of the samples.
+constexpr const char* kMiniPhotographs =
+    "workload: {problem_class: mini, classes: 24, image_size: 48}\n"
+    "data: {kind: image_folder, path: '-', validation_path: '-'}";
+constexpr const char* kMiniWeather =
+    "workload: {kind: extreme_weather, problem_class: mini, model: faster_rcnn_r50_fpn,\n"
+    "  classes: 4, image_size: 96, image_width: 128, channels: 16}\n"
+    "bagging: {aggregation: wbf, out_of_bag: false}\n"
+    "data: {kind: climate_hdf5, path: '-', validation_path: '-', climate_precision: bf16}";
+
+/// Throws Error(data) with the command that removes the set unless its samples are right.
+void check_mini_set(const std::filesystem::path& training, const std::filesystem::path& validation,
+                    const char* settings) {
+    config::Config config = config::parse(settings, "problem class mini", {});
+    config.data.path = training.string();
+    config.data.validation_path = validation.string();
+    std::string damage = "a sample differs from the generated one";
+    try {
+        const auto alone = comm::make_self_communicator();
+        const data::SampleSets samples = data::make_sample_sets(config, *alone);
+        if (samples.sha256 == verification::required_samples_sha256(config.workload)) return;
+    } catch (const Error& error) {
+        damage = error.what();
+    }
+    const std::string folder = training.parent_path().string();
+    throw Error(ExitCode::data,
+                fmt::format("{}: {}; remove the set with `rm -r {}` and generate it again",
+                            printable(folder), damage, printable(shell_quote(folder))));
+}
+
 ExitCode generate_mini(const MiniOptions& options, const Context& context) {
-    data::generate_mini(options.output, threads_or_all(options.threads));
+    const auto kept = data::generate_mini(options.output, threads_or_all(options.threads));
+    const std::filesystem::path output = options.output;
+    if (!kept.empty()) {
+        check_mini_set(output / "photographs/train", output / "photographs/val", kMiniPhotographs);
+        check_mini_set(output / "weather/train.h5", output / "weather/test.h5", kMiniWeather);
+    }
+    for (const std::filesystem::path& path : kept)
+        context.out << printable(path.string()) << ": exists already, with the right samples\n";
     context.out << fmt::format("{}: the photographs and the weather of problem class mini\n",
                                printable(options.output));
     return ExitCode::ok;
@@ -159,7 +201,8 @@ ExitCode generate_mini(const MiniOptions& options, const Context& context) {
 void add_data_generate_mini_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"mini",
-         "Generate the data sets of problem class mini, 0.8 GB. Existing parts are kept.",
+         "Generate the data sets of problem class mini, 0.8 GB. Existing parts are checked and "
+         "kept.",
          {"hpcai500 data generate mini --output mini-data"}},
         generate_mini);
     command.add_text("--output", options.output, "DIR", "folder of the sets", Presence::required);

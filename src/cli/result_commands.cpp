@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/context/build.hpp>
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
@@ -45,6 +47,12 @@ nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& f
             {"findings", std::move(rows)}};
 }
 
+/// Returns a line if another build of the program wrote the result; else nothing.
+std::string build_note(const RunRecord& record) {
+    const bool is_mine = std::ranges::includes(record.environment, context::describe_build());
+    return is_mine ? "" : "note: another build wrote this result; its texts may differ\n";
+}
+
 ExitCode verify(const VerifyOptions& options, const Context& context) {
     std::vector<verification::Finding> findings;
     nlohmann::ordered_json json;
@@ -55,13 +63,16 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         findings = series.findings;
         json = findings_json(findings, series.digest);
         auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
-        for (const verification::Verification& run : series.runs)
+        for (const verification::Verification& run : series.runs) {
             runs.push_back(findings_json(run.findings, run.manifest));
+            if (run.record && text.empty()) text = build_note(*run.record);
+        }
         if (findings.empty()) text = report::repetitions_line(*series.record, series.digest) + "\n";
     } else {
         const verification::Verification run = results::verify_result(options.directory);
         findings = run.findings;
         json = findings_json(findings, run.manifest);
+        if (run.record) text = build_note(*run.record);
         if (findings.empty()) text = report::result_line(*run.record, run.manifest) + "\n";
     }
     for (const verification::Finding& finding : findings)
@@ -119,8 +130,11 @@ ExitCode add_results(const std::vector<std::string>& directories,
             skipped.push_back(error);
         }
     }
-    if (skipped.size() == seen.size()) throw skipped.front();
-    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
+    const bool is_all = skipped.size() == seen.size();
+    for (const Error& error : skipped) {
+        if (is_all && &error == &skipped.back()) throw Error(skipped.front().code(), error.what());
+        std::cerr << "hpcai500: " << error.what() << "; skipped\n";
+    }
     return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
@@ -175,8 +189,9 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     if (!one.is_verified) {
         const verification::Finding& first = checked.findings.front();
         require(unverified && checked.record, ExitCode::mismatch,
-                "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
-                printable(directory), checked.findings.size(), first.file, first.text,
+                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
+                printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
+                first.text,
                 unverified ? " and its numbers cannot be read" : ", --unverified lists it anyway");
     }
     one.record = *checked.record;
@@ -265,6 +280,11 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
     require(settings.extension() == ".safetensors", ExitCode::usage,
             "export: --output: expected a file *.safetensors, got {}", in_quotes(options.output));
     settings.replace_extension(".json");
+    for (const std::filesystem::path& file : {std::filesystem::path(options.output), settings}) {
+        std::error_code ignored;
+        require(!std::filesystem::exists(file, ignored), ExitCode::usage,
+                "export: --output: {} exists; name another file", printable(file.string()));
+    }
     const int group = results::export_weights(options.directory, options.group, options.output);
     context.out << fmt::format("wrote {}: base model {}\n", printable(options.output), group);
     const config::Config config = results::read_config(options.directory);

@@ -19,6 +19,7 @@
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/slurm/batch_script.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "commands.hpp"
 
@@ -102,6 +103,17 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
         config::value_text(config, "device.kind"));
 }
 
+/// Prints what may be intended but would surprise after the wait for the job.
+void print_notes(const config::Config& config) {
+    for (const std::string& path : {config.data.path, config.data.validation_path}) {
+        std::error_code ignored;
+        if (path.empty() || std::filesystem::exists(path, ignored)) continue;
+        std::cerr << "sbatch: note: " << in_quotes(path) << " does not exist on this machine\n";
+    }
+    const std::string incomplete = verification::describe_missing_submission(config);
+    if (!incomplete.empty()) std::cerr << "sbatch: note: the result will be " << incomplete << "\n";
+}
+
 /// A restarted job cannot resume several runs.
 void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
     require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
@@ -163,6 +175,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
         fit_tasks(options, job);
     }
     warn_about_idle_gpus(config, job);
+    print_notes(config);
     return job;
 }
 

@@ -109,7 +109,8 @@ public:
                 config_.training.schedule_epochs.end(),
             "training.schedule_epochs", "increasing epochs");
         check(config_.training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
-              fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
+              fmt::format("less than workload.epochs, which is {}, such as 0",
+                          config_.workload.epochs));
     }
 
     void check_optimizer() const {

@@ -116,12 +116,12 @@ std::string read_file(const std::string& path) {
             "{}: expected a configuration file, got a folder", path);
     errno = 0;
     std::ifstream stream(path, std::ios::binary);
-    require(stream.good(), ExitCode::usage, "{}: expected a readable file, got '{}'", path,
+    require(stream.good(), ExitCode::usage, "{}: cannot be read: {}", in_quotes(path),
             std::strerror(errno));
     // Reads one byte more than allowed, which detects a file that is too large or endless.
     std::string bytes(kMaxFileBytes + 1, '\0');
     stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    require(!stream.bad(), ExitCode::usage, "{}: expected a readable file, got a read error", path);
+    require(!stream.bad(), ExitCode::usage, "{}: cannot be read", in_quotes(path));
     bytes.resize(static_cast<std::size_t>(stream.gcount()));
     check_size(bytes.size(), path);
     return bytes;

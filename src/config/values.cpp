@@ -40,6 +40,12 @@ std::optional<double> number_of(const Node& node) {
     return parse_number<double>(node.text);
 }
 
+const char* hint_of(const Node& node) {
+    if (node.quoted) return " (a quoted value is a text)";
+    const bool is_octal = node.kind == NodeKind::scalar && looks_octal(node.text);
+    return is_octal ? " (a number has no leading zeros)" : "";
+}
+
 std::string describe(const Node& node) {
     switch (node.kind) {
         case NodeKind::null:
@@ -66,7 +72,7 @@ public:
                 return text(node);
             case KeyType::boolean:
                 check(is_scalar && !node.quoted && (node.text == "true" || node.text == "false"),
-                      node);
+                      node, hint_of(node));
                 return node.text == "true";
             case KeyType::integer:
                 return bounded(integer_of(node), node);
@@ -93,8 +99,7 @@ private:
 
     template <typename T>
     T bounded(std::optional<T> value, const Node& node) const {
-        const bool octal = node.kind == NodeKind::scalar && looks_octal(node.text);
-        check(value.has_value(), node, octal ? " (a number has no leading zeros)" : "");
+        check(value.has_value(), node, hint_of(node));
         check(key_.bounds.contain(static_cast<double>(*value)), node);
         return *value;
     }

@@ -195,14 +195,10 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
     writer.finish();
 }
 
-void generate_mini(const std::filesystem::path& directory, int threads) {
-    generate_photographs({.directory = directory / "photographs",
-                          .classes = 24,
-                          .training_per_class = 64,
-                          .validation_per_class = 64,
-                          .size = 64,
-                          .seed = 500},
-                         threads);
+std::vector<fs::path> generate_mini(const fs::path& directory, int threads) {
+    std::vector<fs::path> kept;
+    const GenerateOptions photographs{directory / "photographs", 24, 64, 64, 64, 500};
+    if (!generate_photographs(photographs, threads)) kept.push_back(photographs.directory);
     const fs::path weather = directory / "weather";
     std::error_code error;
     fs::create_directories(weather, error);
@@ -210,9 +206,11 @@ void generate_mini(const std::filesystem::path& directory, int threads) {
     const ClimateSettings window{.height = 96, .width = 128, .seed = 500};
     for (const auto& [name, split] :
          {std::pair{"train.h5", Split::training}, {"test.h5", Split::validation}}) {
-        if (fs::exists(weather / name, error)) continue;
-        generate_climate({weather / name, 512, split, window}, threads);
+        const bool is_kept = fs::exists(weather / name, error);
+        if (is_kept) kept.push_back(weather / name);
+        if (!is_kept) generate_climate({weather / name, 512, split, window}, threads);
     }
+    return kept;
 }
 
 }  // namespace hpcai::data

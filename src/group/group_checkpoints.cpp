@@ -175,13 +175,43 @@ bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64_t steps_done) {
     if (must_read_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_poll_step_ && !phases_.is_due(steps_done) && !checks_age(steps_done))
-        return;
-    const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
-    if (request != kContinue) stop(trainer, steps_done, request);
-    if (checks_age(steps_done) && age_seconds >= context_.config.run.checkpoint_seconds) {
-        checkpoint(trainer, steps_done);
+    const config::RunConfig& run = context_.config.run;
+    if (steps_done >= next_poll_step_ || phases_.is_due(steps_done) || checks_age(steps_done)) {
+        const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
+        if (request != kContinue) stop(trainer, steps_done, request);
+        if (checks_age(steps_done) && age_seconds >= run.checkpoint_seconds) {
+            checkpoint(trainer, steps_done);
+        }
     }
+    const bool is_on = run.checkpoint_steps > 0 || run.checkpoint_seconds > 0;
+    const bool is_last = steps_done == steps_per_epoch_ * context_.config.workload.epochs;
+    if (is_on && is_last && pending_step_ != steps_done) {
+        end_of_training_ = copy_state(trainer, steps_done);
+    }
+}
+
+void GroupCheckpoints::finish() {
+    finish_write();
+    if (end_of_training_ == nullptr) return;
+    begin_write(std::exchange(end_of_training_, nullptr));
+    finish_write();
+}
+
+std::shared_ptr<training::Checkpoint> GroupCheckpoints::copy_state(training::Trainer& trainer,
+                                                                   std::int64_t steps_done) {
+    auto checkpoint = std::make_shared<training::Checkpoint>();
+    checkpoint->step = steps_done;
+    checkpoint->launch_id = launch_id_;
+    trainer.save(checkpoint->snapshot);
+    extra_state_.save(checkpoint->snapshot);
+    return checkpoint;
+}
+
+void GroupCheckpoints::begin_write(std::shared_ptr<training::Checkpoint> checkpoint) {
+    pending_step_ = checkpoint->step;
+    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(place, *checkpoint);
+    });
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
@@ -190,15 +220,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     finish_write();
     const Stopwatch copying;
     trainer.check_state();
-    auto checkpoint = std::make_shared<training::Checkpoint>();
-    checkpoint->step = steps_done;
-    checkpoint->launch_id = launch_id_;
-    trainer.save(checkpoint->snapshot);
-    extra_state_.save(checkpoint->snapshot);
-    pending_step_ = steps_done;
-    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
-        training::write_checkpoint(place, *checkpoint);
-    });
+    begin_write(copy_state(trainer, steps_done));
     watch_.resume();
     since_checkpoint_.restart();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -114,6 +115,10 @@ public:
     /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
+    /// Completes the checkpoint of the last step, unless checkpoints are off. Call it after the
+    /// final audit. The checkpoint delays the evaluation, not the training. Collective.
+    void finish();
+
     /// Seconds that checkpoints have delayed the steps of this launch.
     double delay_seconds() const { return delay_seconds_; }
 
@@ -131,6 +136,9 @@ private:
     [[noreturn]] void reject_checkpoints(const std::string& failure);
     void log_unusable(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
+    std::shared_ptr<training::Checkpoint> copy_state(training::Trainer& trainer,
+                                                     std::int64_t steps_done);
+    void begin_write(std::shared_ptr<training::Checkpoint> checkpoint);
     std::string finish_write();
     bool checks_age(std::int64_t steps_done) const;
     Agreement agree_on_request(training::Trainer& trainer, std::int64_t steps_done);
@@ -147,6 +155,7 @@ private:
     std::int64_t launch_id_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> pending_step_, last_complete_step_;
+    std::shared_ptr<training::Checkpoint> end_of_training_;  // written after the final audit
     std::int64_t next_poll_step_ = 0, last_poll_step_ = 0;
     std::int64_t steps_per_epoch_ = 1;
     Stopwatch since_poll_;

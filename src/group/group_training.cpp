@@ -211,6 +211,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     trainer.average_statistics();
     trainer.audit_final_state();
     record.audit.passed = trainer.audit().passed();
+    checkpoints.finish();
     return times;
 }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <fmt/ranges.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
@@ -32,10 +34,16 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
     const int group = group_number ? *group_number : best_group(result_directory);
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
-    require(std::filesystem::is_regular_file(weights), ExitCode::usage,
+    std::vector<int> stored;
+    for (int one = 0; std::filesystem::exists(group_directory(result_directory, one)); ++one) {
+        const auto folder = group_directory(result_directory, one);
+        if (std::filesystem::is_regular_file(folder / weights.filename())) stored.push_back(one);
+    }
+    require(std::ranges::count(stored, group) > 0, ExitCode::usage,
             "--group {}: {} holds no weights; {}", group, directory.string(),
-            config.run.keep_weights ? "a group stores them when it finishes"
-                                    : "run.keep_weights is false");
+            config.run.keep_weights
+                ? fmt::format("groups with weights: [{}]", fmt::join(stored, ", "))
+                : "run.keep_weights is false");
     const graph::Graph graph = models::make_model(config);
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);

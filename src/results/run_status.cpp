@@ -113,6 +113,8 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     const fs::path next = directory / verification::repetition_name(done + 1);
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next);
+        const std::string of = has_record ? fmt::format(" of {}", record.requested) : "";
+        status.text = fmt::format("repetition {}{}\n{}", done + 1, of, status.text);
         if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
         if (is_recent(next / storage::kManifestName)) status.is_final = false;
         return status;

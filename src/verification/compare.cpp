@@ -350,6 +350,10 @@ Comparison compare(const fs::path& first, const fs::path& second) {
     const Side first_side = read(first), second_side = read(second);
     const StoredResult &first_run = first_side.run, &second_run = second_side.run;
     Comparison comparison{first_run.record.name, second_run.record.name, {}, {}, {}, {}};
+    const WorkloadRecord &a = first_run.record.workload, &b = second_run.record.workload;
+    if (a.kind != b.kind || a.problem_class != b.problem_class) {
+        comparison.warnings.emplace_back("different workloads cannot be compared");
+    }
     check_files(first, first_side, comparison.warnings);
     check_files(second, second_side, comparison.warnings);
     comparison.settings = differing(settings_of(first_run), settings_of(second_run));

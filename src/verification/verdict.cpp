@@ -286,6 +286,11 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
     return messages_of_broken(official_rules(config, facts));
 }
 
+std::string required_samples_sha256(const config::WorkloadConfig& workload) {
+    const Problem* const problem = find_problem(workload.kind, workload.problem_class);
+    return problem == nullptr ? "" : problem->samples_sha256;
+}
+
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
     VerdictFacts legal_facts;
     if (const Problem* const problem =

@@ -119,8 +119,9 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
 constexpr const char* kResult = "result.json";
 
 bool is_unfinished(const Inspector& inspector) {
-    return inspector.has(kLaunchName) && !inspector.has(kResult) &&
-           !inspector.has(storage::kManifestName);
+    const bool has_begun =
+        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
+    return has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName);
 }
 
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {

@@ -69,6 +69,17 @@ TEST_F(DataCommands, GenerateKeepsTheSameSetAndRefusesToReplaceAnother) {
     expect_refused(generate({"--seed", "2"}), 2, "set: is not empty");
 }
 
+TEST_F(DataCommands, GenerateNamesTheFileOfADamagedMiniSet) {
+    fs::create_directories(folder_ / "mini/weather");
+    for (const char* name : {"train.h5", "test.h5"}) {
+        std::ofstream(folder_ / "mini/weather" / name) << "is no HDF5";
+    }
+    const Outcome damaged =
+        run_in(folder_.path(), {"data", "generate", "mini", "--output", "mini"});
+    expect_refused(damaged, 4, "train.h5");
+    expect_refused(damaged, 4, "remove the set with `rm -r mini/weather` and generate it again");
+}
+
 TEST_F(DataCommands, GenerateLeavesNothingWhereItCannotWrite) {
     const Outcome outcome =
         data({"generate", "photographs", "--output", "/proc/none/set", "--classes", "2"});

@@ -42,9 +42,11 @@ TEST(Run, WithoutItsNameEndsWithAResultThatExportReads) {
     EXPECT_FALSE(fs::exists(folder / "w.json")) << "synthetic pictures have no preprocessing";
     EXPECT_GT(fs::file_size(folder / "w.safetensors"), std::size_t{90'000'000});
 
-    std::vector<std::string> second = request;
-    second.insert(second.end(), {"--group", "1"});
-    expect_refused(run_in(folder.path(), second), 2, "--group 1");
+    expect_refused(run_in(folder.path(), first), 2,
+                   "export: --output: w.safetensors exists; name another file");
+    expect_refused(
+        run_in(folder.path(), {"export", "result", "--output", "v.safetensors", "--group", "1"}), 2,
+        "--group 1: result/groups/1 holds no weights; groups with weights: [0]");
     expect_refused(run_in(folder.path(), smallest_run({})), 2, "result");  // not empty any more
 }
 

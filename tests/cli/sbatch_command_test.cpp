@@ -150,6 +150,18 @@ TEST(Sbatch, WarnsOfGpusThatNoRankCanUse) {
     EXPECT_EQ(with_gpus("2", "2", {"device.kind=auto"}).error, "");
 }
 
+TEST(Sbatch, NotesMissingDataAndAnIncompleteSubmission) {
+    const Outcome outcome =
+        run({"sbatch", "--config", source("configs/mini_image_classification.yaml"), "--set",
+             "data.path=no/such", "--set", "data.validation_path=.", "--nodes", "2"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_TRUE(outcome.error.starts_with(
+        "sbatch: note: 'no/such' does not exist on this machine\n"
+        "sbatch: note: the result will be not rankable: the section submission lacks "))
+        << outcome.error;
+    EXPECT_EQ(sbatch({"--nodes", "2"}).error, "") << "data in memory, level custom";
+}
+
 TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
     const Words four{"--nodes", "1", "--ranks-per-node", "4"};
     const auto refusal = [&](Words array) {

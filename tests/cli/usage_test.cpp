@@ -142,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Misuse{{"run"}, "run: --config is required; see `hpcai500 run --help`"},
         Misuse{{"--set", "run.seed=1"}, "run: --config is required"},
-        Misuse{{"--config=no/such.yaml"}, "no/such.yaml: expected a readable file"},
+        Misuse{{"--config=no/such.yaml"},
+               "'no/such.yaml': cannot be read: No such file or directory"},
         Misuse{{"plan", "--config=", "--ranks", "2"},
                "plan: --config: expected a non-empty string"},
         Misuse{{"plan", "--config", "f", "--ranks", "2", "--ranks", "3"}, "plan: --ranks: "},

@@ -46,6 +46,22 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
 
+TEST(Rank, NamesAllResultsThatDoNotVerify) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder / "series/repetition_1");
+    std::ofstream(folder / "series/repetition_1/launch.json") << "{}\n";
+    std::filesystem::create_directory(folder / "empty");
+    const Outcome outcome = run_in(folder.path(), {"rank", "series", "empty"});
+    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_TRUE(outcome.error.starts_with(
+        "hpcai500: rank: series: does not verify (1 finding; result.json: is missing: the run has "
+        "no result (unfinished; see `hpcai500 status series`)"))
+        << outcome.error;
+    EXPECT_NE(outcome.error.find("\nhpcai500: rank: empty: does not verify (2 findings; "),
+              std::string::npos)
+        << outcome.error;
+}
+
 TEST(Table, RefusesWhatIsNoResult) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"table", ".", "--output", "f.csv"}), 2,

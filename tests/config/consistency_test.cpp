@@ -80,5 +80,47 @@ TEST(Consistency, RefusesSegmentationsThatCannotWork) {
                 HasSubstr("workload.model: expected segmentation_net, as workload.kind is"));
 }
 
+TEST(Consistency, RefusesSeedsThatRepetitionsWouldLeave) {
+    EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
+    EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
+                HasSubstr("run.seed: expected at most 9007199254740989, as run.repeat is 3"));
+}
+
+TEST(Consistency, RefusesPipelinesOfWhatHasNone) {
+    EXPECT_EQ(message_of("parallel: {mode: pipeline, pipeline_degree: 2, data_degree: 2, "
+                         "micro_batches: 4, schedule: gpipe}"),
+              "accepted");
+    EXPECT_EQ(
+        message_of("parallel: {pipeline_degree: 2}"),
+        "f.yaml:1:29: parallel.pipeline_degree: expected auto or 1, as parallel.mode is data, "
+        "got '2'");
+    EXPECT_EQ(message_of("parallel: {mode: mixed, model_degree: 2, pipeline_degree: 2}"),
+              "accepted");
+    EXPECT_EQ(
+        message_of("parallel: {mode: model, model_degree: 4}\ndevice: {kind: cuda}"),
+        "f.yaml:1:39: parallel.model_degree: expected 1, as device.kind is cuda, which has no "
+        "model parallelism yet, got '4'");
+    EXPECT_EQ(message_of("parallel: {micro_batches: 2, schedule: gpipe}"),
+              "f.yaml:1:40: parallel.schedule: expected 1f1b, as parallel.mode is data, got "
+              "'gpipe'");
+    EXPECT_THAT(message_of("parallel: {mode: model, schedule: gpipe}"),
+                HasSubstr("parallel.schedule: expected 1f1b, as parallel.mode is model"));
+    EXPECT_THAT(message_of("parallel: {mode: model, pipeline_degree: 2}"),
+                HasSubstr("pipeline_degree: expected auto or 1, as parallel.mode is model"));
+    EXPECT_THAT(message_of("parallel: {mode: pipeline, model_degree: 2}"),
+                HasSubstr("model_degree: expected auto or 1, as parallel.mode is pipeline"));
+    const std::string detector =
+        "workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
+        "bagging: {aggregation: wbf, out_of_bag: false}\n"
+        "data: {kind: voc, path: a, random_area_minimum: 0.08}\n";
+    EXPECT_THAT(message_of(detector + "parallel: {mode: pipeline}"),
+                HasSubstr("faster_rcnn_r50_fpn, which has neither pipeline nor model parallelism"));
+    EXPECT_THAT(message_of(detector + "parallel: {micro_batches: 2}"),
+                HasSubstr("parallel.micro_batches: expected 1, as workload.model is"));
+    EXPECT_THAT(message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
+                           "validation_path: b, resident_mib: 9}"),
+                HasSubstr("data.resident_mib: expected 0, as it supports no micro-batches"));
+}
+
 }  // namespace
 }  // namespace hpcai::config

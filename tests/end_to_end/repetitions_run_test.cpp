@@ -166,7 +166,18 @@ TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
     EXPECT_TRUE(results::read_status(copy / "result").is_final) << "the third has not begun";
     summary["repetitions"].erase(1);
     write(copy / "result" / kSummary, summary.dump());
-    EXPECT_FALSE(results::read_status(copy / "result").is_final) << "the second is recorded soon";
+    const results::RunStatus second = results::read_status(copy / "result");
+    EXPECT_FALSE(second.is_final) << "the second is recorded soon";
+    EXPECT_TRUE(second.text.starts_with("repetition 2 of 3\n")) << second.text;
+}
+
+TEST_F(Repetitions, NameTheLastOneToResume) {
+    const Outcome refused = cli::run_in(folder_->path(), {"score", "result"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(messages(refused),
+              (std::vector<std::string>{
+                  "hpcai500: result: expected one run, got 2 repetitions; the command for the last "
+                  "is `mpirun -np 2 hpcai500 resume result/repetition_2`"}));
 }
 
 class TroubledRepetitions : public testing::Test {

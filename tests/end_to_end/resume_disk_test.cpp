@@ -21,6 +21,25 @@ TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
     EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
 }
 
+TEST_F(ResumedRun, ThatWasKilledAfterItsTrainingOnlyEvaluates) {
+    const std::vector<std::string> changes{"bagging.M=1", "workload.epochs=2"};
+    ASSERT_EQ(begin(1, changes, "whole").exit_code, 0);
+    const Outcome killed = begin(1, changes, "result",
+                                 {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                  "HPCAI500_DISK_FOLDER=weights.safetensors",
+                                  "HPCAI500_DISK_FAULT=kill", "HPCAI500_DISK_CALL=1"});
+    EXPECT_NE(killed.exit_code, 0);
+    ASSERT_FALSE(fs::exists(folder_ / "result/groups/0/record.json"));
+    const Outcome end = resume(1, "result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    const nlohmann::json group = result("result")["work"]["groups"][0];
+    ASSERT_EQ(group["continuations"].size(), 1U);
+    EXPECT_EQ(group["continuations"][0]["step"], group["iterations"]) << "no step is repeated";
+    EXPECT_EQ(group["checkpoint_seconds"], 0.0) << "which does not count the last checkpoint";
+    expect_the_same("result", "whole", 1);
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
+}
+
 TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
     write(folder_ / "failing.sh",
           fmt::format("#!/bin/bash\nif [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then\n"

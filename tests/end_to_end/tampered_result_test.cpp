@@ -55,6 +55,19 @@ TEST_F(TamperedWeather, IsToldWhereAPredictionWasChanged) {
     expect_all_told(edits_of_predictions());
 }
 
+TEST_F(TamperedWeather, IsToldToBeOfAnotherBuild) {
+    const std::string note = "note: another build wrote this result";
+    const ResultCopy copy(result());
+    copy.put("notes.txt", "all was well");
+    const Outcome same = verify_by_program(copy.path());
+    EXPECT_EQ(same.exit_code, 10);
+    EXPECT_EQ(same.out.find(note), std::string::npos) << same.out;
+    copy.set("result.json", "/environment/compiler", "another");
+    const Outcome other = verify_by_program(copy.path());
+    EXPECT_EQ(other.exit_code, 10);
+    EXPECT_TRUE(other.out.starts_with(note)) << other.out;
+}
+
 TEST_F(TamperedWeather, IsToldWhereAFileWasChanged) {
     expect_all_told(edits_of_files());
 }

@@ -91,6 +91,15 @@ TEST_F(Compare, NamesTheSettingsAndFactsThatDiffer) {
     EXPECT_NE(to_json(all).find("\"judgement\": \"SLOWER\""), std::string::npos);
 }
 
+TEST_F(Compare, WarnsOfDifferentWorkloads) {
+    store("a", 1, 30);
+    store("b", 1, 30, [](RunRecord& record) { record.workload.kind = "extreme_weather"; });
+    for (const char* name : {"a", "b"}) seal(name);
+    EXPECT_TRUE(compare(folder_ / "a", folder_ / "a").warnings.empty());
+    EXPECT_EQ(compare(folder_ / "a", folder_ / "b").warnings,
+              std::vector<std::string>{"different workloads cannot be compared"});
+}
+
 TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
     store("a", 1, 30);
     store("b", 2, 30);

@@ -67,6 +67,13 @@ TEST_F(MiniProblem, IsThatOfTheShippedConfigurationsAndTheGeneratedData) {
     }
 }
 
+TEST_F(MiniProblem, IsGeneratedOnce) {
+    const fs::path folder = folder_->path() / "mini-data";
+    EXPECT_THAT(data::generate_mini(folder, 2),
+                testing::ElementsAre(folder / "photographs", folder / "weather/train.h5",
+                                     folder / "weather/test.h5"));
+}
+
 TEST_F(MiniProblem, IsNotThatOfAnEditedPicture) {
     const fs::path set = folder_->path() / "mini-data/photographs/train";
     const fs::path picture = fs::recursive_directory_iterator(set)->path() / "000003.jpg";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include <hpcai/data/climate_generator.hpp>
 
@@ -40,7 +41,8 @@ inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
 /// Writes the data sets of problem class mini: photographs/{train,val}, weather/{train,test}.h5.
-/// Keeps existing sets, which a run verifies. Throws like the functions above.
-void generate_mini(const std::filesystem::path& directory, int threads);
+/// Keeps existing sets and returns their paths. Throws like the functions above.
+std::vector<std::filesystem::path> generate_mini(const std::filesystem::path& directory,
+                                                 int threads);
 
 }  // namespace hpcai::data

@@ -10,7 +10,8 @@
 
 namespace hpcai::results {
 
-/// Throws Error(usage) unless `output` has the config.yaml of a run.
+/// Throws Error(usage) unless `output` has the config.yaml of a run. For a directory of repeated
+/// runs, the error has the command that resumes the last one.
 void require_run(const std::filesystem::path& output);
 
 /// Reads config.yaml. Throws the errors of config::read_file and config::parse.

@@ -28,6 +28,9 @@ struct VerdictFacts {
 /// Returns the messages of the broken rules among 1 to 7 and 9; none at level custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
+/// Returns the SHA-256 that rule 1 requires of the samples; empty if it requires none.
+std::string required_samples_sha256(const config::WorkloadConfig& workload);
+
 /// Returns the messages of the rules that the configuration breaks, assuming legal data.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
