@@ -84,7 +84,7 @@ std::vector<Key> run_lifecycle_keys() {
             "of the result directory; repetitions.json has medians and spread."),
         key("keep_weights", &C::keep_weights,
             "Keeps the trained weights. false, at level custom only, deletes them when all groups "
-            "have voted; export then fails, and verify does not check them."),
+            "have voted; export then fails."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 leaves the choice to "
             "checkpoint_seconds. The last two are kept until the group finishes."),
