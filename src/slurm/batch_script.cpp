@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+#include <string_view>
 
 #include <fmt/core.h>
 
