@@ -61,8 +61,7 @@ TEST(Machine, SaysWhereSomethingIsWrong) {
     EXPECT_NE(refusal("device: {memory_gb: nan}\n").find("got 'nan'"), std::string::npos);
     EXPECT_NE(refusal("device: {name: [a]}\n").find("device.name: expected a text"),
               std::string::npos);
-    EXPECT_NE(refusal("link: {gb_per_second: 1}\n").find("got 'link.gb_per_second'"),
-              std::string::npos);
+    EXPECT_NE(refusal("link: {gb_per_second: 1}\n").find("got 'link'"), std::string::npos);
     refusal("device: {gpus_per_node: 1.5}\n");
     refusal("");
     refusal("- 1\n");

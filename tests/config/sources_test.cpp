@@ -58,8 +58,9 @@ TEST_F(Sources, NameTheFileOfAnError) {
     const std::string bad = file("bad.yaml", "training:\n  warmup_epochs: 2\n");
     EXPECT_EQ(refusal_of({{good, bad}, {}}).find(bad + ":2:18: training.warmup_epochs: "), 0U)
         << refusal_of({{good, bad}, {}});
-    EXPECT_EQ(refusal_of({{bad, folder_ / "none.yaml"}, {}}).find((folder_ / "none.yaml").string()),
-              0U);
+    EXPECT_EQ(
+        refusal_of({{bad, folder_ / "none.yaml"}, {}}).find("'" + (folder_ / "none.yaml").string()),
+        0U);
 }
 
 }  // namespace

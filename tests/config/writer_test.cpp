@@ -106,6 +106,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.training.label_smoothing = 0;
     config.training.optimizer = Optimizer::lars;
     config.training.beta1 = Config{}.training.beta1;  // as lars has no use for it
+    config.communication.algorithm = AllReduceAlgorithm::hierarchical;
     config.communication.torus_columns = std::nullopt;
     config.training.beta2 = Config{}.training.beta2;
     config.training.batch_norm_samples = std::nullopt;  // as group normalization has none

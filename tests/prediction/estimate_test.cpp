@@ -244,7 +244,8 @@ TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
     for (const char* words :
          {"4 ranks = M 1 x P_degree 4", "group 0: node0[0-3]", "work of one model, by table3",
           "two_mac", "aiperf", "memory of one rank", "traffic of one rank",
-          "unknown: no rate was given (--roofline, --images-per-second, --flops-per-rank)",
+          "unknown: no rate was given (--roofline, --machine, "
+          "--images-per-second, --flops-per-rank)",
           "unknown: the number of training"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
     }
