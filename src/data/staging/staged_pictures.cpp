@@ -10,7 +10,6 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "pack_copy.hpp"
-#include "pack_copy.hpp"
 
 namespace hpcai::data::staging {
 namespace {
