@@ -75,7 +75,8 @@ TEST_F(LearningCurve, IsVerifiedDrawnAndLogged) {
 }
 
 TEST_F(LearningCurve, NeedsNoWeightsAfterTheEvaluation) {
-    const nlohmann::json record = run_with("result", {"run.keep_weights=false"});
+    const nlohmann::json record =
+        run_with("result", {"bagging.P_degree=2", "run.keep_weights=false"});
     EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/weights.safetensors"));
     EXPECT_EQ(record["config"]["run"]["keep_weights"], false);
     EXPECT_NE(text_of(folder_ / "result/summary.txt").find("run.keep_weights"), std::string::npos);
