@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include <omp.h>
 
