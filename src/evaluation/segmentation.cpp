@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/base/error.hpp>
 #include <hpcai/evaluation/segmentation.hpp>
+#include <hpcai/evaluation/top_k.hpp>
 
 namespace hpcai::evaluation {
 

@@ -15,6 +15,8 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
+#include "checks.hpp"
+
 namespace hpcai::verification {
 namespace {
 

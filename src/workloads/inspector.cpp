@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/workloads/inspector.hpp>
 
 namespace hpcai::workloads {
