@@ -121,8 +121,8 @@ ExitCode add_results(const std::vector<std::string>& directories,
     std::vector<Error> skipped;
     std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
     for (const std::string& directory : directories) {
-        std::error_code error;
-        if (!seen.insert(std::filesystem::weakly_canonical(directory, error)).second) continue;
+        std::error_code ignored;
+        if (!seen.insert(std::filesystem::weakly_canonical(directory, ignored)).second) continue;
         try {
             add(directory);
         } catch (const Error& error) {
