@@ -361,4 +361,9 @@ void Trainer::broadcast_parameters() {
     }
 }
 
+std::string program_version() {
+    return std::string("hpcai500 " HPCAI500_VERSION) +
+           (faults_are_built_in() ? " with faults" : "");
+}
+
 }  // namespace hpcai::training

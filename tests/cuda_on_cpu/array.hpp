@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <hpcai/device/device.hpp>
-#include <hpcai/device/device.hpp>
 
 namespace hpcai::device {
 

@@ -33,10 +33,7 @@ struct Fault {
 bool faults_are_built_in();
 
 /// Returns "hpcai500 0.1.0", and " with faults" if they are built in.
-inline std::string program_version() {
-    return std::string("hpcai500 " HPCAI500_VERSION) +
-           (faults_are_built_in() ? " with faults" : "");
-}
+std::string program_version();
 
 /// Parses `text`, the value of kFaultsVariable: faults "kind@group:rank:step", separated by commas.
 /// Throws Error(usage) with the variable, the text and the legal values. A program that is built
