@@ -312,7 +312,7 @@ TEST(SlurmTemplates, OfTheDocumentAreScriptsForTheirNumbersOfNodesAndGpus) {
             ++templates;
         }
     }
-    EXPECT_EQ(templates, 6);
+    EXPECT_EQ(templates, 8);
 }
 
 }  // namespace

@@ -250,6 +250,18 @@ TEST(StepTime, OfAMachineInAnotherPrecisionIsThatOfItsPeaks) {
     EXPECT_FALSE(on_gpus(config, {{"mixed_training_tflops", 1e15}}).roofline);
 }
 
+TEST(StepTime, NeedsNoLinkWithinNodesOfOneRank) {
+    config::Config config = single(8);
+    config.bagging.degree = 8;
+    config.training.batch_size = 64;
+    EstimateRequest request{.ranks = 8, .ranks_per_node = 1, .images_per_second = 80};
+    request.machine = config::Machine{.between_nodes = config::Link{1e-6, 1e11}};
+    set_machine_rates(config, request);
+    EXPECT_GT(step_seconds(config, request), 0.1) << "with an all-reduce";
+    request.ranks_per_node = 2;
+    EXPECT_FALSE(estimate(config, request).time.step_seconds.value);
+}
+
 TEST(StepTime, HasTheGivenRateOfAMachineAndItsLinks) {
     const config::Config config = single(8);
     EstimateRequest request{.ranks = 8, .ranks_per_node = 8, .images_per_second = 80};
