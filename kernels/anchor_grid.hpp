@@ -11,10 +11,10 @@
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fit 4 KiB of kernel arguments
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // limited by 4 KiB of kernel arguments
 
     struct Level {
-        int first = 0;  // index of its first anchor, counted over all levels
+        int first = 0;  // index of the level's first anchor, counted over all levels
         int height = 0;
         int width = 0;
         int stride = 0;

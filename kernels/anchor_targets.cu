@@ -30,7 +30,8 @@ __global__ void clear_kernel(const __grid_constant__ Plan plan) {
     for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
 }
 
-/// Computes Plan::highest; blockIdx.y is the image. Positive floats have the order of their bits.
+/// Computes Plan::highest; blockIdx.y is the image. The bits of positive floats have the order of
+/// the floats, so atomicMax() applies to them.
 __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
     __shared__ float4 boxes[kTile];
     __shared__ bool is_used[kTile];
@@ -38,7 +39,8 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
     const int image = static_cast<int>(blockIdx.y), thread = static_cast<int>(threadIdx.x);
     const int stride = static_cast<int>(item_stride());
     for (int first = 0; first < plan.shape.boxes; first += kTile) {
-        const int left = plan.shape.boxes - first, count = left < kTile ? left : kTile;
+        const int remaining = plan.shape.boxes - first;
+        const int count = remaining < kTile ? remaining : kTile;
         if (thread < count) {
             const float* row = plan.boxes(image) + (first + thread) * 5;
             boxes[thread] = {row[0], row[1], row[2], row[3]};
@@ -95,7 +97,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);
     const bool is_positive = block < plan.chunks;
     const int first = (is_positive ? block : block - plan.chunks) * kChunk;
-    const int left = plan.shape.grid.count - first, count = left < kChunk ? left : kChunk;
+    const int remaining = plan.shape.grid.count - first;
+    const int count = remaining < kChunk ? remaining : kChunk;
     const std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count + first;
     const Kind wanted = is_positive ? positive : negative;
     const std::int32_t image_key = plan.args.keys[image];
@@ -114,7 +117,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-/// The deltas from an anchor to the box of highest IoU with it; of equal IoUs, the first box.
+/// The deltas from an anchor to the box with which it has the highest IoU; in a tie, the first box.
 __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box& anchor) {
     const float* boxes = plan.boxes(image);
     float best = 0;
@@ -129,7 +132,7 @@ __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box&
     return ops::encode(ops::box_of(boxes + match * 5), anchor, {});
 }
 
-/// Draws the samples of an image from those of its chunks and writes their targets.
+/// Draws the samples of an image from the samples of its chunks and writes their targets.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
     __shared__ std::uint64_t drawn[kMaxSorted];
@@ -137,9 +140,9 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int candidates = plan.chunks * samples;
     float* targets = plan.args.targets + std::int64_t{image} * samples * 6;
     int written = 0;
-    for (int part = 0; part < 2; ++part) {
-        const bool is_positive = part == 0;
-        const std::uint64_t* keys = plan.chunk_keys + (std::int64_t{image} * 2 + part) * candidates;
+    for (int kind = 0; kind < 2; ++kind) {
+        const bool is_positive = kind == 0;
+        const std::uint64_t* keys = plan.chunk_keys + (std::int64_t{image} * 2 + kind) * candidates;
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
                             is_positive ? plan.shape.max_positive : samples - written,
@@ -170,7 +173,7 @@ Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.max_positive < 0 ||
         shape.max_positive > shape.samples) {
-        fail("anchor_targets does not support this number of images, boxes or samples");
+        fail("anchor_targets: the sizes are outside the limits of AnchorTargetsShape");
     }
     const std::int64_t images = shape.images;
     Plan plan{.shape = shape};

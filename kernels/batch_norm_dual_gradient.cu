@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     write_partial(tiling, thread, sums, workspace);
 }
 
-/// Coefficients are (norms, 3, C); a row of blocks for each norm.
+/// Writes the coefficients (2 norms, 3, C); blockIdx.y is the norm.
 __global__ void __launch_bounds__(kFinalThreads)
     combine_dual_kernel(const Tiling tiling, const ChannelGradients outer,
                         const ChannelGradients inner, const float* workspace, float* coefficients) {
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kFinalThreads)
                                  coefficients + norm * 3 * tiling.channels);
 }
 
-/// The g of a thread's pixel is read before it is replaced by the inner dx. A thread keeps
-/// kLanes<T> channels (4 with fp32, not 8), because the coefficients take many registers.
+/// A thread reads g of a pixel before it overwrites g with the inner dx. A thread keeps kLanes<T>
+/// channels (4 with fp32, not 8), because the coefficients take many registers.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     dual_apply_kernel(const Tiling tiling, const T* outer_x, const T* inner_x,
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const float* channel_coefficients = coefficients + thread.channel;
     const InputGradient<kWidth> outer(channel_coefficients, channels);
     const InputGradient<kWidth> inner(channel_coefficients + 3 * channels, channels);
-    // In descending order, as in the forward pass.
+    // In descending order, for the reason in apply_kernel of batch_norm_forward.cu.
     const std::int64_t last = (tiling.pixels - 1) * channels + thread.channel;
     thread.template for_each_pixel<1>(
         tiling.pixels,

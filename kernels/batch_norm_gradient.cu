@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const TileThread<kWidth> thread(tiling);
     if (!thread.is_active) return;
     const std::int64_t channels = tiling.channels;
-    // In descending order, as in the forward pass.
+    // In descending order, for the reason in apply_kernel of batch_norm_forward.cu.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y, all = gridDim.y * channels;
     const std::int64_t statistic_index = span * channels + thread.channel;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + thread.channel;

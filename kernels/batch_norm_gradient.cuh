@@ -6,8 +6,8 @@
 /// Code that the gradient kernels of one BatchNorm and of two fused ones share.
 namespace hpcai::kernels::batch_norm {
 
-/// How a kernel knows where the ReLU passed its input: there is no ReLU; from scale and shift; from
-/// the mask of the forward pass.
+/// How a kernel determines where the ReLU passed its input. none: there is no ReLU; affine: where x
+/// scale + shift > 0; mask: by the mask of the forward pass.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -68,7 +68,7 @@ public:
         }
         return result;
     }
-    /// gradient(), with Gate::mask rounded to T and stored, because the next kernel reads it.
+    /// Returns gradient(). With Gate::mask it is first rounded to T and stored for the next kernel.
     __device__ Pack<kWidth> gradient_for_sums(std::int64_t pixel, const Element& element,
                                               const Pack<kWidth>& x) const {
         Pack<kWidth> g = gradient(element, x);

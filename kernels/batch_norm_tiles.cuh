@@ -17,7 +17,7 @@ namespace hpcai::kernels::batch_norm {
 inline constexpr int kWide = 8;  // channels of a thread if C is a multiple: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
-// The resident blocks of an H100 or H200. All GPUs use it, so that the order of sums is the same.
+// Resident blocks of an H100 or H200. All GPUs use this number, so that the order of sums is fixed.
 inline constexpr std::int64_t kBlocks = 132 * kBlocksPerProcessor;
 
 struct Tiling {
@@ -34,7 +34,7 @@ inline bool is_wide(const BatchNormShape& shape) {
 }
 
 inline Tiling tiling_of(const BatchNormShape& shape, int width) {
-    constexpr std::int64_t kMinPixelsPerThread = 4;  // unless there are fewer
+    constexpr std::int64_t kMinPixelsPerThread = 4;  // unless a span has fewer pixels
     const std::int64_t all_columns = divide_up(shape.channels, width);
     const std::int64_t tiles = divide_up(all_columns, kWarp);
     const std::int64_t columns = divide_up(all_columns, tiles);
@@ -172,7 +172,7 @@ struct Sums {
     double first = 0, second = 0;
 };
 
-/// The channel of a thread in a final_grid(). It may be beyond the last channel.
+/// The channel of a thread in a final_grid(); may be beyond the last channel.
 __device__ inline int final_channel() {
     return static_cast<int>(blockIdx.x) * kFinalChannels +
            static_cast<int>(threadIdx.x) % kFinalChannels;

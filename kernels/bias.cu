@@ -36,35 +36,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-/// Sums `sum` of every channel over the rows of a block and writes the results to `parts` (chunks,
-/// folded C). All threads must call it.
-template <int kWidth>
-__device__ void write_block_sums(const Tiling& tiling, const TileThread<kWidth>& thread,
-                                 const float (&sum)[kWidth], float* parts) {
-    __shared__ float block_sums[kThreads * kWidth];
-    const int width = tiling.columns * kWidth;
-    if (thread.row < tiling.rows) {
-        for (int i = 0; i < kWidth; ++i) {
-            block_sums[static_cast<int>(threadIdx.x) * kWidth + i] = sum[i];
-        }
-    }
-    __syncthreads();
-    for (int lane = static_cast<int>(threadIdx.x); lane < width;
-         lane += static_cast<int>(kThreads)) {
-        const int channel = thread.tile * width + lane;
-        if (channel >= tiling.channels) continue;
-        float total = 0;
-        for (int row = 0; row < tiling.rows; ++row) total += block_sums[row * width + lane];
-        parts[static_cast<std::int64_t>(thread.chunk) * tiling.channels + channel] = total;
-    }
-}
-
 template <typename T, int kWidth, bool kGated, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_kernel(const Tiling tiling, const GatedTensors<T> tensors, T* dx, float* parts) {
     using Gradient = GatedGradient<T, kWidth, kGated, kHasDy1>;
     const TileThread<kWidth> thread(tiling);
-    float sum[kWidth] = {};
+    float sums[1][kWidth] = {};
     thread.template for_each_pixel<kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) {
@@ -73,9 +50,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         [&](std::int64_t pixel, const Gradient& loaded) {
             const Pack<kWidth> gradient = loaded.numbers();
             if (dx != nullptr) store(dx + pixel * tiling.channels + thread.channel, gradient);
-            for (int i = 0; i < kWidth; ++i) sum[i] += gradient.lane[i];
+            for (int i = 0; i < kWidth; ++i) sums[0][i] += gradient.lane[i];
         });
-    write_block_sums(tiling, thread, sum, parts);
+    write_partial(tiling, thread, sums, parts);
 }
 
 constexpr unsigned kWarps = 8;  // of a block that combines parts; one channel per warp

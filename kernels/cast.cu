@@ -31,7 +31,7 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
     launch(cast_kernel<From, To>, grid_over(count / kLanes<__half>, stream), from, to, count);
 }
 
-// One element per thread is enough, because only first-layer filters and small images are padded.
+// Threads handle single elements, because only first-layer filters and small images are padded.
 template <typename T>
 __global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {

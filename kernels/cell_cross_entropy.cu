@@ -69,7 +69,7 @@ __global__ void cell_gradient_kernel(const CellGrid grid,
 void check(const CellGrid& grid) {
     if (grid.images < 1 || grid.images > 0x7fffffff || grid.height < 1 || grid.width < 1 ||
         grid.classes < 1) {
-        fail("cell_cross_entropy does not support this number of images, cells or classes");
+        fail("cell_cross_entropy: the sizes are outside the limits of CellGrid");
     }
 }
 

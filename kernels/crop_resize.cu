@@ -44,8 +44,8 @@ __device__ void compute_taps(int size, int side, int index, AxisTaps& taps) {
     taps.count = last - first;
 }
 
-/// Rounds a sum of bytes times weights to a byte. The weights are not negative, and their sum
-/// differs from 1 << kWeightBits by at most kTaps / 2.
+/// Converts kHalf plus a sum of bytes times weights to a byte. The weights are not negative, and
+/// their sum differs from 1 << kWeightBits by at most kTaps / 2, so no clamping is needed.
 __device__ inline int rounded(int sum) {
     return sum >> kWeightBits;
 }
@@ -95,7 +95,7 @@ __global__ void crop_resize_kernel(ViewBatch batch, int tiles_across) {
 void crop_resize(const ViewBatch& batch, Stream stream) {
     constexpr std::int64_t kMaxRows = 65535, kLargestSide = 1 << 15;
     if (batch.rows < 1 || batch.rows > kMaxRows || batch.side < 1 || batch.side > kLargestSide) {
-        fail("crop_resize does not support this number of rows or this side");
+        fail("crop_resize: expected 1 to 65535 rows and a side of 1 to 32768");
     }
     const std::int64_t tiles_across = divide_up(batch.side, kTileWidth);
     const std::int64_t tiles = tiles_across * divide_up(batch.side, kTileHeight);

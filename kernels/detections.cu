@@ -8,7 +8,7 @@ namespace hpcai::kernels {
 namespace {
 
 /// The arguments and workspace of one call. Each class of an image except background has a list of
-/// boxes. A box has the index class x regions + region, by which equal scores are ordered.
+/// boxes. Boxes with equal scores are in the order of their index, class x regions + region.
 struct Plan {
     DetectionsShape shape;
     DetectionsArguments args;
@@ -107,7 +107,7 @@ Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
         shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
-        fail("detections does not support this number of images, regions, classes or detections");
+        fail("detections: the sizes are outside the limits of DetectionsShape");
     }
     const std::int64_t lists = std::int64_t{shape.images} * (shape.classes - 1);
     const std::int64_t boxes = lists * shape.regions;

@@ -12,7 +12,7 @@ struct Addition {
     __host__ __device__ float operator()(const float (&in)[2]) const { return in[0] + in[1]; }
 };
 struct Relu {
-    // Written this way, the comparison keeps NaN.
+    // A NaN is not <= 0, so it is kept.
     __host__ __device__ float operator()(const float (&in)[1]) const {
         return in[0] <= 0 ? 0 : in[0];
     }

@@ -9,7 +9,7 @@
 namespace hpcai::kernels {
 
 /// Treats adjacent pixels as one pixel, so that their channels together fill vectors. Pixels stay
-/// separate if the pixels that fill vectors do not divide their number.
+/// separate if their number is not a multiple of the number of pixels that fill vectors.
 struct Folded {
     BatchNormShape shape;   // one span
     std::int64_t fold = 1;  // pixels combined into one

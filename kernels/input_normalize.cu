@@ -5,7 +5,7 @@
 namespace hpcai::kernels {
 namespace {
 
-// Adding 0 keeps the compiler from fusing the product and the sum: the CPU engine rounds both.
+// Adding 0 prevents a fused multiply-add, because the CPU engine rounds the product and the sum.
 __host__ __device__ inline float normalized(std::uint8_t pixel, float scale, float shift) {
     return fmaf(scale, static_cast<float>(pixel), 0.0f) + shift;
 }
@@ -76,7 +76,7 @@ __global__ void pad_kernel(const StoreNumbersArguments args, const From* from, T
 void input_normalize(const NormalizeArguments& arguments, Stream stream) {
     if (arguments.channels < 1 || arguments.channels > NormalizeArguments::kMaxChannels ||
         arguments.padded_channels < arguments.channels) {
-        fail("input_normalize does not support this number of channels");
+        fail("input_normalize: the channels are outside the limits of NormalizeArguments");
     }
     with_type(arguments.dtype, [&]<typename T>() {
         const auto grid =
@@ -92,7 +92,7 @@ void input_normalize(const NormalizeArguments& arguments, Stream stream) {
 
 void store_numbers(const StoreNumbersArguments& arguments, Stream stream) {
     if (arguments.channels < 1 || arguments.padded_channels < arguments.channels) {
-        fail("store_numbers does not support this number of channels");
+        fail("store_numbers: expected 1 <= channels <= padded_channels");
     }
     const std::int64_t elements = arguments.count * arguments.padded_channels;
     with_type(arguments.from_dtype, [&]<typename From>() {

@@ -23,8 +23,7 @@ inline void check_launch(const void* kernel) {
     if (status == cudaSuccess) return;
     const char* name = nullptr;
     if (cudaFuncGetName(&name, kernel) != cudaSuccess || name == nullptr) name = "of unknown name";
-    const auto what =
-        std::string("CUDA rejects the kernel ") + name + ", or work before it failed:";
+    const auto what = std::string("CUDA rejects the kernel ") + name + ", or earlier work failed:";
     fail(what.c_str(), cudaGetErrorString(status));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kUnit = 8;  // elements per thread and iteration; ranges begin at multiples of it
 
-/// The settings of a step for one range, besides the scalars of the step.
+/// The settings of a step for one range, in addition to the scalars of the step.
 struct RangeSettings {
     float weight_decay;
     float trust_ratio;

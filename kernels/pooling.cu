@@ -192,7 +192,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     channel;
                 winners[dp][dq] = load_winners<N>(args.winner + at);
                 gradient[dp][dq] = gradient_at<N, kHasDy1, T>(args, at);
-                // Beyond the border there is no window; position 255 does not occur.
+                // There is no window beyond the border: position 255 equals that of no pixel.
                 if (p != i + dp || q != j + dq)
                     winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
             }
@@ -264,13 +264,13 @@ void with_vectors(tensor::DType dtype, int channels, const Body& body) {
 }
 
 Grid one_block_per(std::int64_t rows, Stream stream) {
-    if (rows < 1 || rows > 0x7fffffff) fail("pooling does not support this number of rows");
+    if (rows < 1 || rows > 0x7fffffff) fail("pooling: expected 1 to 2^31 - 1 rows of pixels");
     return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
 }
 
 void check(const PoolShape& shape) {
     if (shape.kernel < 1 || shape.kernel > 16 || shape.padding >= shape.kernel) {
-        fail("max_pool does not support this window");
+        fail("max_pool: the window is outside the limits of PoolShape");
     }
 }
 

@@ -44,7 +44,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     while (chunk >= plan.first_chunk[level + 1]) ++level;
     const AnchorGrid& grid = plan.grid;
     const int before = (chunk - plan.first_chunk[level]) * kChunk;
-    const int left = grid.count_of(level) - before, count = left < kChunk ? left : kChunk;
+    const int remaining = grid.count_of(level) - before;
+    const int count = remaining < kChunk ? remaining : kChunk;
     const int first = grid.level[level].first + before, per_cell = grid.per_cell;
     const int pixels = grid.level[level].height * grid.level[level].width;
     const T* logits = static_cast<const T*>(plan.rpn.logits[level]) +
@@ -121,7 +122,7 @@ Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
     const AnchorGrid& grid = shape.grid;
     if (shape.images < 1 || shape.images > 65535 / grid.levels || shape.per_level < 1 ||
         shape.per_level > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
-        fail("proposals does not support this number of images or boxes");
+        fail("proposals: the sizes are outside the limits of ProposalsShape");
     }
     Plan plan{.grid = grid,
               .bounds = shape.bounds,

@@ -50,7 +50,7 @@ struct RoiLossArguments {
     const float* loss_scale = nullptr;  // one number in device memory
     tensor::DType dtype = tensor::DType::f32;
     void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not computed
-    void* delta_gradients = nullptr;  // (N S, 4 K) likewise
+    void* delta_gradients = nullptr;  // (N S, 4 K) of dtype; null: not computed
 };
 void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);
 /// Overwrites the gradients with those of the losses times the loss scale.

@@ -120,7 +120,7 @@ struct Batch {
     int count;
 };
 
-/// All threads of a block must call it; it ends with a barrier.
+/// Computes the weights of a batch. All threads of a block must call it; it ends with a barrier.
 __device__ void weigh(const RoiAlignShape& shape, const BinGrid* grids, const Batch& batch,
                       const TileOrigin& tile, Weights& weights) {
     const int thread = static_cast<int>(threadIdx.x), pooled = shape.pooled;
@@ -253,7 +253,7 @@ void with_vectors(const RoiAlignShape& shape, const Body& body) {
         shape.channels < 1 || shape.channels > shape.stored_channels || shape.pooled < 1 ||
         shape.pooled > kMaxBins || shape.sampling_ratio < 1 ||
         shape.pooled * shape.sampling_ratio > RoiAlignShape::kMaxSamples) {
-        fail("roi_align does not support this number of images, regions, channels, bins, samples");
+        fail("roi_align: the sizes are outside the limits of RoiAlignShape");
     }
     with_type(shape.dtype, [&]<typename T>() {
         const bool fills = shape.channels % kLanes<T> == 0;
@@ -287,7 +287,7 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
         const std::int64_t channel_chunks = divide_up(shape.stored_channels, kWarp * V);
         const std::int64_t blocks_y = shape.images * channel_chunks;
         if (blocks_y > 65535)
-            fail("roi_align_gradient does not support so many images and channels");
+            fail("roi_align_gradient: the channels of all images take more than 65535 warps");
         launch(roi_align_gradient_kernel<T, V>,
                {.blocks_x = static_cast<unsigned>(tiles),
                 .blocks_y = static_cast<unsigned>(blocks_y),

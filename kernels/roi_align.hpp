@@ -10,7 +10,7 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // maxima on a region's side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // per side of a region
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
@@ -26,8 +26,8 @@ struct RoiAlignShape {
 
 /// The grid of bins of a region, in pixels of its level.
 struct BinGrid {
-    int level;  // 0 is the finest; -1: unused
-    float y, x;
+    int level;   // 0 is the finest; -1: unused
+    float y, x;  // of the first bin's corner
     float bin_height, bin_width;
 };
 

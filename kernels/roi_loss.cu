@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     args.losses[2 * blockIdx.x + 1] = static_cast<float>(boxes / count);
 }
 
-/// blockIdx.y is the image, blockIdx.x a part of its regions; each warp takes one region.
+/// blockIdx.y is the image; each warp of its blocks takes one region.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     roi_loss_gradient_kernel(const RoiLossShape shape, const RoiLossArguments args) {
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void check(const RoiLossShape& shape) {
     if (shape.images < 1 || shape.images > 65535 || shape.samples < 1 || shape.classes < 1) {
-        fail("roi_loss does not support this number of images, regions or classes");
+        fail("roi_loss: the sizes are outside the limits of RoiLossShape");
     }
 }
 

@@ -12,7 +12,7 @@ constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 struct Image {
     const float* proposals;
     const float* boxes;
-    std::int32_t* matches;  // of proposals, then of boxes: index of a box or a constant above
+    std::int32_t* matches;  // of all candidates: index of a box, kBackground or kNoCandidate
     float* targets;
 };
 
@@ -97,7 +97,7 @@ std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.max_foreground < 0 ||
         shape.max_foreground > shape.samples) {
-        fail("roi_targets does not support this number of images, candidates or samples");
+        fail("roi_targets: the sizes are outside the limits of RoiTargetsShape");
     }
     return workspace.take<std::int32_t>(std::int64_t{shape.images} *
                                         (shape.proposals + shape.boxes));

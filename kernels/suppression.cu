@@ -17,8 +17,8 @@ __device__ inline ops::Box box_of(const float4& numbers) {
     return {numbers.x, numbers.y, numbers.z, numbers.w};
 }
 
-/// Compares each box of a tile with the later boxes of the same or of a later tile: blockIdx.x is
-/// the pair of tiles, blockIdx.y the list.
+/// Compares each box of a tile with the later boxes of its own or a later tile. blockIdx.x is the
+/// pair of tiles, blockIdx.y the list.
 __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int words) {
     __shared__ float4 column_boxes[kTile];
     const int row_tile = static_cast<int>(blockIdx.x) / words;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int w
     if (row >= count) return;
     const ops::Box box = box_of(boxes[row]);
     const int first = column_tile == row_tile ? thread + 1 : 0;
-    const int left = count - column_tile * kTile, end = left < kTile ? left : kTile;
+    const int remaining = count - column_tile * kTile, end = remaining < kTile ? remaining : kTile;
     Word word = 0;
     for (int i = first; i < end; ++i) {
         if (ops::iou_of(box_of(column_boxes[i]), box) > lists.max_iou) word |= Word{1} << i;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(RankedLists 
 void suppress(const RankedLists& lists, Stream stream) {
     if (lists.length < 1 || lists.length > kTile * kMaxWords || lists.lists < 1 ||
         lists.lists > 65535) {
-        fail("suppress does not support lists of this number or length");
+        fail("suppress: the lists are outside the limits of RankedLists");
     }
     const auto words = static_cast<unsigned>(lists.overlap_words());
     const auto count = static_cast<unsigned>(lists.lists);

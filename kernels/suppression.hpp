@@ -11,7 +11,7 @@ namespace hpcai::kernels {
 
 /// 64-bit sort keys. They are unique, because their low half is the unique index of an element.
 
-/// The key of an excluded element; above all other keys.
+/// The key of an excluded element, above all other keys.
 inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
 /// The ascending order of keys is the descending order of scores; of equal scores, the lower index
@@ -39,9 +39,8 @@ HPCAI_HOST_DEVICE inline std::uint64_t draw_key(std::int32_t image_key, std::uin
     return std::uint64_t{high} << 32 | candidate;
 }
 
-/// Non-maximum suppression of boxes in the order of their scores.
-
-/// Lists of up to 4096 boxes each, best first. Boxes with key kNoKey are ignored.
+/// The input of non-maximum suppression: lists of up to 4096 boxes each, best first. Boxes with key
+/// kNoKey are ignored.
 struct RankedLists {
     std::int64_t lists = 0;   // 1 to 65535
     std::int64_t length = 0;  // capacity of a list, 1 to 4096

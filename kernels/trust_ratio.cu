@@ -8,7 +8,7 @@ namespace hpcai::kernels {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 132 * 8;
+constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
 constexpr int kUnit = 8;  // elements per thread and iteration; parts begin at multiples of it
 
 /// Sums of squares in fp64, where squares of fp32 numbers are exact. `others` are gradients or u.
@@ -29,7 +29,7 @@ struct Squares {
     }
 };
 
-/// Calls `body.operator()<N>(at)`, with N elements from `at`, for this thread's share of `part`.
+/// Calls `body.operator()<N>(at)` for this thread's elements of `part`, N of them from `at`.
 template <typename Body>
 __device__ void over_units(const UpdatePart& part, const Body& body) {
     const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * kUnit;

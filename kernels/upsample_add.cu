@@ -110,7 +110,7 @@ Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
 
 void check_sides(const UpsampleShape& shape) {
     for (const int side : {shape.height, shape.width, shape.coarse_height, shape.coarse_width}) {
-        if (side < 1 || side > 32768) fail("upsample_add does not support a side of this length");
+        if (side < 1 || side > 32768) fail("upsample_add: expected sides of 1 to 32768 pixels");
     }
 }
 

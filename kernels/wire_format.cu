@@ -17,8 +17,8 @@ __device__ inline bool is_finite(float value) {
     return magnitude(value) < kInfinity;
 }
 
-// The constants and rounding of comm::encode, which explains them. Products are rounded before they
-// are added (__fmul_rn), as on the CPU; otherwise nvcc contracts them with the sum.
+// The constants and rounding are those of comm::encode, which explains them. As on the CPU,
+// products are rounded before they are added (__fmul_rn); otherwise nvcc contracts product and sum.
 
 template <typename T>
 struct Unscaled {
