@@ -9,17 +9,17 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: `blocked` has channels in blocks of the vector width;
-/// `automatic` is the layout that oneDNN chooses for a 3x3 convolution.
+/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels, `channels_last`
+/// is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3 convolution.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// True: results have the same bits for any `threads`. oneDNN works on up to 16 parts of the
-    /// batch, each on one thread, and our own loops sum in a fixed order. More threads than parts
-    /// do not speed up oneDNN. The parts of a layer have separate weight gradients, which take at
-    /// most 16 MiB in total, or four times the weights of the layer if that is more.
+    /// True: results have the same bits for any `threads`. oneDNN then processes up to 16 parts of
+    /// the batch, each with one thread, so more threads than parts do not help. Our own loops sum
+    /// in a fixed order. Each part of the batch has its own weight gradients. Those of a layer take
+    /// at most 16 MiB, or four times the layer's weights if that is more.
     bool deterministic = false;
 };
 
@@ -27,10 +27,10 @@ struct CpuDeviceOptions {
 /// loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
-/// Returns the version of the library that the CPU engine uses: "2.6.3".
+/// Returns the version of oneDNN, such as "2.6.3".
 std::string onednn_version();
 
-/// Numbers of cores, at least 1: of the machine, and inside the binding of this process (hwloc).
+/// The cores of the machine, and those on which this process may run, by hwloc; each at least 1.
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -38,15 +38,15 @@ struct Cores {
 };
 Cores count_cores();
 
-/// Numbers of NUMA nodes, at least 1: of the machine, and in the binding of this process (hwloc).
+/// The NUMA nodes of the machine, and those that this process may use, by hwloc; each at least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;
 };
 NumaNodes count_numa_nodes();
 
-/// Returns the number of threads of a rank: `requested` if positive, else an equal share of the
-/// allowed cores, which `sharing_ranks` ranks share. At least 1.
+/// Returns the number of threads of a rank: `requested` if positive, else the number of allowed
+/// cores divided by `sharing_ranks`, rounded down, but at least 1.
 int threads_for_rank(int requested, const Cores& cores, int sharing_ranks);
 
 }  // namespace hpcai::device

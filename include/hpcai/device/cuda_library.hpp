@@ -20,7 +20,7 @@ struct CudaDeviceOptions {
 };
 
 /// The CUDA engine, libhpcai_cuda.so: a separate library, so that this program starts without CUDA.
-/// The library is never unloaded, so its objects may live until the process ends.
+/// The library is never unloaded, so devices may live until the process ends.
 class CudaLibrary {
 public:
     /// Returns whether the NVIDIA driver is installed.

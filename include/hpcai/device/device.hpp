@@ -28,18 +28,19 @@ using ops::StepScalars;
 
 /// Sizes of the memory that a planned kernel needs.
 struct KernelMemory {
-    std::size_t saved_bytes = 0;      // written forward, read backward
+    std::size_t saved_bytes = 0;      // written by the forward pass, read by the backward pass
     std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset in bytes of the channel sums after the elements (ops::outputs_channel_sums).
+/// Returns the offset of the channel sums that follow `element_bytes` (ops::outputs_channel_sums).
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
 
 /// Addresses of all tensors that a kernel reads and writes, in the layout of its Device. A null
-/// pointer in `input_gradients` means that the gradient is not needed.
+/// pointer in `input_gradients` means that the gradient is not needed. The canonical layout of a
+/// parameter is the row-major order of its tensor::Shape.
 struct KernelTensors {
     std::vector<void*> inputs;
     void* output = nullptr;
@@ -55,7 +56,7 @@ struct KernelTensors {
     void* prepared = nullptr;
     void* workspace = nullptr;
     const float* loss_scale = nullptr;     // scalar factor of loss gradients
-    const StepScalars* scalars = nullptr;  // select the random numbers of rounding
+    const StepScalars* scalars = nullptr;  // its step counts select random numbers for int8
 };
 
 /// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded
@@ -246,9 +247,9 @@ public:
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
     /// Enqueues an upload; `from` may change after the call. The call may wait for a free staging
-    /// buffer: above 4096 bytes, for the work enqueued before the fourth-last such upload; up to
-    /// 4096 bytes, for the work before the 32nd-last. It may also wait for all work, if it needs
-    /// more memory than reserve_uploads() reserved.
+    /// buffer. Above 4096 bytes it waits for work enqueued before the fourth-last such upload, else
+    /// before the 32nd-last small upload. It may wait for all work if it needs more memory than
+    /// reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.

@@ -67,7 +67,7 @@ protected:
     KernelTensors tensors_;
 };
 
-// A function cannot be declared for each type of ops::Operation without its name.
+// C++ cannot declare a function for each type of ops::Operation, so a macro lists the types.
 // clang-format off
 #define HPCAI_BUILD(Op) KernelPtr build(const ops::Op&, const KernelOptions&, const Context&);
 #define HPCAI_BUILD_ALL \

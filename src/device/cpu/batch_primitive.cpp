@@ -12,7 +12,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// 16 parts made ResNet-50's weight gradients up to 1.7 times slower; kGradientBytes, 1.1 times.
+// 16 parts make ResNet-50's weight gradients up to 1.7 times slower, parts within kGradientBytes
+// 1.1.
 constexpr std::size_t kMaxParts = 16, kFewParts = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 

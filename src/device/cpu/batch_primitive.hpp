@@ -9,7 +9,7 @@
 namespace hpcai::device::cpu {
 
 /// A parameter in the layout and type that primitives read, next to its fp32 master. It is the
-/// master itself where layout and type match.
+/// master itself if layout and type match.
 class WorkingCopy {
 public:
     WorkingCopy() = default;
@@ -28,8 +28,8 @@ private:
     Reorder reorder_;
 };
 
-/// Computes the gradient of the master from those that primitives write for their parts of the
-/// batch, in their own layout: sums them in order, then converts the sum. A loop of our own
+/// Computes the gradient of the master. Each primitive writes the gradient of its part of the batch
+/// in its own layout; this class sums them in order, then converts the sum. A loop of our own
 /// converts the layout that oneDNN chooses for filters with AVX-512, because oneDNN's reorder
 /// reaches only a fraction of the memory bandwidth.
 class ParameterGradient {

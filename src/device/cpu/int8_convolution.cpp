@@ -29,7 +29,7 @@ std::size_t floats(std::int64_t count) {
     return aligned_bytes(Desc({count}, type::f32, tag::x));
 }
 
-constexpr std::int64_t kCachedBytes = 2 << 20;   // cache per thread
+constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements of a sample per part
 constexpr std::int64_t kDitheredElements = 128;  // elements per kDitherBlocks Philox blocks
 constexpr std::int64_t kDitherBlocks = 16;
@@ -45,6 +45,7 @@ std::int64_t elements_of_sample(const Shape& image) {
 /// Returns the number of samples whose intermediate results fit the threads' caches.
 std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     const std::int64_t cache = kCachedBytes * omp_get_max_threads();
+    // fp32 and int8 elements of the image, 32-bit sums and fp32 elements of the result
     const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
     const std::int64_t max_samples = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
     return ceil_div(image[0], ceil_div(image[0], max_samples));
@@ -165,7 +166,7 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     image_grid_ = tile_grid(context.layouts, image_, DType::f32);
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
     ensure(image_grid_.tile.lanes == kInt8Lanes && result_grid_.tile.lanes == kInt8Lanes,
-           "int8 needs blocks of 16 channels, not {}", context.layouts.channel_block);
+           "int8 requires blocks of 16 channels, got blocks of {}", context.layouts.channel_block);
     samples_ = samples_in_cache(image_, result_);
     plan(op, padding);
     parts_ = ceil_div(elements_of_sample(image_), kPart);

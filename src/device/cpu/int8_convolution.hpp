@@ -11,8 +11,8 @@ namespace hpcai::device::cpu {
 
 inline constexpr std::int64_t kInt8Lanes = 16;  // channels in a block
 
-/// The filters of an int8 convolution in the layout of its primitive, and their steps, one for each
-/// channel of the result.
+/// The filters of an int8 convolution in the layout of its primitive, and their rounding steps
+/// (int8_step()), one for each channel of the result.
 struct Int8Factors {
     void* filters;
     const float* steps;

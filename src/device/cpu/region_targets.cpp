@@ -66,7 +66,8 @@ public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
                         const Context& context)
         : ScratchKernel(op, options, context) {
-        ensure(op.anchors.count() < (1 << 24), "fp32 cannot represent the numbers of {} anchors",
+        // fp32 represents smaller anchor numbers exactly.
+        ensure(op.anchors.count() < (1 << 24), "expected fewer than 2^24 anchors, got {}",
                op.anchors.count());
         for (std::size_t level = 0; level < grid_.levels(); ++level) {
             for (std::int64_t y = 0; y < op.anchors.levels[level].height; ++y) {
@@ -88,7 +89,7 @@ private:
         for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
-    static constexpr float kForced = 2;
+    static constexpr float kForced = 2;  // above every IoU
 
     std::int64_t row_count() const {
         return static_cast<std::int64_t>(rows_.size());

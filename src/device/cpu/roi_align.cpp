@@ -151,7 +151,7 @@ private:
     }
 
     static AxisSample sample_at(float at, std::int64_t extent) {
-        // A sample more than one pixel outside the image is 0; so is a NaN.
+        // A sample more than one pixel outside the image, or at a NaN, is 0.
         if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
         const auto last = static_cast<std::int32_t>(extent - 1);
         const float inside = std::max(at, 0.0f);

@@ -145,8 +145,8 @@ bool spans_batch(const ops::BatchNorm& op) {
 
 }  // namespace
 
-bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
-          const Context& context) {
+bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions& options,
+             const Context& context) {
     try {
         std::vector<TimedKernel> kernels = kernels_of(operations, options, context);
         seconds_of(kernels, context.stream);
@@ -188,7 +188,7 @@ bool Acceptance::decide(const std::string& kind, const ConvolutionShape& shape,
     if (stored == kSeparateEntry) return false;
     const double before = is_timed ? context_.tuning->seconds : 0;
     const Stopwatch watch;
-    // The plans of a pass may have been barred after the entry was stored.
+    // A plan may have been barred after the entry was stored (PlanCache::barred).
     const bool has_plans =
         std::ranges::all_of(passes, [&](P pass) { return has_plan(shape, pass, context_); });
     if (has_plans && stored == kFusedEntry) return known->second = true;
@@ -206,7 +206,7 @@ Acceptance::Decision Acceptance::is_faster(const std::vector<ops::Operation>& fu
                                            const KernelOptions& options) {
     if (!context_.has_device()) return {true};
     // The bits of a deterministic run must not depend on the memory that is free for a trial.
-    if (!context_.autotune) return {context_.deterministic || runs(fused, options, context_)};
+    if (!context_.autotune) return {context_.deterministic || can_run(fused, options, context_)};
     const auto fused_seconds = seconds_of(fused, options, context_);
     const auto separate_seconds = seconds_of(separate, options, context_);
     return {fused_seconds && (!separate_seconds || *fused_seconds < *separate_seconds),

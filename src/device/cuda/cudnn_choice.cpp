@@ -57,7 +57,7 @@ struct TimedPlan {
     PlanTimer::Trial trial;
 };
 
-/// The most frequent result of the plans, the first one of equal counts.
+/// The most frequent result of the plans; in a tie, the first.
 struct Majority {
     std::optional<int> result;
     std::ptrdiff_t plans = 0;
@@ -85,8 +85,8 @@ TimedPlan fastest(const std::vector<TimedPlan>& trials, const Majority& majority
     return best;
 }
 
-/// Tries plans in order within the limits above, each once, except those in `barred`. `run` takes a
-/// plan and a limit in seconds, and returns the trial; it does not compare slower plans.
+/// Tries plans in order, each once, except those in `barred`, up to kMaxTrials and kMaxSeconds.
+/// `run` takes a plan and a limit in seconds and returns the trial; it compares no slower plan.
 template <typename Run>
 std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> barred,
                                   const Run& run) {

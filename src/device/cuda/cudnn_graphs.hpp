@@ -119,7 +119,7 @@ public:
     ~ConvolutionPlans();
 
     int count() const;
-    /// Engine and settings, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all
+    /// The engine and settings, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all
     /// processes with this version of cuDNN.
     std::string name(int plan) const;
     /// False when the plan does not support the graph. Can take seconds.

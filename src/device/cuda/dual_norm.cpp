@@ -14,7 +14,7 @@ public:
           inner_(op.inner, options.compute) {
         ensure(trains(), "fused norms are supported in training only");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
-               "the outer one of fused norms has an addition and a ReLU, the inner one neither");
+               "of fused norms, the outer must have an addition and a ReLU, the inner neither");
     }
 
     KernelMemory memory() const override {

@@ -26,8 +26,8 @@ public:
         ensure(trains() && options.needs_input_gradient,
                "a fused norm and convolution is supported only in training, after other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
-               "a norm fused with a convolution has a ReLU and no addition, and the output carries "
-               "sums");
+               "a norm fused with a convolution must have a ReLU and no addition, and the "
+               "convolution must output sums");
         ensure(shape_.filters == op.convolution.filters, "no sums for {} filters",
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);

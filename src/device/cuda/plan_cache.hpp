@@ -10,10 +10,10 @@
 
 namespace hpcai::device::cuda {
 
-/// The fastest known plan of each problem, the times of tried plans, and barred plans, for one
-/// device and version of cuDNN. A JSON file keeps them between runs. A problem is a graph, or a
-/// fusion, whose plan is "joined" (fused) or "apart" (separate). Throws nothing: a failure to read
-/// or write the file is a warning.
+/// For one device and version of cuDNN: the fastest known plan of each problem, the times of tried
+/// plans, and the barred plans, which made the device unusable and must not run. A JSON file keeps
+/// them between runs. A problem is a graph, or a fusion, whose plan is "joined" (fused) or "apart"
+/// (separate). Throws nothing: a failure to read or write the file is a warning.
 class PlanCache {
 public:
     /// Plans are valid for one GPU model and cuDNN version; other files are not used.
@@ -36,11 +36,11 @@ public:
     /// memory only.
     PlanCache(std::filesystem::path file, Machine machine);
 
-    /// The name of the plan; "" for an unknown problem, or if the plan is barred.
+    /// The name of the fastest plan; "" for an unknown problem, or if the plan is barred.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
     void insert_timings(const std::string& problem, std::vector<Timing> timings);
-    /// Plans of a problem that must not run, because they made the device unusable.
+    /// The barred plans of a problem.
     const std::set<std::string>& barred(const std::string& problem) const;
     void bar(const std::string& problem, const std::string& plan);
     /// If there are new entries, merges them with entries that other processes have added to the

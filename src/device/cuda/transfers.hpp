@@ -15,7 +15,7 @@ class Transfers {
 public:
     explicit Transfers(cudaStream_t stream);
 
-    /// The same as in Device. Throw Error(internal) if earlier work has failed.
+    /// These functions implement those of Device. Throw Error(internal) if earlier work has failed.
     void upload(void* to, std::span<const std::byte> from);
     void download(std::span<std::byte> to, const void* from);
     void enqueue_upload(void* to, std::span<const std::byte> from);

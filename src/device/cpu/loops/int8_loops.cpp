@@ -11,8 +11,8 @@ namespace hpcai::device::cpu::HPCAI_ISA {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kBlocks = kLanes;            // of Philox at a time, 128 bits each
-constexpr int kDithers = kBlocks * 4 * 2;  // two from each word
+constexpr int kBlocks = kLanes;            // Philox blocks computed at a time, 128 bits each
+constexpr int kDithers = kBlocks * 4 * 2;  // two from each 32-bit word
 
 using Numbers = Floats<kLanes>;
 using Words = Vectors<kLanes>::Words;
@@ -66,7 +66,7 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     }
 }
 
-/// Clamps to +-127 and rounds to nearest even: takes the low bits of the sum with 3 * 2^22.
+/// Clamps to +-127 and rounds to nearest even: the sum with 3 * 2^22 ends in the integer's bits.
 inline void store_rounded(Numbers values, std::int8_t* to) {
     const Numbers limit = Numbers{} + 127.0f;
     values = values > limit ? limit : values;
