@@ -144,7 +144,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     }
 }
 
-/// Whether the backward pass writes a gradient of `value`, as for every differentiable producer.
+/// Whether the backward pass writes a gradient of `value`, even if its producer is not trained.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);

@@ -57,7 +57,7 @@ private:
     std::vector<ParameterId> completed_parameters(const Node& node);
     /// Marks the gradients that no step completes as complete after the first backward step.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, which is what its producer can read.
+    /// Sums gradients of `value` until at most `limit` remain, as many as its producer can read.
     void sum_gradients(ValueId value, std::size_t limit);
     void allocate();
     void bind();

@@ -52,6 +52,8 @@ public:
     }
 
 private:
+    /// What each shard computes: the whole node, its channels of a channelwise operation, its
+    /// filters, or partial sums of all filters from its input channels.
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
     ops::ChannelRange own_range(std::int64_t channels) const {
@@ -94,7 +96,8 @@ private:
     }
 
     /// Returns whether convolutions that read `value` compute partial sums from the shard's
-    /// channels: it is split, no linear layer reads it, and they output fewer elements than it has.
+    /// channels: `value` is split, no linear layer reads it, and it has more elements than all
+    /// their outputs.
     bool prefers_partial_sums(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t outputs = 0;
@@ -136,7 +139,7 @@ private:
         channels = count;
     }
 
-    /// Returns the shard's value for a model value, with the shard's channels if that is split.
+    /// Returns the shard's value for a model value; a split value has only the shard's channels.
     ValueId own_value(ValueId value) {
         ValueId& id = own_[value];
         if (id < 0) {
@@ -146,7 +149,7 @@ private:
         return id;
     }
 
-    /// Returns the shard's value for a model value with all channels, gathered if that is split.
+    /// Returns the shard's value for a model value with all channels; gathers a split value.
     ValueId gathered_value(ValueId value, bool sums_gradients) {
         if (!is_split(value)) return own_value(value);
         ValueId& gathered = gathered_[value];

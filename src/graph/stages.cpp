@@ -11,8 +11,8 @@
 namespace hpcai::graph {
 namespace {
 
-// From docs/RESULTS.md: 181 GFLOP/s per core (15.62 images/s of 23.2 GFLOP each on two cores, bf16)
-// over 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks of a host).
+// FLOPs of a core per byte sent, by docs/RESULTS.md: 181 GFLOP/s (15.62 images/s of 23.2 GFLOP on
+// two cores, bf16) / 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks of a host).
 constexpr double kFlopsPerByte = 170;
 
 /// Returns the last node that reads each value, [value]; 0 if there is none.

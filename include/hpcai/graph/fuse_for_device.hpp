@@ -14,10 +14,10 @@ namespace hpcai::graph {
 /// over the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
-/// Whether a device supports an operation; see device::Device::accepts.
+/// Returns whether to use a fused operation; see device::Device::accepts().
 using Accepts = std::function<bool(const ops::Operation&, const device::KernelOptions&)>;
 
-/// Like the above, with `accepts` in place of device.accepts().
+/// Like fuse_for_device() with a device, but calls `accepts` instead of device.accepts().
 Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkOptions& options);
 
 }  // namespace hpcai::graph

@@ -25,7 +25,7 @@ enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias 
 struct ChannelSlice {
     int axis = 0;
     std::int64_t first = 0;
-    std::int64_t channels = 0;  // of the full tensor; Parameter::shape has the shard's number
+    std::int64_t channels = 0;  // of the full tensor; Parameter::shape has those of the shard
 };
 
 /// A parameter, which several nodes may share. `name` is as in torchvision
@@ -36,7 +36,7 @@ struct Parameter {
     ParameterKind kind = ParameterKind::filters;
     bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
     bool is_trained = true;       // false: keeps its initial value
-    double deviation = 0;         // standard deviation of initial values; 0: by kind
+    double deviation = 0;         // standard deviation of initial values; 0: determined by `kind`
     // Pixels of the feature map that a linear layer flattens. The weight's columns are ordered
     // (pixels, channels); torchvision orders them (channels, pixels).
     std::int64_t pixels = 1;
@@ -84,7 +84,7 @@ public:
     /// the operation.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                      std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
-    /// Like the above; the graph sets node.output.
+    /// Appends `node` like the other add_node(); the graph sets node.output.
     ValueId add_node(Node node);
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
@@ -125,9 +125,9 @@ ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
 /// Sum of the nodes' FLOPs.
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
-/// A copy of the graph with chains of BatchNorm + Add + ReLU, and of a normalization and a ReLU,
-/// fused into one node if nothing else reads the intermediate values. Results differ only because
-/// intermediate values are no longer rounded.
+/// Returns a copy of the graph in which a BatchNorm, Add and ReLU in sequence, or a normalization
+/// and a ReLU, are one node. They are fused only if no other node reads the intermediate values.
+/// Results differ only because intermediate values are no longer rounded.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

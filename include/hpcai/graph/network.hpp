@@ -55,8 +55,8 @@ public:
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A second network with the graph and device of `twin`, for another batch in flight. Both
-    /// networks share and keep alive the step scalars and working copies. Call prepare() and its
-    /// parts on `twin` only.
+    /// networks share and keep alive the step scalars and working copies. Call the functions that
+    /// prepare copies on `twin` only.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
     Network(const Network&) = delete;

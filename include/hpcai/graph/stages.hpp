@@ -17,9 +17,9 @@ struct StageCosts {
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
-/// Returns the first node of each stage except the first, ascending: the cuts. Empty for one stage,
-/// or if there is no solution. The cuts minimize the cost of the most expensive stage, then their
-/// total cost; ties go to the earliest last cut, then the cut before it. Time: O(stages x nodes^2).
+/// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
+/// there is no solution. The cuts minimize the cost of the most expensive stage, then their total
+/// cost; ties go to the earliest last cut, then the cut before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
@@ -48,7 +48,7 @@ std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int elemen
 /// parallel.pipeline_degree and the largest possible number, if `stages` exceeds it.
 std::vector<Stage> partition_stages(const Graph& graph, int stages);
 
-/// Returns the first node of each stage of partition_stages() except the first. Throws as it does.
+/// Returns the cuts of partition_stages(), as balance() does. Throws like partition_stages().
 std::vector<std::size_t> stage_cuts(const Graph& graph, int stages);
 
 /// Divides `graph` into stages that begin at its first node and at the nodes `cuts` (stage_cuts()).
