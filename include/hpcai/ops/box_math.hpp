@@ -32,7 +32,7 @@ struct BoxDeltas {
     float h = 0;
 };
 
-/// The largest logarithm of the ratio of a decoded side to the reference side: log(1000 / 16).
+/// The largest logarithm of decoded side / reference side, as in torchvision: log(1000 / 16).
 inline constexpr float kMaxLogRatio = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {

@@ -123,7 +123,7 @@ struct RoiAlign {
 
 /// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
 /// used regions. The first sum is the cross-entropy of all used regions' logits; the second is the
-/// smooth L1 distance (beta 1/9) of foreground regions' deltas, of their class, from the targets.
+/// smooth L1 distance (beta 1/9) of each foreground region's deltas for its class from its targets.
 /// Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;

@@ -20,7 +20,7 @@ struct StepScalars {
     double loss_sum = 0;              // of the samples' losses since the host cleared it
 };
 
-/// How the loss scale changes: as in PyTorch's GradScaler with factors 2 and 1/2.
+/// The rule by which the loss scale changes: that of PyTorch's GradScaler with factors 2 and 1/2.
 struct LossScalePolicy {
     bool dynamic = false;  // false: the scale is constant
     std::uint32_t good_steps_to_double = 2000;

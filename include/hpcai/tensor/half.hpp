@@ -12,6 +12,7 @@ constexpr std::uint16_t to_f16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits & 0x80000000U;
     const std::uint32_t magnitude = bits ^ sign;
+    // 0x38800000 is 2^-14, the smallest normal result; values from 0x47800000, 2^16, overflow.
     // After adding 0.5, the low bits of the sum are those of a subnormal result, rounded.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000U;
