@@ -20,20 +20,20 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // which devices support it, as end of a message; empty: all
+    std::string_view devices;  // end of a message: which devices support it; empty: all
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},
     PrecisionRow{
-        config::Precision::tf32, {.tf32 = true}, "; GPUs from compute capability 8.0 on have it"},
-    PrecisionRow{config::Precision::mixed, {.compute = tensor::DType::f16}, "; GPUs have it"},
+        config::Precision::tf32, {.tf32 = true}, "; GPUs since compute capability 8.0 support it"},
+    PrecisionRow{config::Precision::mixed, {.compute = tensor::DType::f16}, "; GPUs support it"},
     PrecisionRow{config::Precision::fp16,
                  {.compute = tensor::DType::f16, .is_pure = true},
-                 "; GPUs have it"},
+                 "; GPUs support it"},
     PrecisionRow{config::Precision::bf16,
                  {.compute = tensor::DType::bf16},
-                 "; GPUs have it, and CPUs with AVX-512 BF16"},
-    PrecisionRow{config::Precision::int8, {.int8 = true}, "; CPUs with AVX-512 VNNI have it"},
+                 "; GPUs and CPUs with AVX-512 BF16 support it"},
+    PrecisionRow{config::Precision::int8, {.int8 = true}, "; CPUs with AVX-512 VNNI support it"},
 };
 
 std::unique_ptr<device::Device> open_cpu(const config::Config& config, const device::Cores& cores,
@@ -121,8 +121,9 @@ device::Precision precision_named(std::string_view name) {
     for (const PrecisionRow& row : kPrecisions) {
         if (name_of(row.precision) == name) return row.precision;
     }
-    throw Error(ExitCode::data, fmt::format("precision: expected the name of a precision, got '{}'",
-                                            printable(name)));
+    throw Error(ExitCode::data,
+                fmt::format("precision: expected fp32, tf32, mixed, fp16, bf16 or int8, got '{}'",
+                            printable(name)));
 }
 
 device::Precision choose_precision(config::Precision requested, const DeviceFormats& formats) {

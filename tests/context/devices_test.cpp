@@ -55,8 +55,8 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
     EXPECT_EQ(refusal(Precision::int8),
               "training.precision: expected auto or a precision of this CPU (bf16, fp32), got "
-              "'int8'; CPUs with AVX-512 VNNI have it");
-    EXPECT_TRUE(message.ends_with("'mixed'; GPUs have it")) << message;
+              "'int8'; CPUs with AVX-512 VNNI support it");
+    EXPECT_TRUE(message.ends_with("'mixed'; GPUs support it")) << message;
 }
 
 std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {

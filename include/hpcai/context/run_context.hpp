@@ -22,7 +22,7 @@ namespace hpcai::context {
 struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
-    std::string command_line;  // for the environment's record
+    std::string command_line;  // for environment.json
     std::string resume = {};   // directory of a run to resume; config.files and output are empty
 };
 
