@@ -16,10 +16,10 @@ enum class CpuLayout { automatic, blocked, channels_last };
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// True: results have the same bits for any `threads`. oneDNN then processes up to 16 parts of
-    /// the batch, each with one thread, so more threads than parts do not help. Our own loops sum
-    /// in a fixed order. Each part of the batch has its own weight gradients. Those of a layer take
-    /// at most 16 MiB, or four times the layer's weights if that is more.
+    /// True: results have the same bits for any `threads`. oneDNN then processes up to 16
+    /// sub-batches, each with one thread, so more threads than sub-batches do not help. Our own
+    /// loops sum in a fixed order. Each sub-batch has its own weight gradients. Those of a layer
+    /// take at most 16 MiB, or four times the layer's weights if that is more.
     bool deterministic = false;
 };
 

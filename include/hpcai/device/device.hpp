@@ -110,13 +110,13 @@ struct Optimizer {
     struct Range {
         std::size_t begin = 0;  // a multiple of 8
         std::size_t end = 0;
-        bool decays = true;
+        bool decays = true;            // whether weight decay applies
         bool has_trust_ratio = false;  // false: the ratio is 1
         void* working_copy = nullptr;  // see Kernel::working_copies(); null: none
     };
     std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
     tensor::DType compute = tensor::DType::f32;  // of working copies
-    // Rounds w to `compute`, to nearest even, after each step: there is no fp32 master
+    // Rounds parameters to `compute`, to nearest even, after each step: there is no fp32 master
     // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
     bool rounds_parameters = false;
     // Set for a shard of a network: ranges hold the shard's part of each parameter, so trust ratios

@@ -14,7 +14,8 @@ namespace hpcai::device {
 /// Returns the passes that a kernel of the operation implements, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
-/// An engine's kernel for an operation. It overrides the pass functions that passes_of() lists.
+/// An engine's kernel for an operation; `Context` has the resources of the engine. The kernel
+/// overrides the pass functions that passes_of() lists.
 template <typename Operation, typename Context>
 class OperationKernel : public Kernel {
 public:

@@ -12,9 +12,9 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// 16 parts make ResNet-50's weight gradients up to 1.7 times slower, parts within kGradientBytes
-// 1.1.
-constexpr std::size_t kMaxParts = 16, kFewParts = 4;
+// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower. The limit
+// kGradientBytes reduces this to 1.1 times.
+constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 
 /// Makes oneDNN plan primitives for one thread during its lifetime.
@@ -48,10 +48,10 @@ void* WorkingCopy::bind(float* master, void* buffer) {
 }
 
 ParameterGradient::ParameterGradient(const memory::desc& written, const memory::desc& master,
-                                     std::size_t parts, const Context& context)
-    : parts_(parts),
-      buffers_(written == master ? parts - 1 : parts),
-      part_bytes_(aligned_bytes(written)),
+                                     std::size_t terms, const Context& context)
+    : terms_(terms),
+      buffers_(written == master ? terms - 1 : terms),
+      term_bytes_(aligned_bytes(written)),
       elements_(written.get_size() / sizeof(float)) {
     const memory::dims dims = master.dims();  // (K, C, R, S)
     if (dims.size() == 4) {
@@ -67,36 +67,36 @@ ParameterGradient::ParameterGradient(const memory::desc& written, const memory::
 void ParameterGradient::bind(void* buffer, float* master) {
     buffer_ = static_cast<float*>(buffer);
     master_ = master;
-    reorder_.set(part(0), master);
+    reorder_.set(term(0), master);
 }
 
-float* ParameterGradient::part(std::size_t index) const {
-    const std::size_t master_parts = parts_ - buffers_;
-    if (index < master_parts) return master_;
-    return buffer_ + (index - master_parts) * part_bytes_ / sizeof(float);
+float* ParameterGradient::term(std::size_t index) const {
+    const std::size_t master_terms = terms_ - buffers_;
+    if (index < master_terms) return master_;
+    return buffer_ + (index - master_terms) * term_bytes_ / sizeof(float);
 }
 
 void ParameterGradient::run(const Context& context) const {
-    if (parts_ > 1) sum_parts();
+    if (terms_ > 1) sum_terms();
     is_blocked_ ? transpose_blocks(context) : reorder_.run(context);
 }
 
-void ParameterGradient::sum_parts() const {
-    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache between parts
+void ParameterGradient::sum_terms() const {
+    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache between terms
     const std::size_t blocks = ceil_div(elements_, kBlock);
 #pragma omp parallel for schedule(static)
     for (std::size_t block = 0; block < blocks; ++block) {
         const std::size_t end = std::min(elements_, (block + 1) * kBlock);
-        float* sum = part(0);
-        for (std::size_t index = 1; index < parts_; ++index) {
-            const float* term = part(index);
-            for (std::size_t i = block * kBlock; i < end; ++i) sum[i] += term[i];
+        float* sum = term(0);
+        for (std::size_t index = 1; index < terms_; ++index) {
+            const float* addend = term(index);
+            for (std::size_t i = block * kBlock; i < end; ++i) sum[i] += addend[i];
         }
     }
 }
 
 void ParameterGradient::transpose_blocks(const Context& context) const {
-    const float* from = part(0);  // (K/16, C/16, R S, 16 channels, 16 filters)
+    const float* from = term(0);  // (K/16, C/16, R S, 16 channels, 16 filters)
     const std::int64_t filter_blocks = filters_ / 16, channel_blocks = channels_ / 16;
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t filter = 0; filter < filter_blocks; ++filter) {
@@ -165,64 +165,64 @@ void StagedPrimitive::run() const {
     }
 }
 
-std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
-                                      std::size_t gradient_bytes) {
+std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t samples,
+                                          std::size_t gradient_bytes) {
     if (!context.is_deterministic) return {samples};
-    std::size_t max_parts = kMaxParts;
-    while (max_parts > kFewParts && max_parts * gradient_bytes > kGradientBytes) max_parts /= 2;
-    const std::int64_t count = std::min(static_cast<std::int64_t>(max_parts), samples);
-    std::vector<std::int64_t> parts;
-    for (std::int64_t part = 0; part < count; ++part) {
-        parts.push_back((part + 1) * samples / count - part * samples / count);
+    std::size_t limit = kMaxSubBatches;
+    while (limit > kFewSubBatches && limit * gradient_bytes > kGradientBytes) limit /= 2;
+    const std::int64_t count = std::min(static_cast<std::int64_t>(limit), samples);
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t index = 0; index < count; ++index) {
+        sizes.push_back((index + 1) * samples / count - index * samples / count);
     }
-    return parts;
+    return sizes;
 }
 
-BatchPrimitive::BatchPrimitive(const Context& context, const std::vector<std::int64_t>& parts,
+BatchPrimitive::BatchPrimitive(const Context& context, const std::vector<std::int64_t>& sizes,
                                const Plan& plan)
     : is_deterministic_(context.is_deterministic) {
     std::optional<SingleThreadScope> single_thread;
     if (is_deterministic_) single_thread.emplace();
-    for (const std::int64_t samples : parts) parts_.push_back(plan(samples));
+    for (const std::int64_t samples : sizes) sub_batches_.push_back(plan(samples));
 }
 
 std::size_t BatchPrimitive::workspace_bytes() const {
     std::size_t bytes = 0;
-    for (const StagedPrimitive& part : parts_) bytes += part.workspace_bytes();
+    for (const StagedPrimitive& sub_batch : sub_batches_) bytes += sub_batch.workspace_bytes();
     return bytes;
 }
 
 void BatchPrimitive::bind_workspace(void* workspace) {
     auto* next = static_cast<std::byte*>(workspace);
-    for (StagedPrimitive& part : parts_) {
-        part.bind_workspace(next);
-        next += part.workspace_bytes();
+    for (StagedPrimitive& sub_batch : sub_batches_) {
+        sub_batch.bind_workspace(next);
+        next += sub_batch.workspace_bytes();
     }
 }
 
 void BatchPrimitive::bind(int argument, void* address) {
     auto* next = static_cast<std::byte*>(address);
-    for (StagedPrimitive& part : parts_) {
-        part.bind(argument, next);
-        next += part.bytes(argument);
+    for (StagedPrimitive& sub_batch : sub_batches_) {
+        sub_batch.bind(argument, next);
+        next += sub_batch.bytes(argument);
     }
 }
 
 void BatchPrimitive::bind_gradient(int argument, const ParameterGradient& gradient) {
-    for (std::size_t part = 0; part < parts_.size(); ++part) {
-        parts_[part].bind(argument, gradient.part(part));
+    for (std::size_t index = 0; index < sub_batches_.size(); ++index) {
+        sub_batches_[index].bind(argument, gradient.term(index));
     }
 }
 
-void BatchPrimitive::run_parts() const {
+void BatchPrimitive::run_sub_batches() const {
     std::exception_ptr failure;
 #pragma omp parallel
     {
         omp_set_num_threads(1);  // inside this region only; oneDNN reads it
 #pragma omp for schedule(static)
-        for (std::size_t part = 0; part < parts_.size(); ++part) {
+        for (std::size_t index = 0; index < sub_batches_.size(); ++index) {
             try {
-                parts_[part].run();
+                sub_batches_[index].run();
             } catch (...) {
 #pragma omp critical
                 failure = std::current_exception();

@@ -28,33 +28,33 @@ private:
     Reorder reorder_;
 };
 
-/// Computes the gradient of the master. Each primitive writes the gradient of its part of the batch
-/// in its own layout; this class sums them in order, then converts the sum. A loop of our own
-/// converts the layout that oneDNN chooses for filters with AVX-512, because oneDNN's reorder
-/// reaches only a fraction of the memory bandwidth.
+/// Computes the gradient of the master. Each primitive writes the term of its sub-batch in its own
+/// layout; this class sums the terms in order, then converts the sum. A loop of our own converts
+/// the layout that oneDNN chooses for filters with AVX-512, because oneDNN's reorder reaches only a
+/// fraction of the memory bandwidth.
 class ParameterGradient {
 public:
     ParameterGradient() = default;
     /// Both descriptions are fp32.
     ParameterGradient(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
-                      std::size_t parts, const Context& context);
+                      std::size_t terms, const Context& context);
 
     /// Bytes of the buffer of bind(); 0 if a single primitive writes the gradient of the master.
-    std::size_t bytes() const { return buffers_ * part_bytes_; }
+    std::size_t bytes() const { return buffers_ * term_bytes_; }
     void bind(void* buffer, float* master);
-    /// Returns the address that the primitive of this part writes. Requires bind().
-    float* part(std::size_t index) const;
-    /// Must be called after all parts are written.
+    /// Returns the address that the primitive of sub-batch `index` writes. Requires bind().
+    float* term(std::size_t index) const;
+    /// Must be called after all primitives have run.
     void run(const Context& context) const;
 
 private:
-    void sum_parts() const;
+    void sum_terms() const;
     void transpose_blocks(const Context& context) const;
 
-    std::size_t parts_ = 0;
-    std::size_t buffers_ = 0;  // parts_, or one less if the first part is written to master_
-    std::size_t part_bytes_ = 0;
-    std::size_t elements_ = 0;  // of a part, padding included
+    std::size_t terms_ = 0;
+    std::size_t buffers_ = 0;  // terms_, or one less if the first term is written to master_
+    std::size_t term_bytes_ = 0;
+    std::size_t elements_ = 0;  // of a term, padding included
     float* buffer_ = nullptr;
     Reorder reorder_;  // used if our own loop does not apply
     bool is_blocked_ = false;
@@ -107,44 +107,45 @@ private:
     std::byte* workspace_ = nullptr;
 };
 
-/// Returns the samples in each part of a batch: one part or, in a deterministic engine, up to 16
-/// parts of similar size. If each primitive writes a gradient of `gradient_bytes`, the limit is 8
-/// or 4 parts if 16 or 8 such gradients take over 16 MiB.
-std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
-                                      std::size_t gradient_bytes = 0);
+/// Returns the number of samples in each sub-batch: one sub-batch or, in a deterministic engine, up
+/// to 16 of similar size. If each primitive writes a gradient of `gradient_bytes`, the limit is 8
+/// or 4 sub-batches if 16 or 8 such gradients take over 16 MiB.
+std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t samples,
+                                          std::size_t gradient_bytes = 0);
 
 /// One pass of a kernel by oneDNN: a primitive for the batch or, in a deterministic engine, one
-/// single-threaded primitive for each part of the batch, because oneDNN's order of summation
-/// depends on the number of threads. Threads process parts in parallel.
+/// single-threaded primitive for each sub-batch, because oneDNN's order of summation depends on the
+/// number of threads. Threads process sub-batches in parallel.
 class BatchPrimitive {
 public:
     /// Plans the primitive for a number of samples.
     using Plan = std::function<StagedPrimitive(std::int64_t samples)>;
 
     BatchPrimitive() = default;
-    BatchPrimitive(const Context& context, const std::vector<std::int64_t>& parts,
+    BatchPrimitive(const Context& context, const std::vector<std::int64_t>& sizes,
                    const Plan& plan);
 
-    /// The workspace of all parts together.
+    /// Bytes of the workspace for all sub-batches together.
     std::size_t workspace_bytes() const;
     /// Must precede the functions below, which set the address of an argument (DNNL_ARG_...).
     void bind_workspace(void* workspace);
-    /// Sets a value whose first axis is the batch; each part gets the address of its first sample.
+    /// Sets a value whose first axis is the batch; a sub-batch gets the address of its first
+    /// sample.
     void bind(int argument, void* address);
-    /// Sets an argument that all parts read.
+    /// Sets an argument that all sub-batches read.
     void bind_parameter(int argument, void* address) {
-        for (StagedPrimitive& part : parts_) part.bind(argument, address);
+        for (StagedPrimitive& sub_batch : sub_batches_) sub_batch.bind(argument, address);
     }
-    /// Sets the gradient of a parameter; each part writes its own term.
+    /// Sets the gradient of a parameter; each sub-batch writes its own term.
     void bind_gradient(int argument, const ParameterGradient& gradient);
     /// Throws dnnl::error.
-    void run() const { is_deterministic_ ? run_parts() : parts_.front().run(); }
+    void run() const { is_deterministic_ ? run_sub_batches() : sub_batches_.front().run(); }
 
 private:
-    void run_parts() const;
+    void run_sub_batches() const;
 
     bool is_deterministic_ = false;
-    std::vector<StagedPrimitive> parts_;
+    std::vector<StagedPrimitive> sub_batches_;
 };
 
 }  // namespace hpcai::device::cpu

@@ -62,13 +62,13 @@ public:
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        // oneDNN chooses a layout for the first part of the batch; the other parts use it too.
+        // oneDNN chooses a layout for the first sub-batch; the others use it too.
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
-        const auto parts = batch_parts(context, op.input[0]);
+        const auto sizes = sub_batch_sizes(context, op.input[0]);
         int8_forward_ = plan_int8(op, ops::Pass::forward, options, context);
         if (!int8_forward_) {
-            forward_ = BatchPrimitive(context, parts,
+            forward_ = BatchPrimitive(context, sizes,
                                       [&](std::int64_t samples) { return plan_forward(samples); });
             forward_filters_ = WorkingCopy(master, forward_layout_, context);
         }
@@ -77,14 +77,14 @@ public:
         }
         if (int8_forward_) plan_int8_filters();
         if (!trains()) return;
-        const auto gradients = batch_parts(context, op.input[0], master.get_size());
-        weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
+        const auto gradient_sizes = sub_batch_sizes(context, op.input[0], master.get_size());
+        weight_gradient_ = BatchPrimitive(context, gradient_sizes, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
         });
-        gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
+        gradient_ = ParameterGradient(gradient_layout_, master, gradient_sizes.size(), context);
         if (!options.needs_input_gradient || int8_input_gradient_) return;
         input_gradient_ = BatchPrimitive(
-            context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
+            context, sizes, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
         backward_filters_ = WorkingCopy(master, backward_layout_, context);
     }
@@ -173,9 +173,9 @@ private:
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
 
     Values values_of(std::int64_t samples) const {
-        ops::Convolution part = op_;
-        part.input[0] = samples;
-        return {part, options_, context_.layouts};
+        ops::Convolution sub_batch = op_;
+        sub_batch.input[0] = samples;
+        return {sub_batch, options_, context_.layouts};
     }
 
     /// Plans the pass for a number of samples. Where oneDNN has only a reference implementation for

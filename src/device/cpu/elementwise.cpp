@@ -82,24 +82,24 @@ public:
 
 private:
     void forward() override {
-        const std::int64_t parts = ceil_div(grid_.tile.pixels, kPixelsPerPart);
+        const std::int64_t blocks = ceil_div(grid_.tile.pixels, kPixelsPerBlock);
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t part = 0; part < parts; ++part) {
+            for (std::int64_t block = 0; block < blocks; ++block) {
                 for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-                    normalize(image, part * kPixelsPerPart, tile);
+                    normalize(image, block * kPixelsPerBlock, tile);
                 }
             }
         }
     }
 
-    static constexpr std::int64_t kPixelsPerPart = 256;
+    static constexpr std::int64_t kPixelsPerBlock = 256;
 
     /// Converts the pixels of a tile to rows of fp32 and writes them.
     void normalize(std::int64_t image, std::int64_t first, std::int64_t tile) const {
-        float rows[kPixelsPerPart * 16];
+        float rows[kPixelsPerBlock * 16];
         Tile target = grid_.tile;
-        target.pixels = std::min(kPixelsPerPart, grid_.tile.pixels - first);
+        target.pixels = std::min(kPixelsPerBlock, grid_.tile.pixels - first);
         const std::int64_t start =
             (image * grid_.tile.pixels + first) * op_.input[3] + tile * target.lanes;
         switch (op_.dtype) {

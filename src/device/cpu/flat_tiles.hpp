@@ -20,12 +20,12 @@ public:
     /// Calls body(tile, byte offset) for blocks of rows, in parallel, and for the tail.
     template <typename Body>
     void for_each(const Body& body) const {
-        constexpr std::int64_t kRowsPerPart = 512;
-        const std::int64_t parts = ceil_div(rows_, kRowsPerPart);
+        constexpr std::int64_t kRowsPerBlock = 512;
+        const std::int64_t blocks = ceil_div(rows_, kRowsPerBlock);
 #pragma omp parallel for schedule(static)
-        for (std::int64_t part = 0; part < parts; ++part) {
-            const std::int64_t first = part * kRowsPerPart;
-            body(Tile{std::min(kRowsPerPart, rows_ - first), kLanes, kLanes, dtype_},
+        for (std::int64_t block = 0; block < blocks; ++block) {
+            const std::int64_t first = block * kRowsPerBlock;
+            body(Tile{std::min(kRowsPerBlock, rows_ - first), kLanes, kLanes, dtype_},
                  bytes(first * kLanes));
         }
         if (tail_ > 0) body(Tile{tail_, 1, 1, dtype_}, bytes(rows_ * kLanes));

@@ -26,8 +26,8 @@ float int8_step(std::uint32_t largest_bits);
 /// per filter, and `rotated` by 180 degrees for the input gradient, with a step per input channel.
 class Int8Filters {
 public:
-    /// `plain` and `rotated` are the s8 layouts of the primitives; the latter is absent if the
-    /// input gradient is not computed in int8.
+    /// `plain` and `rotated` are the s8 layouts of the primitives; `rotated` is absent if the input
+    /// gradient is not computed in int8.
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
                 const std::optional<dnnl::memory::desc>& rotated, const Context& context);
 

@@ -22,24 +22,24 @@ public:
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
-        // oneDNN chooses a layout for the first part of the batch; the other parts use it too.
+        // oneDNN chooses a layout for the first sub-batch; the others use it too.
         forward_layout_ = backward_layout_ =
             Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
         gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
-        const auto parts = batch_parts(context, op.input[0]);
-        forward_ = BatchPrimitive(context, parts,
+        const auto sizes = sub_batch_sizes(context, op.input[0]);
+        forward_ = BatchPrimitive(context, sizes,
                                   [&](std::int64_t samples) { return plan_forward(samples); });
         forward_weights_ = WorkingCopy(master, forward_layout_, context);
         if (!trains()) return;
         input_gradient_ = BatchPrimitive(
-            context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
+            context, sizes, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         backward_weights_ = WorkingCopy(master, backward_layout_, context);
-        const auto gradients = batch_parts(context, op.input[0], master.get_size());
-        weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
+        const auto gradient_sizes = sub_batch_sizes(context, op.input[0], master.get_size());
+        weight_gradient_ = BatchPrimitive(context, gradient_sizes, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
         });
-        gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
-        bias_gradient_ = ParameterGradient(bias_, bias_, gradients.size(), context);
+        gradient_ = ParameterGradient(gradient_layout_, master, gradient_sizes.size(), context);
+        bias_gradient_ = ParameterGradient(bias_, bias_, gradient_sizes.size(), context);
         if (op.relu) masked_bytes_ = aligned_bytes(outputs(op.input[0], options.compute));
     }
 

@@ -13,11 +13,11 @@ class MaxPoolKernel final : public OperationKernel<ops::MaxPool, Context> {
 public:
     MaxPoolKernel(const ops::MaxPool& op, const KernelOptions& options, const Context& context)
         : OperationKernel(op, options, context) {
-        const auto parts = batch_parts(context, op.input[0]);
-        forward_ = BatchPrimitive(context, parts,
+        const auto sizes = sub_batch_sizes(context, op.input[0]);
+        forward_ = BatchPrimitive(context, sizes,
                                   [&](std::int64_t samples) { return plan_forward(samples); });
         if (!trains()) return;
-        backward_ = BatchPrimitive(context, parts,
+        backward_ = BatchPrimitive(context, sizes,
                                    [&](std::int64_t samples) { return plan_backward(samples); });
     }
 
@@ -45,52 +45,54 @@ private:
 
     static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
 
-    /// A part of the batch, and the forward pass that the backward pass takes as a hint.
-    struct Part {
+    /// A sub-batch, and its forward pass, which the backward pass takes as a hint.
+    struct SubBatch {
         dnnl::memory::desc source, target;
         dnnl::memory::dims strides, window, padding;
         PoolForward::primitive_desc forward;
     };
 
-    Part part_of(std::int64_t samples) const {
+    SubBatch sub_batch_of(std::int64_t samples) const {
         ops::MaxPool op = op_;
         op.input[0] = samples;
-        Part part{.source = value_desc(context_.layouts, op.input, options_.compute),
-                  .target = value_desc(context_.layouts, output_shape(op), options_.compute),
-                  .strides = {op.stride, op.stride},
-                  .window = {op.kernel, op.kernel},
-                  .padding = {op.padding, op.padding}};
+        SubBatch sub_batch{
+            .source = value_desc(context_.layouts, op.input, options_.compute),
+            .target = value_desc(context_.layouts, output_shape(op), options_.compute),
+            .strides = {op.stride, op.stride},
+            .window = {op.kernel, op.kernel},
+            .padding = {op.padding, op.padding}};
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        part.forward = {{kind, kMaximum, part.source, part.target, part.strides, part.window,
-                         part.padding, part.padding},
-                        caller_scratchpad(),
-                        context_.engine};
-        return part;
+        sub_batch.forward = {{kind, kMaximum, sub_batch.source, sub_batch.target, sub_batch.strides,
+                              sub_batch.window, sub_batch.padding, sub_batch.padding},
+                             caller_scratchpad(),
+                             context_.engine};
+        return sub_batch;
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
-        const Part part = part_of(samples);
-        StagedPrimitive primitive(PoolForward(part.forward), part.forward.scratchpad_desc(),
-                                  context_);
-        primitive.add(DNNL_ARG_SRC, part.source);
-        primitive.add(DNNL_ARG_DST, part.target);
+        const SubBatch sub_batch = sub_batch_of(samples);
+        StagedPrimitive primitive(PoolForward(sub_batch.forward),
+                                  sub_batch.forward.scratchpad_desc(), context_);
+        primitive.add(DNNL_ARG_SRC, sub_batch.source);
+        primitive.add(DNNL_ARG_DST, sub_batch.target);
         if (!trains()) return primitive;
         // The workspace of oneDNN has the position of the maximum in each window.
-        primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
-        argmax_bytes_ += part.forward.workspace_desc().get_size();
+        primitive.add(DNNL_ARG_WORKSPACE, sub_batch.forward.workspace_desc());
+        argmax_bytes_ += sub_batch.forward.workspace_desc().get_size();
         return primitive;
     }
 
     StagedPrimitive plan_backward(std::int64_t samples) {
-        const Part part = part_of(samples);
-        const PoolBackward::primitive_desc plan({kMaximum, part.source, part.target, part.strides,
-                                                 part.window, part.padding, part.padding},
-                                                caller_scratchpad(), context_.engine, part.forward);
+        const SubBatch sub_batch = sub_batch_of(samples);
+        const PoolBackward::primitive_desc plan(
+            {kMaximum, sub_batch.source, sub_batch.target, sub_batch.strides, sub_batch.window,
+             sub_batch.padding, sub_batch.padding},
+            caller_scratchpad(), context_.engine, sub_batch.forward);
         StagedPrimitive primitive(PoolBackward(plan), plan.scratchpad_desc(), context_);
-        primitive.add(DNNL_ARG_DIFF_DST, part.target);
-        primitive.add(DNNL_ARG_DIFF_SRC, part.source);
-        primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
+        primitive.add(DNNL_ARG_DIFF_DST, sub_batch.target);
+        primitive.add(DNNL_ARG_DIFF_SRC, sub_batch.source);
+        primitive.add(DNNL_ARG_WORKSPACE, sub_batch.forward.workspace_desc());
         return primitive;
     }
 

@@ -171,7 +171,7 @@ struct RegionBins {
     std::int64_t width;  // of the image, in pixels
 };
 
-/// q = x / step as an integer from -127 to 127; undefined where x or inverse_step is NaN.
+/// to = x / step as an integer from -127 to 127; undefined where x or inverse_step is NaN.
 struct RoundTile {
     const float* x;
     const float* inverse_step;  // (lanes)
@@ -217,7 +217,7 @@ struct ReferenceBox {
     float max_iou;
 };
 
-/// One table per instruction set.
+/// The loops for one instruction set.
 struct SimdKernels {
     void (*statistics)(const Tile&, const StatisticsTile&);
     void (*apply)(const Tile&, const ApplyTile&);
@@ -260,7 +260,7 @@ struct SimdKernels {
     std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* channel_maxima);
     /// Rounds to the nearest integer, ties to even.
     void (*round_to_int8)(const Tile&, const RoundTile&);
-    /// Rounds a filter in the same way, with a step per channel, and reverses its taps.
+    /// Like round_to_int8() for a filter, with a step per channel; also reverses its taps.
     void (*round_rotated)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
     /// Rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer for random h of 16 bits:
     /// stochastic rounding.
