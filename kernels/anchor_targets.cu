@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
+Plan lay_out(const AnchorTargetsShape& shape, Scratch& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.max_positive < 0 ||
         shape.max_positive > shape.samples) {
@@ -187,14 +187,14 @@ Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
 }  // namespace
 
 std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape) {
-    Carve counted;
+    Scratch counted;
     lay_out(shape, counted);
     return counted.bytes();
 }
 
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream) {
-    Carve workspace(arguments.workspace);
+    Scratch workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
     plan.args = arguments;
     const auto images = static_cast<unsigned>(shape.images);

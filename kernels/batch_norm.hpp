@@ -14,8 +14,8 @@ namespace hpcai::kernels {
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
 /// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
 /// Per-channel values are fp32; sums are fp32 within a block and double over blocks, in a fixed
-/// order. Activations, statistics and the workspace are 16-byte aligned. Fast for C a multiple of
-/// 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
+/// order. Activations, statistics and the workspace are 16-byte aligned. Fast if C is a multiple of
+/// 8, correct for any C. "Reads 2, writes 1" counts elements per element of x.
 struct BatchNormShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t spans = 1;                    // up to 65535
@@ -66,10 +66,11 @@ struct BatchNormSumsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// Computes the same statistics from sums that a convolution wrote. The variance is then a
-/// difference: a relative error e of `squares` becomes e (1 + mean^2 / variance) of the variance. A
-/// negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30 deviations leaves three
-/// digits of the variance, and a mean of 1000 deviations none. Reads no activation.
+/// Computes the statistics of batch_norm_statistics() from sums that a convolution wrote. The
+/// variance is then a difference: a relative error e of `squares` becomes e (1 + mean^2 / variance)
+/// of the variance. A negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30
+/// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
+/// activation.
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream);
 

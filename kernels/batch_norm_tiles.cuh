@@ -93,7 +93,7 @@ struct Raw<T, 1> {
     __device__ Pack<1> numbers() const { return {{to_float(element)}}; }
 };
 
-/// Pixels whose loads a thread has in flight: as many as registers allow.
+/// The number of pixels that a thread loads at once: as many as registers allow.
 template <typename T>
 inline constexpr int kInFlight = sizeof(T) == 4 ? 1 : 2;
 

@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
+/// Writes dx, and the sums of each chunk of pixels to `parts` (chunks, folded C).
 template <typename T, int kWidth, bool kGated, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_kernel(const Tiling tiling, const GatedTensors<T> tensors, T* dx, float* parts) {

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
     }
 }
 
-Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
+Plan lay_out(const DetectionsShape& shape, Scratch& workspace) {
     constexpr int kMaxClasses = 1 << 12;  // indices of boxes fit into 31 bits
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
@@ -123,13 +123,13 @@ Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
 }  // namespace
 
 std::size_t detections_workspace_bytes(const DetectionsShape& shape) {
-    Carve counted;
+    Scratch counted;
     lay_out(shape, counted);
     return counted.bytes();
 }
 
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream) {
-    Carve workspace(arguments.workspace);
+    Scratch workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
     plan.args = arguments;
     const auto images = static_cast<unsigned>(shape.images);

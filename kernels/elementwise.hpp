@@ -77,9 +77,9 @@ struct BiasGradientArguments {
 /// pixels of dx before rounding.
 void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream stream);
 
-/// Adds an upsampled coarse image to a fine image. Pixel (i, j) of the fine image reads pixel
-/// (i H' / H, j W' / W) of the coarse image, rounded down. Images are 16-byte aligned. Fast for C
-/// a multiple of 8, correct for any. Throws Error(internal) unless each side is 1 to 32768.
+/// Adds an upsampled coarse image to a fine image. Pixel (i, j) of the fine image reads pixel (i H'
+/// / H, j W' / W) of the coarse image, rounded down. Images are 16-byte aligned. Fast if C is a
+/// multiple of 8, correct for any C. Throws Error(internal) unless each side is 1 to 32768.
 struct UpsampleShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t images = 1;

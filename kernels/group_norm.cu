@@ -172,7 +172,7 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
                    .workspace = arguments.workspace},
                   stream);
     auto* workspace = static_cast<float*>(arguments.workspace);
-    float* sums = workspace + partial_floats(shape.spans);  // where batch_norm has coefficients
+    float* sums = workspace + partial_floats(shape.spans);  // in place of batch_norm's coefficients
     launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
            Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
            statistics, workspace, arguments.coefficients, sums);

@@ -36,8 +36,8 @@ struct GroupNormGradientArguments {
     bool relu = false;                // the gate is x scale + shift > 0
     float* gamma_gradient = nullptr;  // (C), written
     float* beta_gradient = nullptr;   // (C), written
-    float* coefficients = nullptr;    // (3, samples, stored C), written: what
-                                      // batch_norm_gradient_apply() takes
+    float* coefficients = nullptr;    // (3, samples, stored C), written for
+                                      // batch_norm_gradient_apply()
     void* workspace = nullptr;        // batch_norm_workspace_bytes(spans)
 };
 /// Computes the gradients of gamma and beta, and the coefficients of the gradient of the input:

@@ -192,7 +192,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     channel;
                 winners[dp][dq] = load_winners<N>(args.winner + at);
                 gradient[dp][dq] = gradient_at<N, kHasDy1, T>(args, at);
-                // There is no window beyond the border: position 255 equals that of no pixel.
+                // There is no window beyond the border. Position 255 matches no pixel.
                 if (p != i + dp || q != j + dq)
                     winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
             }

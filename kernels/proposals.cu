@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
+Plan lay_out(const ProposalsShape& shape, Scratch& workspace) {
     const AnchorGrid& grid = shape.grid;
     if (shape.images < 1 || shape.images > 65535 / grid.levels || shape.per_level < 1 ||
         shape.per_level > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
@@ -147,13 +147,13 @@ Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
 }  // namespace
 
 std::size_t proposals_workspace_bytes(const ProposalsShape& shape) {
-    Carve counted;
+    Scratch counted;
     lay_out(shape, counted);
     return counted.bytes();
 }
 
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream) {
-    Carve workspace(arguments.workspace);
+    Scratch workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
     plan.rpn = arguments.rpn;
     plan.proposals = arguments.proposals;

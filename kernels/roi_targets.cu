@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
+std::int32_t* lay_out(const RoiTargetsShape& shape, Scratch& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.max_foreground < 0 ||
         shape.max_foreground > shape.samples) {
@@ -106,14 +106,14 @@ std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
 }  // namespace
 
 std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape) {
-    Carve counted;
+    Scratch counted;
     lay_out(shape, counted);
     return counted.bytes();
 }
 
 void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments,
                  Stream stream) {
-    Carve workspace(arguments.workspace);
+    Scratch workspace(arguments.workspace);
     std::int32_t* matches = lay_out(shape, workspace);
     launch(roi_targets_kernel,
            {.blocks_x = static_cast<unsigned>(shape.images),

@@ -9,11 +9,11 @@
 
 namespace hpcai::kernels {
 
-/// Divides the workspace of a kernel into arrays that begin at multiples of 256 bytes. Without
+/// A bump allocator for the arrays of a workspace, which begin at multiples of 256 bytes. Without
 /// memory it only counts bytes.
-class Carve {
+class Scratch {
 public:
-    explicit Carve(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
+    explicit Scratch(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
 
     template <typename T>
     T* take(std::int64_t count) {

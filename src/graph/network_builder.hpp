@@ -64,7 +64,7 @@ private:
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
     void schedule_weight_casts();
     bool shares_parameters(const Node& node) const;
-    void publish();
+    void publish();  // sets the addresses that the network's functions return
 
     TensorId new_tensor(std::size_t bytes);
     void touch(TensorId tensor);  // extends the lifetime to the current step

@@ -121,6 +121,7 @@ private:
                 Parameter& parameter = parameters[id];
                 ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
                        parameter.name);
+                // The axis of input channels in filters (K, R, S, C), or that of the outputs.
                 slice_parameter(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
             }
             if (node.statistics < 0) continue;

@@ -138,6 +138,7 @@ StageCosts stage_costs(const Graph& graph) {
         const Node& described = graph.nodes()[node];
         costs.nodes.push_back(
             static_cast<double>(flops(graph, described, ops::Ledger::table3).training()));
+        // Gradients cross a cut as well as values, hence the factor 2.
         costs.cuts.push_back(2 * kFlopsPerByte *
                              static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
         costs.trained.push_back(static_cast<int>(std::ranges::count_if(

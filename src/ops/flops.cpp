@@ -62,8 +62,9 @@ struct TwoMac {
 };
 
 /// Counts like AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): 1 for add,
-/// multiply and compare, 4 for divide and square root, 8 for exponential. The backward pass of a
-/// normalization counts 36 for each sample.
+/// multiply and compare, 4 for divide and square root, 8 for exponential, 7 for each element of a
+/// normalization, 36 for each sample in its backward pass, and 2 for each weight and sample for the
+/// update of weights.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {

@@ -13,7 +13,7 @@
 
 namespace hpcai::context {
 
-/// The place of a rank on its node.
+/// The position of a rank on its node.
 struct PlaceOnNode {
     int ranks_sharing_cores = 1;  // including this rank
     int local_rank = 0;

@@ -60,11 +60,11 @@ std::string to_string(const ConvolutionShape& shape);
 enum class ConvolutionPass {
     forward,                             // y
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
-    normalized_forward_with_statistics,  // the same from a normalized image
+    normalized_forward_with_statistics,  // y and these sums, from a normalized image
     input_gradient,                      // dx
-    input_gradient_with_norm,            // dx of that ReLU's input; gradients of that BatchNorm
-    weight_gradient,                     // dw
-    normalized_weight_gradient,          // the same from a normalized image
+    input_gradient_with_norm,  // dx of the ReLU before the convolution; gradients of its BatchNorm
+    weight_gradient,           // dw
+    normalized_weight_gradient,  // dw from a normalized image
 };
 inline constexpr int kConvolutionPasses = 7;
 

@@ -71,8 +71,8 @@ PlanCache::Contents PlanCache::read() {
             return {json.at("plans"), json.at("barred"), json.at("timings")};
         }
         warning_ =
-            fmt::format("{}: not used: plans of {} with cuDNN {} in format {}", file_.string(),
-                        machine.device, machine.cudnn, json.at("format").dump());
+            fmt::format("{}: not used, because its plans are of {} with cuDNN {} in format {}",
+                        file_.string(), machine.device, machine.cudnn, json.at("format").dump());
     } catch (const nlohmann::json::exception& error) {
         warning_ = fmt::format("{}: not a plan cache: {}", file_.string(), error.what());
     }
