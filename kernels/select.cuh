@@ -28,8 +28,8 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// Selects the smallest of many unique 64-bit keys with one block of kSelectThreads threads. All of
-/// them must call these functions; afterwards all can read the results without a barrier.
+/// Selects the smallest of many unique 64-bit keys with one block of kSelectThreads threads. All
+/// threads must call these functions; then all can read the results without a barrier.
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
 inline constexpr int kChunk = 16384;  // keys per block where several blocks share a search

@@ -5,7 +5,7 @@ struct CUstream_st;
 
 namespace hpcai::kernels {
 
-/// cudaStream_t, for headers that do not include those of CUDA.
+/// The type cudaStream_t, for headers that do not include CUDA headers.
 using Stream = CUstream_st*;
 
 /// Throws Error(internal) with `what` and `detail`. For .cu files, because nvcc 13.0 does not

@@ -62,9 +62,9 @@ struct TwoMac {
 };
 
 /// Counts like AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): 1 for add,
-/// multiply and compare, 4 for divide and square root, 8 for exponential, 7 for each element of a
-/// normalization, 36 for each sample in its backward pass, and 2 for each weight and sample for the
-/// update of weights.
+/// multiply and compare, 4 for divide and square root, 8 for exponential. A normalization counts 7
+/// for each element forward and 36 for each sample backward. An update counts 2 for each weight and
+/// sample.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {

@@ -30,7 +30,7 @@ struct OpenDevice {
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
-/// The device of one rank. Every rank knows the devices of all ranks.
+/// The device of one rank. Every rank has the facts of all ranks.
 struct RankFacts {
     int threads = 0;
     std::string device;

@@ -247,9 +247,9 @@ public:
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
     /// Enqueues an upload; `from` may change after the call. The call may wait for a free staging
-    /// buffer. Above 4096 bytes it waits for work enqueued before the fourth-last such upload, else
-    /// before the 32nd-last small upload. It may wait for all work if it needs more memory than
-    /// reserve_uploads() reserved.
+    /// buffer: above 4096 bytes, until the work enqueued before the fourth-last such upload is
+    /// complete; else, before the 32nd-last smaller upload. It may wait for all work if it needs
+    /// more memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.
@@ -316,11 +316,11 @@ public:
     virtual std::unique_ptr<Timeline> make_timeline();
 
     /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN,
-    /// that is equal on every device. With word i = bits of value 2i, plus 2^32 times those of
-    /// value 2i + 1 or 0 at the end, it is n + sum over i of mix(word i + (i + 1) *
-    /// 0x9e3779b97f4a7c15), modulo 2^64, where mix is the finalizer of SplitMix64 (Steele, Lea,
-    /// Flood 2014; Stafford's variant 13). mix is a bijection, so a change within one word always
-    /// changes the hash. Waits for enqueued work.
+    /// that is equal on every device. Word i has the bits of value 2i, plus 2^32 times those of
+    /// value 2i + 1 or 0 at the end. The hash is n + sum over i of mix(word i + (i + 1) *
+    /// 0x9e3779b97f4a7c15), modulo 2^64. mix is the finalizer of SplitMix64 (Steele, Lea, Flood
+    /// 2014; Stafford's variant 13), a bijection, so a change within one word always changes the
+    /// hash. Waits for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 
     /// Returns whether the device supports KernelOptions::int8.

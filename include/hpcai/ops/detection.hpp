@@ -43,15 +43,15 @@ struct BoxCoder {
 };
 
 /// Samples the anchors for the losses of each image, with their targets. An anchor is positive if
-/// it has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor
-/// has a higher IoU with that box. Every other anchor is negative if all its IoU are below
-/// `background_iou`. The target of an anchor is the box with which it has the highest IoU (in a tie
-/// the first). Up to `samples` anchors are sampled: at most samples x positive_share positives,
-/// then negatives, each with the smallest sampling_key of (the image's key, stage 0, anchor).
-/// Inputs: boxes (N, G, 5) of x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N)
-/// s32. Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four
-/// deltas (zeros for a negative); unused rows have anchor number -1. Positives come first;
-/// positives and negatives are each in anchor order.
+/// its IoU with some box is at least `foreground_iou`, or is above 0 and the highest IoU of any
+/// anchor with that box. Every other anchor is negative if all its IoU are below `background_iou`.
+/// The target of an anchor is the box with which it has the highest IoU (in a tie the first). Up to
+/// `samples` anchors are sampled: at most samples x positive_share positives, then negatives, each
+/// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
+/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32. Output (N, samples, 6):
+/// anchor number, 1 (positive) or 0, and the targets of its four deltas (zeros for a negative);
+/// unused rows have anchor number -1. Positives come first; positives and negatives are each in
+/// anchor order.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -89,8 +89,8 @@ struct Proposals {
 };
 
 /// Samples the regions that train the second stage. The candidates are the proposals, followed by
-/// the boxes of the image. A candidate has the class of the box with which it has the highest IoU
-/// (in a tie the first) if that IoU is at least `foreground_iou`, else background. Up to `samples`
+/// the boxes of the image. A candidate takes the class of the box with which it has the highest IoU
+/// (in a tie the first). If that IoU is below `foreground_iou`, it is background. Up to `samples`
 /// candidates are sampled: at most samples x positive_share of foreground, then background, each
 /// with the smallest sampling_key of (the image's key, stage 1, candidate). Unused rows count in
 /// candidate numbers but are not sampled. Inputs: proposals (N, R, 5), boxes (N, G, 5), keys (N)

@@ -42,7 +42,7 @@ struct Convolution {
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `add`, a second input
 /// r (N, H, W, C) is added; with `relu`, a ReLU follows. In training, the samples of a span (see
-/// statistics_samples) share statistics, and the running statistics move by `momentum` towards the
+/// statistics_samples) share statistics. The running statistics move by `momentum` towards the
 /// means over all spans, with unbiased variance. With `from_sums`, training computes the statistics
 /// from the channel sums that are stored after the elements of x. With `frozen`, training uses the
 /// running statistics, like inference, and does not change them, gamma or beta.

@@ -19,8 +19,8 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The values of a convolution in the engine's layout, and in the layout requested from oneDNN,
-/// which is unspecified where oneDNN has no fast convolution in the engine's layout.
+/// The values of a convolution in the engine's layout and in the layout requested from oneDNN.
+/// oneDNN chooses the latter if it has no fast convolution in the engine's layout.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 

@@ -58,9 +58,9 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Parallel over the rows of cells of all images. For each anchor the workspace has its highest
-/// IoU, or kForced if no anchor has a higher IoU with some box, and the number of the matching box.
-/// For each row and box it has the highest IoU, from which the box's highest IoU is computed.
+/// Parallel over the rows of cells of all images. For each anchor the workspace has the number of
+/// the matching box and the highest IoU. The IoU is kForced if no anchor has a higher IoU with some
+/// box. For each row and box it has the highest IoU, from which the box's highest IoU is computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

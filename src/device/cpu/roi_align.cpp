@@ -19,7 +19,7 @@ constexpr int kMaxTileLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
 /// The forward pass is parallel over regions and saves the level and sample positions of each. The
-/// backward pass is parallel over the tiles of all images and processes regions in order, so that
+/// backward pass is parallel over the tiles of all images. It processes regions in order, so that
 /// sums have the same bits for any number of threads. Sums are fp32; with bf16 gradients each
 /// thread has a private tile in the workspace.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {

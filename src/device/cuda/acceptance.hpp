@@ -23,11 +23,12 @@ std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
 bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions& options,
              const Context& context);
 
-/// Decides whether a network uses a fused operation; see Device::accepts. All need training and
-/// multiples of 8 channels; norms need statistics of the whole batch. Convolutions need cuDNN
-/// plans, which exist in fp16 only, and a successful trial if there is a device. With autotune they
-/// must take less time than the separate operations, both with their fastest plans; Context::plans
-/// stores the result. A deterministic device makes no trial. An object never changes a decision.
+/// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
+/// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
+/// need cuDNN plans, which exist in fp16 only, and a successful trial if there is a device. With
+/// autotune they must take less time than the separate operations, both with their fastest plans;
+/// Context::plans stores the result. A deterministic device makes no trial. An object never changes
+/// a decision.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}

@@ -14,8 +14,8 @@ namespace hpcai::device::cuda {
 
 class PlanTimer;
 
-/// One graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else, with a
-/// device and autotune, the fastest of the timed plans; else first_usable().
+/// One cuDNN graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else,
+/// with a device and autotune, the fastest of the timed plans; else first_usable().
 class ChosenPlan {
 public:
     ChosenPlan() = default;

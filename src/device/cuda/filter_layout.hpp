@@ -8,8 +8,8 @@
 
 namespace hpcai::device::cuda {
 
-/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN, which have the
-/// compute type, padding filters and channels and, with pairs of pixels, zeros around the taps.
+/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. The latter have
+/// the compute type, padding filters and channels and, for pairs of pixels, zeros around the taps.
 class FilterLayout {
 public:
     FilterLayout() = default;
