@@ -52,6 +52,17 @@ private:
         PoolForward::primitive_desc forward;
     };
 
+    /// Calls `plan` with the window's geometry; only oneDNN 3 takes its dilation.
+    template <typename Pool, typename Plan>
+    static auto with_window(const Part& part, const Plan& plan) {
+        if constexpr (HasDescription<Pool>) {
+            return plan(part.strides, part.window, part.padding, part.padding);
+        } else {
+            return plan(part.strides, part.window, dnnl::memory::dims{0, 0}, part.padding,
+                        part.padding);
+        }
+    }
+
     Part part_of(std::int64_t samples) const {
         ops::MaxPool op = op_;
         op.input[0] = samples;
@@ -62,10 +73,10 @@ private:
                   .padding = {op.padding, op.padding}};
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        part.forward = {{kind, kMaximum, part.source, part.target, part.strides, part.window,
-                         part.padding, part.padding},
-                        caller_scratchpad(),
-                        context_.engine};
+        part.forward = with_window<PoolForward>(part, [&](const auto&... window) {
+            return plan_forward_pass<PoolForward>(context_.engine, kind, kMaximum, part.source,
+                                                  part.target, window...);
+        });
         return part;
     }
 
@@ -84,9 +95,10 @@ private:
 
     StagedPrimitive plan_backward(std::int64_t samples) {
         const Part part = part_of(samples);
-        const PoolBackward::primitive_desc plan({kMaximum, part.source, part.target, part.strides,
-                                                 part.window, part.padding, part.padding},
-                                                caller_scratchpad(), context_.engine, part.forward);
+        const auto plan = with_window<PoolBackward>(part, [&](const auto&... window) {
+            return plan_backward_pass<PoolBackward>(context_.engine, part.forward, kMaximum,
+                                                    part.source, part.target, window...);
+        });
         StagedPrimitive primitive(PoolBackward(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_DIFF_DST, part.target);
         primitive.add(DNNL_ARG_DIFF_SRC, part.source);
