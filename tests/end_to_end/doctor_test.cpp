@@ -4,6 +4,23 @@
 namespace hpcai::end_to_end {
 namespace {
 
+TEST(ProgramStart, LoadsNoLibraryFromTheWorkingDirectory) {
+    const std::string program = cli::environment("HPCAI500_BINARY");
+    const cli::TemporaryFolder folder;
+    std::istringstream libraries(cli::execute_in(folder.path(), {"ldd", program}).out);
+    int planted = 0;
+    for (std::string line; std::getline(libraries, line);) {
+        std::string name, arrow;
+        std::istringstream(line) >> name >> arrow;
+        if (arrow != "=>") continue;
+        write(folder / name, "no library");
+        ++planted;
+    }
+    EXPECT_GT(planted, 5);
+    const Outcome outcome = cli::execute_in(folder.path(), {program, "--version"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+}
+
 class DoctorOfALaunch : public ::testing::Test {
 protected:
     void SetUp() override {

@@ -53,7 +53,7 @@ ParameterGradient::ParameterGradient(const memory::desc& written, const memory::
       buffers_(written == master ? terms - 1 : terms),
       term_bytes_(aligned_bytes(written)),
       elements_(written.get_size() / sizeof(float)) {
-    const memory::dims dims = master.dims();  // (K, C, R, S)
+    const memory::dims dims = dims_of(master);  // (K, C, R, S)
     if (dims.size() == 4) {
         filters_ = dims[0];
         channels_ = dims[1];

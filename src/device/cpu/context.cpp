@@ -43,11 +43,11 @@ memory::desc preferred_desc(const dnnl::engine& engine, std::int64_t channels, s
         return memory::desc(std::move(dims), memory::data_type::f32, tag::any);
     };
     const std::int64_t pad = kernel / 2;
-    const dnnl::convolution_forward::desc description(
-        dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+    const memory::dims padding{pad, pad};
+    const auto plan = plan_forward_pass<dnnl::convolution_forward>(
+        engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
         any({8, channels, 32, 32}), any({64, channels, kernel, kernel}), any({8, 64, 32, 32}),
-        {1, 1}, {pad, pad}, {pad, pad});
-    const dnnl::convolution_forward::primitive_desc plan(description, engine);
+        memory::dims{1, 1}, padding, padding);
     return plan.query_md(dnnl::query::exec_arg_md, argument);
 }
 
@@ -103,7 +103,7 @@ void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested) {
     if (requested == CpuLayout::channels_last) return {0, false};
     const auto is = [](const memory::desc& preferred, tag layout) {
-        return preferred == memory::desc(preferred.dims(), memory::data_type::f32, layout);
+        return preferred == memory::desc(dims_of(preferred), memory::data_type::f32, layout);
     };
     Layouts layouts;
     layouts.planar_input_images = is(preferred_desc(engine, 3, 7, DNNL_ARG_SRC), tag::nchw);
@@ -146,12 +146,6 @@ void Reorder::run(const Context& context) const {
     if (!needed_) return;
     dnnl::memory from = from_, to = to_;
     primitive_.execute(context.stream, from, to);
-}
-
-dnnl::primitive_attr caller_scratchpad() {
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attributes;
 }
 
 void throw_unsupported(const ops::Operation& operation) {

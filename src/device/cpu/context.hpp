@@ -5,12 +5,11 @@
 #include <memory>
 #include <unordered_map>
 
-#include <dnnl.hpp>
-
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/device/operation_kernel.hpp>
 
 #include "loops/loops.hpp"
+#include "onednn.hpp"
 
 namespace hpcai::device::cpu {
 
@@ -104,9 +103,6 @@ private:
     dnnl::memory from_, to_;
     bool needed_ = false;
 };
-
-/// Attributes for a scratchpad that the caller provides, so that running allocates nothing.
-dnnl::primitive_attr caller_scratchpad();
 
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 

@@ -30,13 +30,15 @@ struct Values {
           wanted_source(source),
           wanted_target(target) {
         const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
-        if (!is_fast_layout(layouts, op.input, output_shape(op), gradient)) use_any_layouts();
+        if (!is_fast_layout(layouts, op.input, output_shape(op), gradient)) {
+            use_any_layouts(options.compute);
+        }
     }
 
     /// Lets oneDNN choose the layouts.
-    void use_any_layouts() {
-        wanted_source = any_layout(source.dims(), source.data_type());
-        wanted_target = any_layout(target.dims(), target.data_type());
+    void use_any_layouts(DType compute) {
+        wanted_source = any_layout(dims_of(source), dnnl_type(compute));
+        wanted_target = any_layout(dims_of(target), dnnl_type(compute));
     }
 };
 
@@ -170,8 +172,6 @@ private:
             std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), rotated, context_);
     }
 
-    using ForwardPlan = dnnl::convolution_forward::primitive_desc;
-
     Values values_of(std::int64_t samples) const {
         ops::Convolution sub_batch = op_;
         sub_batch.input[0] = samples;
@@ -187,7 +187,7 @@ private:
         auto plan = plan_for(values);
         if (is_reference(plan)) {
             Values relaxed = values;
-            relaxed.use_any_layouts();
+            relaxed.use_any_layouts(options_.compute);
             auto other = plan_for(relaxed);
             if (!is_reference(other)) return std::pair(relaxed, other);
         }
@@ -195,13 +195,12 @@ private:
     }
 
     /// The forward pass; backward passes take it as a hint.
-    ForwardPlan forward_plan(const Values& values) const {
+    auto forward_plan(const Values& values) const {
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        return {{kind, kDirect, values.wanted_source, forward_layout_, values.wanted_target,
-                 strides_, padding_, padding_},
-                caller_scratchpad(),
-                context_.engine};
+        return plan_forward_pass<dnnl::convolution_forward>(
+            context_.engine, kind, kDirect, values.wanted_source, forward_layout_,
+            values.wanted_target, strides_, padding_, padding_);
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
@@ -217,11 +216,10 @@ private:
     }
 
     StagedPrimitive plan_weight_gradient(std::int64_t samples) {
-        using Plan = dnnl::convolution_backward_weights::primitive_desc;
         const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
-            return Plan({kDirect, wanted.wanted_source, gradient_layout_, wanted.wanted_target,
-                         strides_, padding_, padding_},
-                        caller_scratchpad(), context_.engine, forward_plan(wanted));
+            return plan_backward_pass<dnnl::convolution_backward_weights>(
+                context_.engine, forward_plan(wanted), kDirect, wanted.wanted_source,
+                gradient_layout_, wanted.wanted_target, strides_, padding_, padding_);
         });
         gradient_layout_ = plan.diff_weights_desc();
         StagedPrimitive primitive(dnnl::convolution_backward_weights(plan), plan.scratchpad_desc(),
@@ -233,11 +231,10 @@ private:
     }
 
     StagedPrimitive plan_input_gradient(std::int64_t samples) {
-        using Plan = dnnl::convolution_backward_data::primitive_desc;
         const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
-            return Plan({kDirect, wanted.wanted_source, backward_layout_, wanted.wanted_target,
-                         strides_, padding_, padding_},
-                        caller_scratchpad(), context_.engine, forward_plan(wanted));
+            return plan_backward_pass<dnnl::convolution_backward_data>(
+                context_.engine, forward_plan(wanted), kDirect, wanted.wanted_source,
+                backward_layout_, wanted.wanted_target, strides_, padding_, padding_);
         });
         backward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(dnnl::convolution_backward_data(plan), plan.scratchpad_desc(),

@@ -65,7 +65,7 @@ float int8_step(std::uint32_t largest_bits) {
 void Int8Filters::Copy::plan(const Desc& rounded, const Desc& packed, const Context& context) {
     pack = Reorder(rounded, packed, context);
     packed_bytes = aligned_bytes(packed);
-    step_bytes = floats(rounded.dims()[0]);
+    step_bytes = floats(dims_of(rounded)[0]);
 }
 
 void Int8Filters::Copy::bind(std::int8_t* rounded, std::byte* prepared) {
@@ -193,11 +193,10 @@ void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
         return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
     };
     const Desc filters({result_[3], image_[3], op.kernel, op.kernel}, type::s8, tag::any);
-    const dnnl::convolution_forward::primitive_desc plan(
-        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-         image(image_, type::s8), filters, image(result_, type::s32), Dims{op.stride, op.stride},
-         Dims{padding, padding}, Dims{padding, padding}},
-        caller_scratchpad(), context_.engine);
+    const auto plan = plan_forward_pass<dnnl::convolution_forward>(
+        context_.engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+        image(image_, type::s8), filters, image(result_, type::s32), Dims{op.stride, op.stride},
+        Dims{padding, padding}, Dims{padding, padding});
     packed_filters_ = plan.weights_desc();
     primitive_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
     primitive_.add(DNNL_ARG_SRC, plan.src_desc(), context_);

@@ -132,8 +132,8 @@ private:
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         const auto source = inputs(samples);
         const auto target = outputs(samples, op_.relu ? options_.compute : DType::f32);
-        const Forward::primitive_desc plan({kind, source, forward_layout_, bias_, target},
-                                           caller_scratchpad(), context_.engine);
+        const auto plan = plan_forward_pass<Forward>(context_.engine, kind, source, forward_layout_,
+                                                     bias_, target);
         forward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(Forward(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_SRC, source);
@@ -144,18 +144,17 @@ private:
     }
 
     Forward::primitive_desc forward_hint(std::int64_t samples) const {
-        return {{dnnl::prop_kind::forward_training, inputs(samples),
-                 Desc(forward_layout_.dims(), forward_layout_.data_type(),
-                      dnnl::memory::format_tag::any),
-                 outputs(samples, options_.compute)},
-                context_.engine};
+        const Desc weights(dims_of(forward_layout_), dnnl_type(options_.compute),
+                           dnnl::memory::format_tag::any);
+        return plan_forward_pass<Forward>(context_.engine, dnnl::prop_kind::forward_training,
+                                          inputs(samples), weights,
+                                          outputs(samples, options_.compute));
     }
 
     StagedPrimitive plan_input_gradient(std::int64_t samples) {
         const auto source = inputs(samples), target = outputs(samples, options_.compute);
-        const BackwardData::primitive_desc plan({source, backward_layout_, target},
-                                                caller_scratchpad(), context_.engine,
-                                                forward_hint(samples));
+        const auto plan = plan_backward_pass<BackwardData>(context_.engine, forward_hint(samples),
+                                                           source, backward_layout_, target);
         backward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(BackwardData(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_DIFF_DST, target);
@@ -166,9 +165,8 @@ private:
 
     StagedPrimitive plan_weight_gradient(std::int64_t samples) {
         const auto source = inputs(samples), target = outputs(samples, options_.compute);
-        const BackwardWeights::primitive_desc plan({source, gradient_layout_, bias_, target},
-                                                   caller_scratchpad(), context_.engine,
-                                                   forward_hint(samples));
+        const auto plan = plan_backward_pass<BackwardWeights>(
+            context_.engine, forward_hint(samples), source, gradient_layout_, bias_, target);
         gradient_layout_ = plan.diff_weights_desc();
         StagedPrimitive primitive(BackwardWeights(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_SRC, source);

@@ -52,6 +52,17 @@ private:
         PoolForward::primitive_desc forward;
     };
 
+    /// Calls `plan` with the window's geometry; only oneDNN 3 takes its dilation.
+    template <typename Pool, typename Plan>
+    static auto with_window(const SubBatch& sub_batch, const Plan& plan) {
+        if constexpr (HasDescription<Pool>) {
+            return plan(sub_batch.strides, sub_batch.window, sub_batch.padding, sub_batch.padding);
+        } else {
+            return plan(sub_batch.strides, sub_batch.window, dnnl::memory::dims{0, 0},
+                        sub_batch.padding, sub_batch.padding);
+        }
+    }
+
     SubBatch sub_batch_of(std::int64_t samples) const {
         ops::MaxPool op = op_;
         op.input[0] = samples;
@@ -63,10 +74,10 @@ private:
             .padding = {op.padding, op.padding}};
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        sub_batch.forward = {{kind, kMaximum, sub_batch.source, sub_batch.target, sub_batch.strides,
-                              sub_batch.window, sub_batch.padding, sub_batch.padding},
-                             caller_scratchpad(),
-                             context_.engine};
+        sub_batch.forward = with_window<PoolForward>(sub_batch, [&](const auto&... window) {
+            return plan_forward_pass<PoolForward>(context_.engine, kind, kMaximum, sub_batch.source,
+                                                  sub_batch.target, window...);
+        });
         return sub_batch;
     }
 
@@ -85,10 +96,10 @@ private:
 
     StagedPrimitive plan_backward(std::int64_t samples) {
         const SubBatch sub_batch = sub_batch_of(samples);
-        const PoolBackward::primitive_desc plan(
-            {kMaximum, sub_batch.source, sub_batch.target, sub_batch.strides, sub_batch.window,
-             sub_batch.padding, sub_batch.padding},
-            caller_scratchpad(), context_.engine, sub_batch.forward);
+        const auto plan = with_window<PoolBackward>(sub_batch, [&](const auto&... window) {
+            return plan_backward_pass<PoolBackward>(context_.engine, sub_batch.forward, kMaximum,
+                                                    sub_batch.source, sub_batch.target, window...);
+        });
         StagedPrimitive primitive(PoolBackward(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_DIFF_DST, sub_batch.target);
         primitive.add(DNNL_ARG_DIFF_SRC, sub_batch.source);

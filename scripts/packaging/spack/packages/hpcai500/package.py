@@ -29,7 +29,7 @@ class Hpcai500(CMakePackage, CudaPackage):
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
-    depends_on("onednn@2.6:2 cpu_runtime=omp")  # 3.0 has a different API
+    depends_on("onednn@2.6:3 cpu_runtime=omp")
     depends_on("hwloc@2:")
     depends_on("jpeg")
     depends_on("hdf5@1.10:1")
