@@ -71,8 +71,8 @@ public:
     virtual void check() = 0;
 
     /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at
-    /// most one step ahead of the device. In each step Device::enqueue_upload then does not block
-    /// for four uploads of more than 4096 bytes and 32 smaller ones.
+    /// most one step ahead of the device. Then Device::enqueue_upload does not block for the first
+    /// four uploads of more than 4096 bytes and the first 32 smaller ones of each step.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: error feedback must

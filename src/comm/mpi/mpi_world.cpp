@@ -138,7 +138,7 @@ std::optional<std::vector<std::byte>> try_receive(int source, int tag) {
     return bytes;
 }
 
-MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double seconds) {
+MPI_Comm make_voters(const std::vector<int>& world_ranks, int tag, double seconds) {
     const DeadlineGuard guard(seconds, ExitCode::watchdog, "MPI_Comm_create_group");
     MPI_Group everyone = MPI_GROUP_NULL;
     MPI_Group voters = MPI_GROUP_NULL;
@@ -154,7 +154,8 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double second
     return created;
 }
 
-/// Waits for all ranks, with pauses. MPI_Finalize would take a core from ranks that still work.
+/// Waits for all ranks and sleeps between polls. MPI_Finalize would poll without a pause and take
+/// time from ranks that share its core and still work.
 void wait_for_all_ranks() noexcept {
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
@@ -254,7 +255,7 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
         agreed.leaders = std::make_unique<MpiCommunicator>(
-            join_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
+            make_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
     }
     return agreed;
 }
