@@ -185,7 +185,7 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
         log.error("group {} failed: {}", context.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // other ranks may wait for this rank
-    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // replicas may wait, too
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);
     record_end(context, error, outcome);
 }
 

@@ -14,7 +14,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
-constexpr double kTrainingPasses = 3;  // FLOPs of training a sample, in those of its evaluation
+constexpr double kTrainingPasses = 3;       // FLOPs of training per FLOP of evaluation, assumed
 
 double unix_seconds() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
