@@ -24,7 +24,7 @@ struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // in the file
     std::span<float> target;          // in the store, in canonical layout
-    std::int64_t pixels = 1;          // inner axes: (pixels, channels) here, reversed in the file
+    std::int64_t pixels = 1;  // inner axes: (pixels, channels) in the store, reversed in the file
 };
 
 std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
@@ -37,7 +37,7 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
                     parameter.pixels};
         entry.shape.assign(parameter.shape.begin(), parameter.shape.end());
         if (parameter.kind == ParameterKind::filters) {
-            // (K, R, S, C) here, (K, C, R, S) in the file
+            // (filters, height, width, channels) here, (filters, channels, height, width) in files
             entry.pixels = parameter.shape[1] * parameter.shape[2];
             std::rotate(entry.shape.begin() + 1, entry.shape.end() - 1, entry.shape.end());
         }
@@ -97,8 +97,8 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-/// Reads the tensors of `all`. Other tensors are legal only if their names begin with
-/// `ignored`, which may be empty.
+/// Reads the tensors of `all`. Other tensors, except `num_batches_tracked`, are legal only if their
+/// names begin with `ignored`; empty: none is.
 void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
               const std::vector<Entry>& all, std::string_view ignored,
               graph::ParameterStore& store) {

@@ -16,10 +16,10 @@
 namespace hpcai::training {
 
 struct CheckpointLocation {
-    std::filesystem::path folder;  // of the group
+    std::filesystem::path folder;  // has the checkpoints of the group
     std::string config_sha256;     // of the run's configuration
     int group_rank = 0;
-    int ranks = 1;  // of the group
+    int ranks = 1;  // number of ranks in the group
 };
 
 struct Checkpoint {

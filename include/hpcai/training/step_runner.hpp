@@ -38,7 +38,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters; all others are twins of the first network.
+    // flight. They share parameters. The first is the `twin` from which the others were built.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
