@@ -128,7 +128,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     return log;
 }
 
-/// Makes one run of `runs`. Before a next run, frees the memory that MPI cannot access any more.
+/// Makes one run of `runs`. If another run follows, frees the memory that MPI no longer accesses.
 results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;

@@ -36,7 +36,7 @@ struct Finding {
     std::string text;    // the finding
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of a run with this problem; ok: the problem is only a warning
+    ExitCode code = ExitCode::ok;  // exit code of a run with this problem; ok: only a warning
 };
 
 /// The command of this launch, for remedies.

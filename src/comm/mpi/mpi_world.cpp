@@ -24,8 +24,6 @@ namespace hpcai::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kAgreementTag = 1;
 constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
@@ -37,13 +35,8 @@ constexpr double kQuietShareOfGrace = 1.0 / 60;
 constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
 
 double seconds_now() {
-    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-MPI_Comm duplicate(MPI_Comm original) {
-    MPI_Comm copy = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
-    return copy;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(now).count();
 }
 
 std::vector<std::string> gather_hostnames(Communicator& everyone) {
@@ -209,8 +202,9 @@ StartUp MpiWorld::start_up() {
     may_start_ = false;
     ++runs_;
     const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
-    StartUp start(
-        std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_, outbox_->kept));
+    MPI_Comm copy = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+    StartUp start(std::make_unique<MpiCommunicator>(copy, limits_, outbox_->kept));
     start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
     return start;
