@@ -121,7 +121,7 @@ void require_finished_groups(const ScoreRequest& request, const StoredGroups& gr
     }
     const std::string resume = results::resume_command(ranks, request.directory);
     require(!groups.finished.empty(), ExitCode::all_groups_failed,
-            "{}: no group has finished ({}); `{}` resumes them", request.directory,
+            "{}: no group has finished ({}); `{}` resumes the groups", request.directory,
             fmt::join(missing, "; "), resume);
     require(missing.empty() || request.allow_partial, ExitCode::partial,
             "{}: {} of {} groups have finished ({}); `{}` resumes the others, and with "

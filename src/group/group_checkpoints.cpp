@@ -12,6 +12,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -85,8 +86,9 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder, which
-/// was listed, a complete checkpoint was deleted. A folder without all markers was never complete.
+/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder that
+/// the leader listed, a complete checkpoint was deleted. A folder without all markers was never
+/// complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists =
@@ -107,8 +109,8 @@ void GroupCheckpoints::log_unusable(std::int64_t step, const Attempt& attempt) {
         log_.warn("the checkpoint of step {} cannot be used: {}", step, failures[i]);
     }
     if (failures.size() <= kMaxNamed) return;
-    log_.warn("the checkpoint of step {} has unusable files on {} more ranks", step,
-              failures.size() - kMaxNamed);
+    log_.warn("the checkpoint of step {} has unusable files on {}", step,
+              counted(std::ssize(failures) - std::int64_t{kMaxNamed}, "more rank"));
 }
 
 /// Throws on all ranks. `failure` is the failure of this rank and may be empty.
@@ -209,8 +211,8 @@ std::shared_ptr<training::Checkpoint> GroupCheckpoints::copy_state(training::Tra
 
 void GroupCheckpoints::begin_write(std::shared_ptr<training::Checkpoint> checkpoint) {
     pending_step_ = checkpoint->step;
-    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
-        training::write_checkpoint(place, *checkpoint);
+    write_.start([location = location_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(location, *checkpoint);
     });
 }
 

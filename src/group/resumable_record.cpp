@@ -48,7 +48,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
     if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
+    return {std::nullopt, mine.value ? "another shard has no measured value" : mine.reason};
 }
 
 /// Returns the exposed time of this rank's all-reduces; with `is_device_sum` by the device's clock.

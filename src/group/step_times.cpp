@@ -62,7 +62,7 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
                                    const Quantity& overlapped_seconds) {
     metrics::UnknownReasons reasons;
     reasons.overlapped_communication = overlapped_seconds.value
-                                           ? "another rank of the group has no number"
+                                           ? "another rank of the group has no measured value"
                                            : overlapped_seconds.reason;
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";

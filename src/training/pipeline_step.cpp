@@ -86,7 +86,7 @@ constexpr int kLabelTag = 8194;  // after the tags of StageBoundary
 
 constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};  // as feed_padding(): label -1
 
-/// Returns the route of the labels of a rank's share of a batch, from the first to the last stage.
+/// Returns the route by which the first stage sends this rank's labels of a step to the last stage.
 Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
     const plan::Layout& layout = share.layout;
     const int rank = share.group.rank();

@@ -56,12 +56,12 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
 
 /// Calls body(index in the store, index in the file) for every element.
 template <typename Body>
-void for_each_element(std::size_t elements, std::size_t rows, std::size_t pixels,
+void for_each_element(std::int64_t elements, std::int64_t rows, std::int64_t pixels,
                       const Body& body) {
-    const std::size_t channels = elements / rows / pixels;
-    for (std::size_t row = 0; row < rows; ++row) {
-        for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
-            for (std::size_t channel = 0; channel < channels; ++channel) {
+    const std::int64_t channels = elements / rows / pixels;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+            for (std::int64_t channel = 0; channel < channels; ++channel) {
                 body((row * pixels + pixel) * channels + channel,
                      (row * channels + channel) * pixels + pixel);
             }
@@ -73,9 +73,8 @@ std::vector<float> stored_values(const graph::ParameterStore& store, const Entry
     const std::vector<float> values = store.read(entry.target);
     if (entry.pixels == 1) return values;
     std::vector<float> stored(values.size());
-    for_each_element(values.size(), static_cast<std::size_t>(entry.shape.front()),
-                     static_cast<std::size_t>(entry.pixels),
-                     [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
+    for_each_element(std::ssize(values), entry.shape.front(), entry.pixels,
+                     [&](std::int64_t here, std::int64_t there) { stored[there] = values[here]; });
     return stored;
 }
 
@@ -129,9 +128,8 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     if (pixels == 1 || stored.empty()) return stored;
     std::vector<float> values(stored.size());
-    for_each_element(values.size(), static_cast<std::size_t>(rows),
-                     static_cast<std::size_t>(pixels),
-                     [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
+    for_each_element(std::ssize(values), rows, pixels,
+                     [&](std::int64_t here, std::int64_t there) { values[here] = stored[there]; });
     return values;
 }
 

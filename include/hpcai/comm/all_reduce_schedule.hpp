@@ -51,7 +51,8 @@ struct AllReduceTopology {
 /// communication.torus_columns, if torus_columns is set and does not divide the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
-/// Returns, by rank, the number of its set of inner ranks. Throws as all_reduce_topology.
+/// Returns the set number of each rank; the ranks of a set are the inner ranks of one another.
+/// Throws as all_reduce_topology.
 std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.

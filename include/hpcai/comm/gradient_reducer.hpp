@@ -58,7 +58,8 @@ public:
 
     /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
     /// for that work. Work enqueued after the request's wait() runs after the all-reduce, but
-    /// wait() may return earlier. Nothing else may use the values until then. test() is optional.
+    /// wait() may return earlier. Nothing else may use the values until then. Calling test() is
+    /// optional.
     virtual std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) = 0;
 
     /// Whether Device::record can record start_all_reduce and wait(). If so, all ranks must run

@@ -32,7 +32,7 @@ public:
           const context::Resources& resources);
     ~Model();
 
-    std::uint32_t number() const { return number_; }
+    std::uint32_t number() const { return number_; }  // of the group and its model
     /// The graph of the whole model, not only of this rank's stage and shard.
     const graph::Graph& graph() const { return graph_; }
     /// The training networks until drop_networks(): one, or one for each micro-batch in flight in

@@ -131,7 +131,7 @@ protected:
 
 private:
     std::uint32_t skipped_before_ = 0;            // skipped_steps when results were last read
-    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() at the last copy
+    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() when copies were refreshed
 };
 
 /// Makes a runner of optimizer steps for one stage. A step runs the forward and backward passes of
