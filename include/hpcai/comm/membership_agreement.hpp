@@ -64,8 +64,8 @@ struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
-    // Statuses with reasons. At the collector and the writer: of all unfinished groups that are not
-    // absent. Without agreement: of this leader's group. Elsewhere empty.
+    // Statuses with reasons. At the collector and at the leader of writer(): of all unfinished
+    // groups that are not absent. Without agreement: of this leader's group. Elsewhere empty.
     std::vector<GroupStatus> known;
 
     /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
