@@ -132,8 +132,8 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
     return end;
 }
 
-/// Waits for the other groups, because the exit of this process would end all ranks. Afterwards the
-/// exit of this process ends the job, which a hanging leader cannot end.
+/// Waits for the other groups, because the exit of this process would end all ranks. Afterwards
+/// this process can exit and thus end the job, although the leader hangs.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
     constexpr double kSecondsToLog = 60;  // for the acting leader, which logs

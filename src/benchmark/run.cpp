@@ -92,7 +92,7 @@ struct RunSession {
     }
 };
 
-void leave_staging(const PreparedRun& run, bool is_success, Logger& log) {
+void release_staging(const PreparedRun& run, bool is_success, Logger& log) {
     const auto& lock = run.resources.samples.staging_lock;
     if (lock == nullptr) return;
     if (const std::int64_t lost = lock->lost_copies(); lost > 0) {
@@ -128,7 +128,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     return log;
 }
 
-/// Makes one run of `runs`. Before a next run, frees the memory that MPI cannot access any more.
+/// Makes one run of `runs`. If another run follows, frees the memory that MPI no longer accesses.
 results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;
@@ -146,7 +146,7 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
         const group::GroupOutcome outcome =
             group::run_group(run.context, run.resources, *session.training, *group, *log);
         is_success = outcome.status.state == comm::GroupState::completed;
-        leave_staging(run, is_success, *log);
+        release_staging(run, is_success, *log);
         end = controller.finish(outcome, *log, invocation.out);
     }
     if (end.has_next_run && is_success) {

@@ -121,7 +121,7 @@ void require_finished_groups(const ScoreRequest& request, const StoredGroups& gr
     }
     const std::string resume = results::resume_command(ranks, request.directory);
     require(!groups.finished.empty(), ExitCode::all_groups_failed,
-            "{}: no group has finished ({}); `{}` resumes them", request.directory,
+            "{}: no group has finished ({}); `{}` resumes the groups", request.directory,
             fmt::join(missing, "; "), resume);
     require(missing.empty() || request.allow_partial, ExitCode::partial,
             "{}: {} of {} groups have finished ({}); `{}` resumes the others, and with "
@@ -130,7 +130,8 @@ void require_finished_groups(const ScoreRequest& request, const StoredGroups& gr
             fmt::join(missing, "; "), resume);
 }
 
-/// Combines the members. Each member is a rank of the vote, in a thread of this process.
+/// Combines the members' predictions. Each member is a rank of the vote, as a thread of this
+/// process.
 results::EnsembleResult combine(const results::LaunchedRun& run,
                                 std::vector<group::GroupOutcome>& members) {
     const config::Config& config = run.context.config;
@@ -181,7 +182,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     results::archive_attempt(context, results::StaleRecords::unreadable, undamaged_groups);
     for (const int group : undamaged_groups) results::remove_group_checkpoints(output, group);
     const Quantity unknown = no_value(
-        "the program that trained ended before its result, which `hpcai500 score` has written");
+        "the run ended without a result; `hpcai500 score` wrote the result from stored files");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};
     return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
 }

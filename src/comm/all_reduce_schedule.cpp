@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
 /// Returns part number `part` of `parts` parts of a range. Parts consist of blocks of kWireBlock
-/// values; only the last block of the range may be shorter. The last parts may be empty.
+/// values, which share a scale. The last block of the range may be shorter, the last parts empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -58,12 +58,12 @@ public:
         : topology_(all_reduce_topology(options, rank)), memory_(options.format), all_{0, values} {}
 
     AllReduceSchedule write() {
-        scatter(all_, topology_.parts, topology_.inner, topology_.inner_index);
+        reduce_scatter(all_, topology_.parts, topology_.inner, topology_.inner_index);
         if (owns()) {
             const Range mine = part_of(all_, topology_.parts, topology_.inner_index);
-            scatter(mine, topology_.sets, topology_.outer, topology_.outer_index);
+            reduce_scatter(mine, topology_.sets, topology_.outer, topology_.outer_index);
         }
-        gather();
+        all_gather();
         schedule_.wire_bytes = memory_.peak_bytes();
         return std::move(schedule_);
     }
@@ -77,7 +77,7 @@ private:
 
     /// Adds a reduce-scatter of `range`. The first `parts` members own one part each. All members
     /// send each part to its owner, which adds it. This rank is member number `index`.
-    void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
+    void reduce_scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;
         ScheduleStep& step = schedule_.steps.emplace_back();
@@ -99,7 +99,7 @@ private:
 
     /// Adds an all-gather of the sums, first between the sets, then within each set. Each sum is
     /// encoded once, by its owner, and forwarded in this form.
-    void gather() {
+    void all_gather() {
         memory_.begin_step();
         std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns this share of the part]
         for (int part = 0; part < topology_.parts; ++part) {

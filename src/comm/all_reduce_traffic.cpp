@@ -20,7 +20,8 @@ struct PeerCounts {
     int node = 0;
 };
 
-/// Counts the peers of every rank. To make topologies would take too long for 100,000 ranks.
+/// Counts the peers of every rank. Calling all_reduce_topology for each of 100,000 ranks would take
+/// too long.
 std::vector<PeerCounts> count_peers(const AllReduceOptions& options) {
     const std::vector<int>& nodes = options.node_of_rank;
     const std::vector<int> set_of_rank = sets_of_ranks(options);
@@ -60,21 +61,21 @@ std::pair<double, double> bytes_sent(const PeerCounts& rank, double bytes) {
 
 }  // namespace
 
-AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums) {
+AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> all_reduces) {
     AllReduceTraffic traffic;
     std::map<int, double> out_of_node;
     const auto raise = [](std::int64_t& maximum, double bytes) {
         maximum = std::max(maximum, static_cast<std::int64_t>(std::llround(bytes)));
     };
-    for (const PlannedAllReduce& sum : sums) {
-        if (sum.options.node_of_rank.size() <= 1) continue;
-        const auto encoded_bytes = static_cast<double>(wire_bytes(sum.options.format, sum.values));
-        const std::vector<PeerCounts> ranks = count_peers(sum.options);
+    for (const auto& [options, values, other_sent] : all_reduces) {
+        if (options.node_of_rank.size() <= 1) continue;
+        const auto encoded_bytes = static_cast<double>(wire_bytes(options.format, values));
+        const std::vector<PeerCounts> ranks = count_peers(options);
         for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
             auto [sent, between] = bytes_sent(ranks[rank], encoded_bytes);
-            if (!sum.other_sent.empty()) {
-                sent += static_cast<double>(sum.other_sent[rank].total);
-                between += static_cast<double>(sum.other_sent[rank].to_other_nodes);
+            if (!other_sent.empty()) {
+                sent += static_cast<double>(other_sent[rank].total);
+                between += static_cast<double>(other_sent[rank].to_other_nodes);
             }
             raise(traffic.sent, sent);
             raise(traffic.between_nodes, between);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <string_view>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/launch.hpp>
 
 namespace hpcai::comm {
@@ -22,12 +22,8 @@ constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RA
 constexpr std::array kOtherLaunchers{"OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "FLUX_TASK_RANK"};
 
 std::optional<int> positive_integer(const char* text) {
-    if (text == nullptr) return std::nullopt;
-    const std::string_view view(text);
-    int value = 0;
-    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-    if (error != std::errc{} || end != view.data() + view.size() || value < 1) return std::nullopt;
-    return value;
+    const std::optional<int> value = parse_number<int>(text == nullptr ? "" : text);
+    return value && *value >= 1 ? value : std::nullopt;
 }
 
 bool has_any(const EnvironmentLookup& environment, std::span<const char* const> names) {

@@ -23,11 +23,11 @@ GroupStatus Membership::status(int group) const {
     const auto known_status = std::ranges::find(known, group, &GroupStatus::group);
     if (known_status != known.end()) return *known_status;
     if (!agreed) return GroupStatus::of(group, GroupState::absent);
-    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &UnfinishedGroup::group);
-    if (end == unfinished->end() || end->group != group) {
+    const auto found = std::ranges::lower_bound(*unfinished, group, {}, &UnfinishedGroup::group);
+    if (found == unfinished->end() || found->group != group) {
         return GroupStatus::of(group, GroupState::completed);
     }
-    return GroupStatus::of(group, end->state, end->exit_code);
+    return GroupStatus::of(group, found->state, found->exit_code);
 }
 
 std::vector<GroupStatus> Membership::statuses() const {

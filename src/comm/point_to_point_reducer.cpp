@@ -196,10 +196,10 @@ void PointToPointReducer::remove(PointToPointRequest& sum) {
     is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// Clears the residuals after a skipped step, in which gradients may be hundreds of times too large
-/// and the loss scale decreases. When the loss scale doubles, after thousands of steps, residuals
-/// keep their value and thus lose half of their weight, at most half a step's rounding error
-/// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
+/// Clears the residuals after a skipped step, because its gradients may be hundreds of times too
+/// large and its loss scale is no longer used. Residuals are not rescaled when the loss scale
+/// doubles, which happens once in thousands of steps. Each then loses half of its weight, at most
+/// half a step's rounding error (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);

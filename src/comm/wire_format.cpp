@@ -15,12 +15,14 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;            // int8 sends a block of smaller magnitudes as zeros
-constexpr float kRounder = 12582912.0F;         // 1.5 * 2^23: adding it rounds to an integer
-constexpr std::int8_t kNotFinite = -128;        // int8 code of a value that is not finite
+constexpr float kMinScaled = 1e-35F;      // int8 sends smaller values as 0: 127 / x may overflow
+constexpr float kRounder = 12582912.0F;   // 1.5 * 2^23: adding it rounds to an integer
+constexpr std::int8_t kNotFinite = -128;  // int8 code of a value that is not finite
 
 // Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
-// vectorize the loops for every instruction set.
+// vectorize the loops for every instruction set. Conversions to fp16 use bit patterns of fp32:
+// 0x38800000 is 2^-14, the smallest normal fp16; subtracting 0x38000000 changes the exponent's
+// bias.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
@@ -54,7 +56,8 @@ struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// Returns the biased exponent that is scaled to 2^14. Below 2^-112 the scale would underflow.
+    /// Returns the biased exponent that is scaled to 2^14, normally of the largest value. Below
+    /// 2^-112 the scale would underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);

@@ -19,15 +19,15 @@ public:
         constexpr double kHealthIntervalSeconds = 1;
         const auto& uuid = context.ranks[context.place.world_rank].device_uuid;
         if (uuid.empty() || context.config.run.meters == config::Meters::none) return;
-        watch_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
+        poller_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
     }
 
     /// Polls for the last time and returns the readings: one record, or none without a GPU. Waits
     /// at most `timeout_seconds` for a driver that does not answer. Later calls return the same.
     const std::vector<DeviceHealthRecord>& finish(double timeout_seconds) {
-        if (!watch_) return records_;
-        meters::GpuHealth health = watch_->finish(timeout_seconds);
-        watch_.reset();
+        if (!poller_) return records_;
+        meters::GpuHealth health = poller_->finish(timeout_seconds);
+        poller_.reset();
         health.record.world_rank = context_.place.world_rank;
         health.record.host = context_.host();
         records_ = {std::move(health.record)};
@@ -35,12 +35,12 @@ public:
         return records_;
     }
 
-    /// Why the driver reports no errors (XIDs); empty if it does. Call it after finish().
+    /// Why the driver reports no errors (Xids); empty if it does. Call it after finish().
     const std::string& xids_failure() const { return xids_failure_; }
 
 private:
     const context::RunContext& context_;
-    std::optional<meters::GpuHealthPoller> watch_;
+    std::optional<meters::GpuHealthPoller> poller_;
     std::vector<DeviceHealthRecord> records_;
     std::string xids_failure_;
 };

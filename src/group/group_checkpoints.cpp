@@ -12,6 +12,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -46,12 +47,12 @@ struct GroupCheckpoints::Attempt {
 };
 
 GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Communicator& group,
-                                   Logger& log, GroupWatch& watch, ExtraState content)
+                                   Logger& log, GroupWatch& watch, ExtraState extra_state)
     : context_(context),
       group_(group),
       log_(log),
       watch_(watch),
-      extra_state_(std::move(content)),
+      extra_state_(std::move(extra_state)),
       location_{results::checkpoint_directory(context.output, context.place.group),
                 results::config_digest(context), group.rank(), group.size()},
       launch_id_(microseconds_since_1970()) {
@@ -85,8 +86,9 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder, which
-/// was listed, a complete checkpoint was deleted. A folder without all markers was never complete.
+/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder that
+/// the leader listed, a complete checkpoint was deleted. A folder without all markers was never
+/// complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists =
@@ -107,8 +109,8 @@ void GroupCheckpoints::log_unusable(std::int64_t step, const Attempt& attempt) {
         log_.warn("the checkpoint of step {} cannot be used: {}", step, failures[i]);
     }
     if (failures.size() <= kMaxNamed) return;
-    log_.warn("the checkpoint of step {} has unusable files on {} more ranks", step,
-              failures.size() - kMaxNamed);
+    log_.warn("the checkpoint of step {} has unusable files on {}", step,
+              counted(std::ssize(failures) - std::int64_t{kMaxNamed}, "more rank"));
 }
 
 /// Throws on all ranks. `failure` is the failure of this rank and may be empty.
@@ -183,9 +185,9 @@ void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64
             checkpoint(trainer, steps_done);
         }
     }
-    const bool is_on = run.checkpoint_steps > 0 || run.checkpoint_seconds > 0;
+    const bool has_checkpoints = run.checkpoint_steps > 0 || run.checkpoint_seconds > 0;
     const bool is_last = steps_done == steps_per_epoch_ * context_.config.workload.epochs;
-    if (is_on && is_last && pending_step_ != steps_done) {
+    if (has_checkpoints && is_last && pending_step_ != steps_done) {
         end_of_training_ = copy_state(trainer, steps_done);
     }
 }
@@ -209,8 +211,8 @@ std::shared_ptr<training::Checkpoint> GroupCheckpoints::copy_state(training::Tra
 
 void GroupCheckpoints::begin_write(std::shared_ptr<training::Checkpoint> checkpoint) {
     pending_step_ = checkpoint->step;
-    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
-        training::write_checkpoint(place, *checkpoint);
+    write_.start([location = location_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(location, *checkpoint);
     });
 }
 
@@ -231,8 +233,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then removes all but the last two complete
-/// checkpoints, also incomplete checkpoints of later steps from an earlier launch. Returns why the
-/// write failed; empty if no rank failed. Each rank logs its own failure.
+/// checkpoints, including incomplete ones that an earlier launch left. Returns why the write
+/// failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
@@ -275,7 +277,7 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
     return {maxima[0], maxima[2]};
 }
 
-/// Returns the request of this rank. Assumes that the interval between polls does not change.
+/// Returns the stop request of this rank. Assumes that the interval between polls does not change.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();

@@ -21,12 +21,12 @@
 
 namespace hpcai::group {
 
-/// The durations that add up to a stop: the wait for the next poll, then a checkpoint.
+/// What determines the duration of a stop: the wait for the next poll, then a checkpoint.
 struct StopCosts {
     double copy_seconds = 0;      // longest copy to host memory so far
     double write_seconds = 0;     // longest write so far; 0: none yet
     double poll_seconds = 0;      // between two polls
-    std::size_t first_bytes = 0;  // of this rank's first checkpoint
+    std::size_t first_bytes = 0;  // size of this rank's first checkpoint
 };
 
 /// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
@@ -93,7 +93,7 @@ class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
     GroupCheckpoints(const context::RunContext& context, comm::Communicator& group, Logger& log,
-                     GroupWatch& watch, ExtraState content);
+                     GroupWatch& watch, ExtraState extra_state);
 
     /// Restores the newest checkpoint that is complete on all ranks, or the initial state if no
     /// checkpoint was ever complete. Logs unusable checkpoints. Returns the number of steps done.
@@ -102,11 +102,12 @@ public:
     std::int64_t restore(training::Trainer& trainer);
 
     /// Sets when epochs end, and after how many epochs an uninterruptible phase follows, such as an
-    /// evaluation; 0: never. A run stops before a phase that would exceed its time limit.
+    /// evaluation; 0: never. The run stops before a phase that would exceed its time limit.
     void set_epochs(std::int64_t steps_per_epoch, int epochs_per_phase) {
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
     }
+    /// Call it after a possible phase that followed `steps_done` steps.
     void phase_ended(std::int64_t steps_done, double seconds);
 
     bool must_read_results(std::int64_t steps_done) const override;
@@ -159,7 +160,7 @@ private:
     std::int64_t next_poll_step_ = 0, last_poll_step_ = 0;
     std::int64_t steps_per_epoch_ = 1;
     Stopwatch since_poll_;
-    Stopwatch since_checkpoint_;  // or since the start
+    Stopwatch since_checkpoint_;  // before the first checkpoint, since the construction
     double delay_seconds_ = 0;    // by which checkpoints delayed steps
     double copy_seconds_ = 0;     // longest copy to host memory
     double write_seconds_ = 0;    // longest write; 0: none yet

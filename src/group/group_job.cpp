@@ -39,10 +39,10 @@ constexpr double kHealthTimeoutAfterFailureSeconds = 5;
 struct GroupRanks {
     comm::Communicator& group;
     // The ranks with the same stage and shard; null if every rank trains the whole model.
-    std::unique_ptr<comm::Communicator> stage;
+    std::unique_ptr<comm::Communicator> shard;
 
     /// The ranks that train the same parameters.
-    comm::Communicator& replicas() const { return stage == nullptr ? group : *stage; }
+    comm::Communicator& replicas() const { return shard == nullptr ? group : *shard; }
 };
 
 /// Returns a hash of small activations as this rank's device stores them. A device may store few
@@ -102,7 +102,7 @@ struct GroupJob {
 /// Connects this rank to its replicas and to the other shards of its stage. Adds the replicas to
 /// `watch`.
 void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
-    ranks.stage = split_by_shard(job.context, job.resources, job.group);
+    ranks.shard = split_by_shard(job.context, job.resources, job.group);
     watch.watch(ranks.replicas());
     connect_shards(job.context, job.group, job.model);
     state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
@@ -185,7 +185,7 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
         log.error("group {} failed: {}", context.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // other ranks may wait for this rank
-    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // replicas may wait, too
+    if (ranks.shard != nullptr) ranks.shard->announce_failure(error);
     record_end(context, error, outcome);
 }
 

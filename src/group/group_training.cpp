@@ -35,10 +35,10 @@ struct Session {
 };
 
 /// Continues from the newest checkpoint. Sets the clock to the end of the checkpoint's last step.
-void resume(const Session& session, ResumableRecord& so_far) {
+void resume(const Session& session, ResumableRecord& resumable) {
     const GroupTraining& training = session.training;
     const std::int64_t step = session.checkpoints.restore(session.trainer);
-    so_far.add_continuation({step, training.context.launch.started_utc});
+    resumable.add_continuation({step, training.context.launch.started_utc});
     if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
 }
 
@@ -134,7 +134,7 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
 }
 
 /// Fills in the measurements of all ranks. Collective in the group.
-StepTimes gather_measurements(const Session& session, const ResumableRecord& so_far,
+StepTimes gather_measurements(const Session& session, const ResumableRecord& resumable,
                               GroupResult& result) {
     const auto& [context, resources, state, group, replicas, log, clock, steps, energy_monitor,
                  gpu_health_monitor, progress, watch] = session.training;
@@ -155,7 +155,7 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& so_
     const Quantity overlapped_seconds = record_costs(
         {context, group, replicas, *state.reducer, std::ssize(session.trainer.buckets().ranges()),
          static_cast<std::int64_t>(state.model.store().gradients().size_bytes())},
-        so_far.costs(), result);
+        resumable.costs(), result);
     gather_readings(session.training, std::move(readings), result);
     StepTimes times = gather_step_times(context, group, steps, overlapped_seconds);
     record.time_breakdown = std::move(times.breakdown);
@@ -183,9 +183,9 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     EpochSource source(context, training.resources, training.state.pictures.get(), steps_per_epoch);
     training.steps.reserve(steps_per_epoch * config.workload.epochs);
     comm::GradientReducer& reducer = *training.state.reducer;
-    ResumableRecord so_far({model, reducer, source}, record);
+    ResumableRecord resumable({model, reducer, source}, record);
     GroupCheckpoints checkpoints(context, training.group, training.log, training.watch,
-                                 so_far.content());
+                                 resumable.content());
     const training::PipelineShare share{context.controller.layout(), model.networks(),
                                         training.group, training.replicas, model.exchange()};
     training::Trainer trainer({.config = config,
@@ -202,12 +202,12 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);
-    so_far.watch(trainer, checkpoints);
+    resumable.watch(trainer, checkpoints);
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
-    if (context.is_resumed) resume(session, so_far);
+    if (context.is_resumed) resume(session, resumable);
     train_epochs(session, record);
-    StepTimes times = gather_measurements(session, so_far, result);
+    StepTimes times = gather_measurements(session, resumable, result);
     trainer.average_statistics();
     trainer.audit_final_state();
     record.audit.passed = trainer.audit().passed();

@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/records/json.hpp>
@@ -25,8 +26,8 @@ constexpr double kPollSeconds = 1;
 constexpr double kRecordWaitSeconds = 10;  // for the records of ranks that detect the failure
 constexpr double kFileDelaySeconds = 30;   // until a shared file system shows a new file
 constexpr double kMaxRecordWaitSeconds = 300;
-constexpr double kReportSeconds = 30;  // after the records are read
-constexpr double kMaxReportSeconds = 3600;
+constexpr double kReportSeconds = 30;       // from the end of this wait to the report of a failure
+constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
 constexpr std::size_t kMaxSilentNamed = 4;
@@ -228,7 +229,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
     std::string text = reason;
     if (!records.empty()) {
         const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
-        text += fmt::format(", after {} steps", farthest->steps_done);
+        text += fmt::format(", after {}", counted(farthest->steps_done, "step"));
     }
     if (silent.size() > kMaxSilentNamed) {
         const std::size_t more = silent.size() - kMaxSilentNamed;
@@ -245,8 +246,8 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
-    if (!context_.launch.exit_ends_others) {  // ends this process if the file system hangs
-        guard.emplace(kMaxReportSeconds, ExitCode::watchdog, "the report of a group's end");
+    if (!context_.launch.exit_ends_others) {
+        guard.emplace(kMaxReportSeconds, ExitCode::watchdog, "the report of a group's failure");
     }
     write_record(reason, true);
     const Stopwatch watch;

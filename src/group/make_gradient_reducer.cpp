@@ -41,28 +41,29 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettin
                                                              comm::Communicator& group,
                                                              Logger& log) {
     const bool is_on_gpu = !rank.device.uuid().empty();
-    const comm::AllReduceOptions& sums = rank.all_reduce;
+    const comm::AllReduceOptions& options = rank.all_reduce;
     if (group.size() == 1 || !is_on_gpu) {
-        return comm::make_point_to_point_reducer(group, nullptr, sums);
+        return comm::make_point_to_point_reducer(group, nullptr, options);
     }
     const auto library = device::CudaLibrary::open();
     const auto obstacle = reason_against_nccl(rank, group, *library);
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
-        // All-reduces by NCCL do not have the same bits in every run.
-        const bool is_ours = !comm::is_library_all_reduce(sums) || rank.config.run.deterministic;
+        // NCCL's own all-reduce does not give the same bits in every run.
+        const bool has_schedule =
+            !comm::is_library_all_reduce(options) || rank.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,
                   .device = rank.device,
-                  .all_reduce = is_ours ? std::optional(sums) : std::nullopt}));
+                  .all_reduce = has_schedule ? std::optional(options) : std::nullopt}));
         if (group.rank() == 0) log.info("gradients are reduced by {}", reducer->description());
         return reducer;
     }
     require(rank.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, but this group cannot use NCCL: {}",
             *obstacle);
-    auto reducer = comm::make_point_to_point_reducer(group, &rank.device, sums);
+    auto reducer = comm::make_point_to_point_reducer(group, &rank.device, options);
     if (group.rank() == 0) {
         log.warn("gradients are reduced by {}, which is slower than NCCL: {}",
                  reducer->description(), *obstacle);

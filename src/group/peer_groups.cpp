@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include <hpcai/group/peer_groups.hpp>
+#include <hpcai/meters/utc.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/storage/manifest.hpp>
 
@@ -19,10 +19,8 @@ constexpr double kTrainingShare = 0.5;    // of the training time, for which lea
 bool is_active(const ProgressRecord& progress) {
     const bool is_unfinished =
         progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
-    const auto now =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
-    return is_unfinished &&
-           now.count() - static_cast<double>(progress.written_unix_seconds) < kSilentSeconds;
+    const auto written = static_cast<double>(progress.written_unix_seconds);
+    return is_unfinished && meters::UtcClock().seconds() - written < kSilentSeconds;
 }
 
 }  // namespace

@@ -2,24 +2,19 @@
 #include "progress_reporter.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iostream>
 
 #include <unistd.h>
 
+#include <hpcai/meters/utc.hpp>
 #include <hpcai/results/group_files.hpp>
 
 namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
-constexpr double kTrainingPasses = 3;  // FLOPs of training a sample, in those of its evaluation
-
-double unix_seconds() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
+constexpr double kTrainingPasses = 3;       // FLOPs of training per FLOP of evaluation, assumed
 
 }  // namespace
 
@@ -59,7 +54,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     progress.loss = step.loss;
     progress.images_per_second = static_cast<double>(step.samples) / per_step;
     progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
-    end_unix_seconds_[context_.place.group] = unix_seconds() + progress.seconds_left;
+    end_unix_seconds_[context_.place.group] = meters::UtcClock().seconds() + progress.seconds_left;
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
@@ -83,7 +78,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     if (std::ranges::count(ends, 0.0) + 1 < std::ssize(ends))
         progress.slowest_group = static_cast<int>(slowest - ends.begin());
     const double left =
-        *slowest - unix_seconds() +
+        *slowest - meters::UtcClock().seconds() +
         static_cast<double>(test_samples_) / (kTrainingPasses * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
     const double repetition_seconds = (launch.since_start.seconds() + left) / launch.repetition;

@@ -48,7 +48,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
     if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
+    return {std::nullopt, mine.value ? "another shard has no measured value" : mine.reason};
 }
 
 /// Returns the exposed time of this rank's all-reduces; with `is_device_sum` by the device's clock.
@@ -108,6 +108,7 @@ constexpr const char* kCurve = "quality_by_epoch";
 constexpr const char* kContinuations = "continuations";
 constexpr const char* kBadSamples = "bad_samples";
 constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
+constexpr int kMaxEpoch = 65535;        // limit of workload.epochs, so a larger number is damaged
 
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
     std::string text;
@@ -251,7 +252,7 @@ void ResumableRecord::restore(const training::Snapshot& from) {
     for (std::span<const double> rows = from.table(kCurve, 3); !rows.empty();
          rows = rows.subspan(3)) {
         curve.push_back(
-            {static_cast<int>(from.integer(kCurve, rows[0], 1, 65535)), rows[1], rows[2]});
+            {static_cast<int>(from.integer(kCurve, rows[0], 1, kMaxEpoch)), rows[1], rows[2]});
     }
     std::vector<std::uint32_t> bad;
     for (const double number : from.table(kBadSamples, 1)) {

@@ -23,9 +23,9 @@ namespace hpcai::group {
 /// The waits and messages of a rank in all steps of a training run.
 struct TrainingCosts {
     double input_wait_seconds = 0;
-    double checkpoint_seconds = 0;  // delay of steps by checkpoints
-    comm::BucketAccounting sums;
-    comm::SyncBatchNormAccounting statistics;
+    double checkpoint_seconds = 0;             // delay of steps by checkpoints
+    comm::BucketAccounting sums;               // all-reduces of gradients
+    comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
     std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: unknown, as with NCCL
     training::MessageAccounting messages;
 

@@ -62,7 +62,7 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
                                    const Quantity& overlapped_seconds) {
     metrics::UnknownReasons reasons;
     reasons.overlapped_communication = overlapped_seconds.value
-                                           ? "another rank of the group has no number"
+                                           ? "another rank of the group has no measured value"
                                            : overlapped_seconds.reason;
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
@@ -120,8 +120,8 @@ Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, i
         return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }
     if (!accounting.timed) return {std::nullopt, "no recorded step was replayed"};
-    const double hidden = accounting.timed->in_flight - accounting.timed->exposed;
-    return {std::max(hidden, 0.0) / static_cast<double>(accounting.timed_steps), ""};
+    const double overlapped = accounting.timed->in_flight - accounting.timed->exposed;
+    return {std::max(overlapped, 0.0) / static_cast<double>(accounting.timed_steps), ""};
 }
 
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,

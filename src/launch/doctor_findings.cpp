@@ -143,18 +143,19 @@ Finding check_output(LaunchRanks ranks) {
         return fail("output", ranks[0].output_rejection, "choose a new directory with --output",
                     ExitCode::usage);
     }
-    std::vector<std::size_t> blind;
+    std::vector<std::size_t> not_visible_to;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         if (!ranks[rank].output_error.empty()) {
             return fail("output", rank_on_host(ranks, rank) + ": " + ranks[rank].output_error,
                         kShared, ExitCode::usage);
         }
-        if (!ranks[rank].sees_output) blind.push_back(rank);
+        if (!ranks[rank].sees_output) not_visible_to.push_back(rank);
     }
-    if (!blind.empty()) {
-        return fail("output",
-                    "a file that rank 0 has written is not visible to " + names_of(ranks, blind),
-                    kShared, ExitCode::usage);
+    if (!not_visible_to.empty()) {
+        return fail(
+            "output",
+            "a file that rank 0 has written is not visible to " + names_of(ranks, not_visible_to),
+            kShared, ExitCode::usage);
     }
     const auto fullest = static_cast<std::size_t>(
         std::ranges::min_element(ranks, {}, &RankHealth::free_bytes) - ranks.begin());
@@ -167,7 +168,8 @@ Finding check_output(LaunchRanks ranks) {
     return pass("output", "all ranks can write, " + space);
 }
 
-/// Compares the results of the golden steps. Devices of different kinds may round differently.
+/// Compares the parameters after the golden steps, which every rank trained alone. Devices of
+/// different kinds may round differently.
 Finding check_golden_steps(LaunchRanks ranks) {
     const auto others = minority(ranks, &RankHealth::golden_sha256);
     if (others.empty()) {

@@ -21,6 +21,10 @@ constexpr std::array kVariables{
     "NVIDIA_TF32_OVERRIDE", "DNNL_MAX_CPU_ISA",  "OMP_WAIT_POLICY", "NCCL_PROTO",
 };
 
+bool has_faults_disqualification(const data::SampleSets& samples) {
+    return std::ranges::count(samples.disqualifications, kFaultsDisqualification) > 0;
+}
+
 }  // namespace
 
 std::string binary_digest() {
@@ -33,11 +37,9 @@ std::string binary_digest() {
 
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples) {
-    if (!environment.contains(kFaultsFact)) return;
-    if (std::ranges::find(samples.disqualifications, kFaultsDisqualification) !=
-        samples.disqualifications.end())
-        return;
-    samples.disqualifications.emplace_back(kFaultsDisqualification);
+    if (environment.contains(kFaultsFact) && !has_faults_disqualification(samples)) {
+        samples.disqualifications.emplace_back(kFaultsDisqualification);
+    }
 }
 
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
@@ -49,10 +51,7 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
     facts["binary_sha256"] = program_sha256;
     facts["command_line"] = command_line;
     facts["device_of_rank_0"] = context.ranks.front().device;
-    if (std::ranges::find(samples.disqualifications, kFaultsDisqualification) !=
-        samples.disqualifications.end()) {
-        facts[kFaultsFact] = "can be injected";
-    }
+    if (has_faults_disqualification(samples)) facts[kFaultsFact] = "can be injected";
     utsname system{};
     if (uname(&system) == 0) {
         facts["operating_system"] =

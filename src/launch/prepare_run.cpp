@@ -10,6 +10,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
@@ -75,16 +76,15 @@ struct Resumption {
         const TopologyRecord& topology = first_launch.topology;
         require(layout.groups == topology.groups && layout.degree == topology.degree,
                 ExitCode::launch,
-                "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks "
-                "have {} and {}; start `{}` with the same number of ranks per node",
-                folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
-                layout.degree, results::resume_command(topology.ranks, folder));
+                "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
+                "{} has {} and {}; start `{}` with the same number of ranks per node",
+                folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
+                layout.groups, layout.degree, results::resume_command(topology.ranks, folder));
         results::require_same_config(folder, config_text, first_launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
-        require(
-            !has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
-            "{}: the run is complete, with a result of all {} groups; `hpcai500 verify` checks it",
-            folder.string(), layout.groups);
+        require(!has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
+                "{}: the run is complete, with the results of {}; `hpcai500 verify` checks it",
+                folder.string(), counted(layout.groups, "group"));
         results::require_undamaged_groups(folder, config, layout.groups, layout.degree);
     }
 
@@ -125,8 +125,9 @@ Resumption open_resumption(const context::RunRequest& request, comm::Communicato
         found.config_text = config::to_yaml(results::read_config(request.resume));
         const int ranks = found.first_launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
-                "{}: the run began with {} ranks, got {}; start it as `{}`", request.resume, ranks,
-                everyone.size(), results::resume_command(ranks, request.resume));
+                "{}: the run began with {}, got {}; start it as `{}`", request.resume,
+                counted(ranks, "rank"), everyone.size(),
+                results::resume_command(ranks, request.resume));
     });
     found.first_launch.started_utc = comm::broadcast(everyone, found.first_launch.started_utc);
     found.config_text = comm::broadcast(everyone, std::move(found.config_text));
@@ -162,14 +163,14 @@ void check_backend(const config::Config& config, const device::Device& device) {
         "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
 }
 
-void check_residents(const config::Config& config, const device::Device& device) {
+void check_resident_images(const config::Config& config, const device::Device& device) {
     require(config.data.resident_mib == 0 || device.can_resize_crops(), ExitCode::usage,
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
             "data.decoded_cache_mib keeps images in host memory",
             config.data.resident_mib);
 }
 
-void check_parts(const plan::Layout& layout, const device::Device& device) {
+void check_shards(const plan::Layout& layout, const device::Device& device) {
     require(
         layout.shards == 1 || device.supports_shards(), ExitCode::usage,
         "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
@@ -184,7 +185,7 @@ data::SampleSets open_samples(const config::Config& config,
     if (config.data.staging == config::Staging::none) {
         return data::make_sample_sets(config, everyone);
     }
-    constexpr int kMinThreads = 4;  // threads that copy files mostly wait
+    constexpr int kMinThreads = 4;  // copying threads mostly wait for the file system
     data::DataDuplicator duplicator(config, controller, everyone, std::max(kMinThreads, threads));
     return data::make_sample_sets(config, everyone, &duplicator);
 }
@@ -222,8 +223,8 @@ OpenedDevice open_rank_device(const config::Config& config,
         found.precision =
             context::choose_precision(config.training.precision, context::formats_of(device));
         check_backend(config, device);
-        check_residents(config, device);
-        check_parts(layout, device);
+        check_resident_images(config, device);
+        check_shards(layout, device);
     });
     found.precision = agree_on_precision(found.precision, everyone);
     found.ranks = gather_rank_facts(*found.opened.device, everyone);

@@ -19,7 +19,7 @@ namespace hpcai::launch {
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone) {
     const device::Determinism mine = device.determinism();
-    // all_gather_strings() truncates. A truncated condition would promise more than the device.
+    // all_gather_strings() truncates. A truncated condition would guarantee more than the device.
     ensure(mine.conditions.size() < 256, "conditions of {} characters", mine.conditions.size());
     const auto devices = comm::all_gather_strings(everyone, device.description());
     const auto uuids = comm::all_gather_strings(everyone, device.uuid());
@@ -45,7 +45,7 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
         ranks, [](const context::RankFacts& rank) { return rank.determinism.is_repeatable; });
     const bool is_thread_invariant = std::ranges::all_of(
         ranks, [](const context::RankFacts& rank) { return rank.determinism.is_thread_invariant; });
-    if (!is_repeatable) return {true, "none: not every rank's device promises it", ""};
+    if (!is_repeatable) return {true, "none: a rank's device does not guarantee it", ""};
 
     std::set<std::string> devices;  // each kind once
     for (const context::RankFacts& rank : ranks) devices.insert(rank.determinism.conditions);

@@ -128,8 +128,8 @@ std::string domain_of(const fs::path& zones, const std::string& zone) {
     }
 }
 
-constexpr int kLoopback = 772;  // ARPHRD_LOOPBACK of <linux/if_arp.h>
-constexpr int kInfiniband = 32;
+constexpr int kLoopback = 772;                   // ARPHRD_LOOPBACK of <linux/if_arp.h>
+constexpr int kInfiniband = 32;                  // ARPHRD_INFINIBAND
 constexpr double kBytesPerWord = 4;              // InfiniBand ports count words
 constexpr std::uint64_t kMaxCount = 0xffffffff;  // where a 32-bit port counter stops
 

@@ -51,7 +51,7 @@ ExternalReading parse_line(std::string_view line, const ExternalReadings& previo
                 "{}: time: expected a time after that of line {}, found {}", location, last.line,
                 quoted(time_cell));
         require(!previous.is_counter || *value >= last.value, ExitCode::data,
-                "{}: joules: expected no less than in line {}, found {}", location, last.line,
+                "{}: joules: expected at least the value of line {}, found {}", location, last.line,
                 quoted(value_cell));
     }
     return {*time, *value, line_number};

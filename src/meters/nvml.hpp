@@ -71,7 +71,7 @@ private:
     int (*event_set_wait_)(void*, Event*, unsigned) = nullptr;
 };
 
-/// The errors (XIDs) that the driver reports for one GPU from construction on.
+/// The errors (Xids) that the driver reports for one GPU from construction on.
 class NvmlXids {
 public:
     NvmlXids(std::shared_ptr<const Nvml> nvml, NvmlDevice device);
@@ -79,7 +79,7 @@ public:
     NvmlXids& operator=(const NvmlXids&) = delete;
     ~NvmlXids();
 
-    /// Returns at most 64 new XIDs, in order, and leaves the rest to the next call. Does not block.
+    /// Returns at most 64 new Xids, in order, and leaves the rest to the next call. Does not block.
     std::vector<std::int64_t> read_new();
 
 private:

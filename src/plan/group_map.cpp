@@ -98,7 +98,7 @@ std::string join_shortened(const std::vector<std::string>& lines, std::size_t ma
     const std::size_t head = (lines.size() - omitted + 1) / 2;
     std::string text;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        if (i == head && omitted > 0) text += fmt::format("... {} more lines ...\n", omitted);
+        if (i == head && omitted > 0) text += "... " + counted(omitted, "more line") + " ...\n";
         if (i >= head && i < head + omitted) continue;
         text += lines[i] + "\n";
     }

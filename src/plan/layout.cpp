@@ -110,8 +110,8 @@ private:
     int degree_left(const char* name, int first, int second) const {
         const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
         require(used_ranks <= layout_.degree, error_,
-                "the other degrees of parallel take {} of {} and leave none for parallel.{} "
-                "(auto); reduce one, or set it to auto",
+                "the other degrees of parallel need {} of {} and leave no rank for parallel.{} "
+                "(auto); reduce one of them, or set it to auto",
                 counted(used_ranks, "rank"), degree_text_, name);
         return static_cast<int>(layout_.degree / used_ranks);
     }

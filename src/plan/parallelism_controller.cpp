@@ -13,7 +13,7 @@ namespace {
 /// World ranks sorted by (node, world rank), with the start of each node's ranks.
 struct RanksByNode {
     std::vector<int> world_ranks;
-    std::vector<int> first;  // [node], index in world_ranks; then the number of ranks
+    std::vector<int> first;  // [node] index of the first rank in world_ranks; then the total
 };
 
 RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {

@@ -7,7 +7,7 @@ namespace hpcai::plan {
 
 std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int stages, int stage,
                                          int micro_batches) {
-    // With one stage gpipe would only keep more activations.
+    // With one stage, gpipe would only keep more activations in memory.
     const bool is_gpipe = schedule == config::PipelineSchedule::gpipe && stages > 1;
     const int warmup = is_gpipe ? micro_batches : std::min(stages - 1 - stage, micro_batches);
     std::vector<PipelineTask> tasks;

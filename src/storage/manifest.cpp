@@ -29,15 +29,8 @@ std::vector<std::string> list_files(const std::filesystem::path& folder) {
 std::string escaped_name(const std::string& name) {
     std::string escaped;
     for (const char letter : name) {
-        if (letter == '\\') {
-            escaped += "\\\\";
-        } else if (letter == '\n') {
-            escaped += "\\n";
-        } else if (letter == '\r') {
-            escaped += "\\r";
-        } else {
-            escaped += letter;
-        }
+        if (letter == '\\' || letter == '\n' || letter == '\r') escaped += '\\';
+        escaped += letter == '\n' ? 'n' : letter == '\r' ? 'r' : letter;
     }
     return escaped;
 }

@@ -107,7 +107,7 @@ NpyArray parse_npy(Bytes bytes, std::string_view name) {
     const Bytes elements = bytes.subspan(kPrefixBytes + header_bytes);
     const std::size_t expected = header.shape.elements() * tensor::size_of(header.dtype);
     require(elements.size() == expected, ExitCode::data,
-            "'{}' has {} bytes of elements where its shape {} needs {}", name, elements.size(),
+            "'{}' has {} bytes of elements; its shape {} needs {}", name, elements.size(),
             tensor::to_string(header.shape), expected);
     return {header.shape, header.dtype, {elements.begin(), elements.end()}};
 }

@@ -22,12 +22,13 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kDigits = 12;
 constexpr std::size_t kMaxMarkerBytes = 4096;
 
-fs::path file_of(const CheckpointLocation& place, std::int64_t step, const char* suffix) {
-    return checkpoint_folder(place, step) / fmt::format("rank-{}{}", place.group_rank, suffix);
+fs::path file_of(const CheckpointLocation& location, std::int64_t step, const char* suffix) {
+    return checkpoint_folder(location, step) /
+           fmt::format("rank-{}{}", location.group_rank, suffix);
 }
 
-CheckpointMarker read_marker(const CheckpointLocation& place, std::int64_t step) {
-    const std::string path = file_of(place, step, ".done").string();
+CheckpointMarker read_marker(const CheckpointLocation& location, std::int64_t step) {
+    const std::string path = file_of(location, step, ".done").string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kMaxMarkerBytes);
     const auto marker = records::from_json<CheckpointMarker>(storage::text_of(bytes), path);
     const auto check = [&](const char* key, const auto& expected, const auto& got) {
@@ -35,9 +36,9 @@ CheckpointMarker read_marker(const CheckpointLocation& place, std::int64_t step)
                 expected);
     };
     check("step", step, marker.step);
-    check("group_rank", place.group_rank, marker.group_rank);
-    check("ranks", place.ranks, marker.ranks);
-    check("config_sha256", place.config_sha256, marker.config_sha256);
+    check("group_rank", location.group_rank, marker.group_rank);
+    check("ranks", location.ranks, marker.ranks);
+    check("config_sha256", location.config_sha256, marker.config_sha256);
     require(marker.program >= 0, ExitCode::data, "'{}': program is {}; must not be negative", path,
             marker.program);
     return marker;
@@ -52,29 +53,29 @@ std::optional<std::int64_t> step_of(std::string_view name) {
 
 }  // namespace
 
-fs::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step) {
-    return place.folder / fmt::format("{}{:0{}}", kPrefix, step, kDigits);
+fs::path checkpoint_folder(const CheckpointLocation& location, std::int64_t step) {
+    return location.folder / fmt::format("{}{:0{}}", kPrefix, step, kDigits);
 }
 
-void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint) {
+void write_checkpoint(const CheckpointLocation& location, const Checkpoint& checkpoint) {
     const std::int64_t step = checkpoint.step;
-    storage::make_folder_durably(checkpoint_folder(place, step));
-    const fs::path file = file_of(place, step, ".safetensors");
+    storage::make_folder_durably(checkpoint_folder(location, step));
+    const fs::path file = file_of(location, step, ".safetensors");
     checkpoint.snapshot.write(file);
     CheckpointMarker marker;
     marker.step = step;
-    marker.group_rank = place.group_rank;
-    marker.ranks = place.ranks;
-    marker.config_sha256 = place.config_sha256;
+    marker.group_rank = location.group_rank;
+    marker.ranks = location.ranks;
+    marker.config_sha256 = location.config_sha256;
     marker.program = checkpoint.launch_id;
     marker.bytes = static_cast<std::int64_t>(fs::file_size(file));
     marker.sha256 = storage::sha256_hex_of_file(file);
-    storage::write_file_durably(file_of(place, step, ".done"), records::to_json(marker));
+    storage::write_file_durably(file_of(location, step, ".done"), records::to_json(marker));
 }
 
-Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step) {
-    const CheckpointMarker marker = read_marker(place, step);
-    const fs::path file = file_of(place, step, ".safetensors");
+Checkpoint read_checkpoint(const CheckpointLocation& location, std::int64_t step) {
+    const CheckpointMarker marker = read_marker(location, step);
+    const fs::path file = file_of(location, step, ".safetensors");
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     require(!error, ExitCode::data, "cannot read '{}': {}", file.string(), error.message());
@@ -86,9 +87,9 @@ Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step) {
     return {step, marker.program, Snapshot::read(file)};
 }
 
-bool has_marker(const CheckpointLocation& place, std::int64_t step) {
+bool has_marker(const CheckpointLocation& location, std::int64_t step) {
     std::error_code error;
-    return fs::exists(file_of(place, step, ".done"), error);
+    return fs::exists(file_of(location, step, ".done"), error);
 }
 
 std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {

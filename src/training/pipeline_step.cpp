@@ -54,7 +54,7 @@ public:
 
     /// Enqueues the last addition for these elements of `gradients`, which then hold the sum of all
     /// micro-batches. Call it after the last micro-batch has computed them. Elements beyond the end
-    /// of `gradients` (the status) do not change.
+    /// of `gradients` (the failure status) do not change.
     void finish(const comm::Range& elements) {
         if (micro_batches_ == 1 || elements.begin >= gradients_.size()) return;
         add_to_gradients_.at(elements.begin)->run(ops::Pass::forward);
@@ -84,9 +84,9 @@ private:
 
 constexpr int kLabelTag = 8194;  // after the tags of StageBoundary
 
-constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};
+constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};  // as feed_padding(): label -1
 
-/// Returns the route of the labels of a rank's share of a batch, from the first to the last stage.
+/// Returns the route by which the first stage sends this rank's labels of a step to the last stage.
 Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
     const plan::Layout& layout = share.layout;
     const int rank = share.group.rank();

@@ -101,9 +101,10 @@ ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
 std::uint64_t ReplicaAudit::hash_optimizer_state() {
+    constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
     std::uint64_t hash = 0;
     for (int state = 0; state < store_.states(); ++state) {
-        hash = hash * 0x9e3779b97f4a7c15 + device_.hash(store_.state(state));
+        hash = hash * kFactor + device_.hash(store_.state(state));
     }
     return hash;
 }

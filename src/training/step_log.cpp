@@ -14,6 +14,7 @@ namespace {
 using metrics::kPhaseSpreads;
 
 constexpr std::size_t kColumns = 6 + std::size(kPhaseSpreads);  // numbers of a saved step
+constexpr int kMaxEpoch = 65535;  // limit of workload.epochs, so a larger number is damaged
 
 }  // namespace
 
@@ -68,8 +69,8 @@ void StepTrace::step(std::int64_t number, double begin, double end) {
 void StepTrace::log_all_reduce(std::size_t bucket, bool is_complete) {
     if (!is_on_) return;
     if (!is_complete) {
-        sum_begins_[bucket] = now_();
-    } else if (const auto begin = sum_begins_.extract(bucket)) {
+        all_reduce_begins_[bucket] = now_();
+    } else if (const auto begin = all_reduce_begins_.extract(bucket)) {
         events_.push_back(
             {TraceLane::all_reduces, fmt::format("bucket {}", bucket), "", begin.mapped(), now_()});
     }
@@ -172,7 +173,7 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
         StepRecord& step = restored.emplace_back();
         step.step =
             from.integer("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
-        step.epoch = static_cast<int>(from.integer("steps", rows[1], 0, 65535));
+        step.epoch = static_cast<int>(from.integer("steps", rows[1], 0, kMaxEpoch));
         step.samples = from.integer("steps", rows[2], 0, std::int64_t{1} << 53);
         step.end_seconds = rows[3];
         step.learning_rate = rows[4];

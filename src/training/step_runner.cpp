@@ -9,8 +9,8 @@
 namespace hpcai::training {
 namespace {
 
-constexpr float kFirstDynamicScale = 65536;  // as PyTorch's GradScaler
-constexpr float kMaxDynamicScale = 16777216;
+constexpr float kFirstDynamicScale = 65536;   // as PyTorch's GradScaler
+constexpr float kMaxDynamicScale = 16777216;  // 2^24, as in NVIDIA's Apex
 
 constexpr const char* kScalarsName = "step_scalars";
 
@@ -37,8 +37,9 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
     return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
 }
 
-/// Returns the gradients, with the status, that must be finite. The status is infinite if a rank
-/// has failed, so that all ranks skip the step. In a classifier, the gradient of the last bias is
+/// Returns the gradients that must be finite, and the failure status, which follows them. The
+/// status is infinite if a rank has failed, so that all ranks skip the step. In a classifier, the
+/// gradient of the last bias is
 /// enough: it is a sum over all samples, so any non-finite logit makes it non-finite. In fp16 and
 /// in a detector, any gradient may be non-finite. A stage without a loss checks only the status,
 /// except in fp16.

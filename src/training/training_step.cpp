@@ -59,7 +59,7 @@ void TrainingStep::enqueue() {
     device::StepScalars* scalars = network_.step_scalars();
     notify_status();
     mark();
-    network_.prepare_other_copies(observe);  // those that the last update did not write
+    network_.prepare_other_copies(observe);  // working copies that the last update did not write
     network_.forward(observe);
     for (const std::span<const float> losses : network_.losses()) {
         device_.add_losses(losses, scalars);

@@ -24,7 +24,7 @@ struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // in the file
     std::span<float> target;          // in the store, in canonical layout
-    std::int64_t pixels = 1;          // inner axes: (pixels, channels) here, reversed in the file
+    std::int64_t pixels = 1;  // inner axes: (pixels, channels) in the store, reversed in the file
 };
 
 std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
@@ -37,7 +37,7 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
                     parameter.pixels};
         entry.shape.assign(parameter.shape.begin(), parameter.shape.end());
         if (parameter.kind == ParameterKind::filters) {
-            // (K, R, S, C) here, (K, C, R, S) in the file
+            // (filters, height, width, channels) here, (filters, channels, height, width) in files
             entry.pixels = parameter.shape[1] * parameter.shape[2];
             std::rotate(entry.shape.begin() + 1, entry.shape.end() - 1, entry.shape.end());
         }
@@ -56,12 +56,12 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
 
 /// Calls body(index in the store, index in the file) for every element.
 template <typename Body>
-void for_each_element(std::size_t elements, std::size_t rows, std::size_t pixels,
+void for_each_element(std::int64_t elements, std::int64_t rows, std::int64_t pixels,
                       const Body& body) {
-    const std::size_t channels = elements / rows / pixels;
-    for (std::size_t row = 0; row < rows; ++row) {
-        for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
-            for (std::size_t channel = 0; channel < channels; ++channel) {
+    const std::int64_t channels = elements / rows / pixels;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+            for (std::int64_t channel = 0; channel < channels; ++channel) {
                 body((row * pixels + pixel) * channels + channel,
                      (row * channels + channel) * pixels + pixel);
             }
@@ -73,9 +73,8 @@ std::vector<float> stored_values(const graph::ParameterStore& store, const Entry
     const std::vector<float> values = store.read(entry.target);
     if (entry.pixels == 1) return values;
     std::vector<float> stored(values.size());
-    for_each_element(values.size(), static_cast<std::size_t>(entry.shape.front()),
-                     static_cast<std::size_t>(entry.pixels),
-                     [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
+    for_each_element(std::ssize(values), entry.shape.front(), entry.pixels,
+                     [&](std::int64_t here, std::int64_t there) { stored[there] = values[here]; });
     return stored;
 }
 
@@ -97,8 +96,8 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-/// Reads the tensors of `all`. Other tensors are legal only if their names begin with
-/// `ignored`, which may be empty.
+/// Reads the tensors of `all`. Other tensors, except `num_batches_tracked`, are legal only if their
+/// names begin with `ignored`; empty: none is.
 void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
               const std::vector<Entry>& all, std::string_view ignored,
               graph::ParameterStore& store) {
@@ -129,9 +128,8 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     if (pixels == 1 || stored.empty()) return stored;
     std::vector<float> values(stored.size());
-    for_each_element(values.size(), static_cast<std::size_t>(rows),
-                     static_cast<std::size_t>(pixels),
-                     [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
+    for_each_element(std::ssize(values), rows, pixels,
+                     [&](std::int64_t here, std::int64_t there) { values[here] = stored[there]; });
     return values;
 }
 

@@ -103,7 +103,7 @@ TEST_F(LostRank, ThatIsKilledIsNamedByTheOthersOfItsGroupAndTheOtherGroupVotes) 
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("RESULT PARTIAL"));
     EXPECT_THAT(failure_of(1),
-                MatchesRegex("a rank has died, after [0-9]+ steps: rank 1 \\(world rank 3 on .*, "
+                MatchesRegex("a rank has died, after [0-9]+ steps?: rank 1 \\(world rank 3 on .*, "
                              "process [0-9]+\\) has died; the flight records are in "
                              "groups/1/flight"));
     const nlohmann::json flight = json_of(folder_ / "result/groups/1/flight/rank-0.json");

@@ -91,7 +91,7 @@ TEST_F(ScoredRun, HasTheResultThatItsVoteWouldHaveHad) {
     Json mine = result(), expected = result("whole");
     const Json time = mine["time"];
     EXPECT_TRUE(time["startup_seconds"].is_null());
-    EXPECT_THAT(time["total_seconds_reason"].get<std::string>(), HasSubstr("ended before"));
+    EXPECT_THAT(time["total_seconds_reason"].get<std::string>(), HasSubstr("ended without"));
     EXPECT_EQ(time["training_seconds"], expected["time"]["training_seconds"]);
     EXPECT_EQ(time["started_utc"], expected["time"]["started_utc"]);
     for (Json* one : {&mine, &expected}) {

@@ -124,7 +124,7 @@ TEST(ExternalMeter, IsRefusedByFileAndLineForWhatIsNoReading) {
         {"time,watts\n1,\n", "pdu.csv:2: watts"},
         {"time,watts\n1,5\n1,6\n", "pdu.csv:3: time: expected a time after that of line 2"},
         {"time,watts\n2,5\n1,6\n", "pdu.csv:3: time: expected a time after that of line 2"},
-        {"time,joules\n1,5\n2,4\n", "pdu.csv:3: joules: expected no less than in line 2"},
+        {"time,joules\n1,5\n2,4\n", "pdu.csv:3: joules: expected at least the value of line 2"},
         {"time,watts\n1,\x1b[2J\n", "found \"\\x1b[2J\""},
         {"time,watts\n" + std::string(5000, '9') + ",1\n", "999...\""},
     };

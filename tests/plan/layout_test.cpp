@@ -168,8 +168,8 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
               "be bagging.P_degree=8 (auto); change one of them, or set it to auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
                       ExitCode::launch),
-              "the other degrees of parallel take 9 ranks of bagging.P_degree=8 (auto) and "
-              "leave none for parallel.pipeline_degree (auto); reduce one, or set it to auto");
+              "the other degrees of parallel need 9 ranks of bagging.P_degree=8 (auto) and leave "
+              "no rank for parallel.pipeline_degree (auto); reduce one of them, or set it to auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
                       ExitCode::launch),
               "parallel.data_degree=2 (auto) x parallel.pipeline_degree=1 (auto) x "

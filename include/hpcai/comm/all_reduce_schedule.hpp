@@ -21,22 +21,23 @@ struct AllReduceOptions {
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     WireFormat format = WireFormat::fp32;
     std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
-    std::vector<int> node_of_rank;     // by rank of the group
+    std::vector<int> node_of_rank;     // node of each rank of the group
     // Number of consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
-/// The ranks with which a rank exchanges values. Each inner rank sums one part of the values, first
-/// over the inner ranks, then over its outer ranks. Then the inner ranks exchange the sums.
+/// The ranks with which a rank exchanges values. The values are divided into parts, one for each
+/// inner rank. An inner rank sums its part, first over the inner ranks, then over its outer ranks.
+/// Then the inner ranks exchange the sums.
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
 ///   hierarchical  inner: the ranks of its node   outer: the ranks with the same index on each node
-///   native        as all_reduce, for estimates: the MPI library or NCCL chooses the messages
+///   native        as all_reduce; only an estimate, as the MPI library or NCCL chooses the messages
 ///
-/// Each row of the grid has columns_of_torus() consecutive ranks. Every node has as many owners of
-/// parts as the smallest node has ranks: its first ranks. The other ranks of a node send their
-/// gradients to the owners and receive the sums.
+/// Each row of the grid has columns_of_torus() consecutive ranks. If nodes differ in size, only the
+/// first ranks of each node own a part, as many as the smallest node has ranks. The other ranks of
+/// a node send their gradients to the owners and receive the sums.
 struct AllReduceTopology {
     std::vector<int> inner;  // includes this rank
     std::vector<int> outer;  // ranks that own the same part; empty: this rank owns no part
@@ -50,13 +51,15 @@ struct AllReduceTopology {
 /// communication.torus_columns, if torus_columns is set and does not divide the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
-/// Returns, by rank, the number of its set of inner ranks. Throws as all_reduce_topology.
+/// Returns the set number of each rank; the ranks of a set are the inner ranks of one another.
+/// Throws as all_reduce_topology.
 std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.
 int columns_of_torus(std::optional<int> configured, int ranks);
 
-/// A range of values and the offset of their encoded form in the wire buffer.
+/// A range of values and the location of their encoded form in the wire buffer, which holds the
+/// messages of a rank.
 struct WirePiece {
     Range values;
     std::size_t offset = 0;  // bytes, a multiple of 16
@@ -82,11 +85,11 @@ struct ScheduleStep {
 };
 
 /// The steps of one rank in an all-reduce. The result has the same bits on all ranks. Values are
-/// rounded when they leave their rank, when a partial sum leaves its inner ranks, and when the
-/// total leaves its owner. The owner's own values are added in fp32. Sums are fp32, in an order
-/// that depends only on AllReduceOptions and the number of values, except with native. All steps
-/// use the same wire buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as
-/// long as the values holds all residuals of error feedback.
+/// rounded when a rank sends them, when a partial sum over inner ranks is sent to outer ranks, and
+/// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32, in an
+/// order that depends only on AllReduceOptions and the number of values, except with native. All
+/// steps use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so one
+/// buffer as long as the values holds all residuals of error feedback.
 struct AllReduceSchedule {
     std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;

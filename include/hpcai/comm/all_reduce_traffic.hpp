@@ -32,9 +32,9 @@ struct PlannedAllReduce {
 ///   owner of a part   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
 ///   other ranks       B
 ///
-/// The first is 2 (P - 1) / P x B if there are as many parts as inner ranks. The estimate ignores
-/// that parts consist of whole blocks. Takes O(sums x ranks) time. Throws as all_reduce_topology.
-AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums);
+/// An owner sends 2 (P - 1) / P x B if there are as many parts as inner ranks. Parts are not
+/// rounded to whole blocks. Takes time O(all-reduces x ranks). Throws as all_reduce_topology.
+AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> all_reduces);
 
 /// Returns the traffic of a group. This rank, which is on `node`, passes the bytes that it has
 /// `sent`. Collective.

@@ -38,14 +38,14 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// A set of ranks: all ranks before StartUp::split, a group or part of it, the voting leaders, or
-/// one process alone. All ranks must call every collective in the same order. Calls block unless
-/// they return a Request; the buffers of a Request must not change until it is complete. All calls
-/// throw Error(internal) if MPI rejects a call and Error(watchdog) if a rank cannot be reached or
-/// does not answer in time. They also throw a failure that another rank announced. After a throw
-/// the communicator cannot be used any more. The caller may then free its buffers, except those of
-/// start_exchange() and of an all-reduce of more than 64 KiB: late messages may arrive in them
-/// until the process ends or MPI is finalized.
+/// A set of ranks: all ranks before StartUp::split, a group or part of it, the leaders of the
+/// groups that vote, or one process alone. All ranks must call every collective in the same order.
+/// Calls block unless they return a Request; the buffers of a Request must not change until it is
+/// complete. All calls throw Error(internal) if MPI rejects a call and Error(watchdog) if a rank
+/// cannot be reached or does not answer in time. They also throw a failure that another rank
+/// announced. After a throw the communicator cannot be used any more. The caller may then free its
+/// buffers, except those of start_exchange() and of an all-reduce of more than 64 KiB: late
+/// messages may arrive in these buffers until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;

@@ -29,10 +29,10 @@ struct BucketAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_reduced = 0;  // gradient bytes passed to an all-reduce
     double exposed_seconds = 0;      // in finish(): communication that did not overlap
-    double interleaved_seconds = 0;  // in ready() and progress(), between kernels
-    double overlapped_seconds = 0;   // between these calls, with all-reduces in progress
+    double interleaved_seconds = 0;  // in ready() and progress(), which run between kernels
+    double overlapped_seconds = 0;   // outside of these calls, with all-reduces in progress
     std::int64_t timed_steps = 0;    // steps that repeated a recording and that the device timed
-    std::optional<AllReduceSeconds> timed;  // of all timed steps
+    std::optional<AllReduceSeconds> timed;  // sums over the timed steps
 };
 
 /// All-reduces one flat gradient buffer in device memory in every step. Buckets are contiguous and
@@ -43,10 +43,10 @@ struct BucketAccounting {
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws
-    /// Error(internal). Gaps between ranges are summed too if they lie inside a bucket. `gradients`
-    /// and `reducer` must outlive this object. `before_all_reduce` may be null. It is called once
-    /// for each bucket and step when the bucket's gradients are ready, before their all-reduce,
-    /// also in a group of one rank. It may enqueue work. Its time counts as computation.
+    /// Error(internal). Gaps between the ranges of a bucket are summed too. `gradients` and
+    /// `reducer` must outlive this object. `before_all_reduce` may be null. It is called once for
+    /// each bucket and step when the bucket's gradients are ready, before their all-reduce, also in
+    /// a group of one rank. It may enqueue work. Its time counts as computation.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> before_all_reduce = {});

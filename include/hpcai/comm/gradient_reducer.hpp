@@ -58,7 +58,8 @@ public:
 
     /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
     /// for that work. Work enqueued after the request's wait() runs after the all-reduce, but
-    /// wait() may return earlier. Nothing else may use the values until then. test() is optional.
+    /// wait() may return earlier. Nothing else may use the values until then. Calling test() is
+    /// optional.
     virtual std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) = 0;
 
     /// Whether Device::record can record start_all_reduce and wait(). If so, all ranks must run
@@ -71,8 +72,8 @@ public:
     virtual void check() = 0;
 
     /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at
-    /// most one step ahead of the device. In each step Device::enqueue_upload then does not block
-    /// for four uploads of more than 4096 bytes and 32 smaller ones.
+    /// most one step ahead of the device. Then Device::enqueue_upload does not block for the first
+    /// four uploads of more than 4096 bytes and the first 32 smaller ones of each step.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: error feedback must

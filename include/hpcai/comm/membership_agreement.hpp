@@ -25,8 +25,9 @@ enum class GroupState : std::int32_t {
     lost,  // the leader does not answer; another rank of the group reported the failure
 };
 
-/// The status of a group, of fixed size. The group's leader sends it to a collector. If the leader
-/// is lost, another rank of the group sends it to all other leaders.
+/// The status of a group, of fixed size. The group's leader sends it to a collector, the leader
+/// that gathers all statuses. If a leader is lost, another rank of its group sends the status to
+/// all other leaders.
 struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
@@ -45,7 +46,7 @@ struct MembershipAgreementDeadlines {
     double status_seconds = 600;  // how long the leader of a completed group waits for others
     double stopped_seconds = 30;  // how long the leader of a stopped group waits for others
     double reply_seconds = 10;    // longest time in which a living leader answers
-    double notice_seconds = 600;  // longest time between two notices of a collector
+    double notice_seconds = 600;  // longest time between two heartbeats ("notices") of a collector
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
@@ -58,13 +59,13 @@ struct UnfinishedGroup {
 
 /// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
 /// the same `unfinished`, and completed groups vote unless a group has stopped. Otherwise the other
-/// groups continued without this group or did not answer. Takes little memory.
+/// groups continued without this group or did not answer.
 struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
-    // Statuses with reasons. The collector and the writer know those of all unfinished groups that
-    // are not absent. Without agreement, a leader knows only the status of its own group.
+    // Statuses with reasons. At the collector and at the leader of writer(): of all unfinished
+    // groups that are not absent. Without agreement: of this leader's group. Elsewhere empty.
     std::vector<GroupStatus> known;
 
     /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
@@ -87,7 +88,7 @@ private:
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
-    notice,     // collector to leaders, which follow it unless they follow a later collector
+    notice,     // heartbeat of a collector; leaders follow it unless they follow a later one
     proposal,   // collector to its followers, which join its decision or decline
     joined,     // follower to collector; the follower will join no other collector
     declined,   // leader to collector: the leader is not its follower or has already replied
@@ -124,9 +125,9 @@ struct AddressedMessage {
 /// the scheduler may end the job soon.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
-/// completed groups, including its own, are over. A failed group has no waiting time, so an early
-/// failure does not end the training of other groups. If a group has stopped, the callers omit the
-/// vote, and only the waiting times of stopped groups count.
+/// completed groups, including its own, are over. Failed groups do not count, so an early failure
+/// does not end the training of other groups. If a group has stopped, the callers omit the vote,
+/// and only the waiting times of stopped groups count.
 ///
 /// Deciding: the collector proposes a decision and decides with the followers that join it, so a
 /// leader only votes with leaders that joined the same collector.
@@ -179,7 +180,7 @@ private:
     int collector_ = 0;  // group whose leader this leader follows, or its own group
     double phase_end_ = 0;
     double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;        // by group, including its own
+    std::map<int, GroupStatus> reports_;        // by group, including this leader's
     std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
     std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
     std::set<int> missing_joins_;

@@ -78,10 +78,10 @@ public:
 
     /// Every living leader calls it when its group has completed or failed. `leader_world_ranks`
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
-    /// whichever ranks have died. In a completed group it returns at most a few status_seconds
-    /// after the last other group has completed, for any number of groups. In a failed group it may
-    /// wait longest_seconds longer. Ends the process with ExitCode::watchdog if the communicator of
-    /// the voters cannot be made in time.
+    /// whichever ranks have died. In a completed group it returns at most a few times
+    /// status_seconds after the last other group has completed, for any number of groups. In a
+    /// failed group it may wait longest_seconds longer. Ends the process with ExitCode::watchdog if
+    /// the communicator of the voters cannot be made in time.
     AgreedMembers agree_on_members(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                                    const MembershipAgreementDeadlines& deadlines);
 
@@ -100,7 +100,7 @@ public:
     /// rank of the world is released for it. Returns at once; skips ranks that are gone.
     void release(std::span<const int> world_ranks, NextAction next = NextAction::exit);
 
-    /// Sleeps until `world_rank` releases this rank; returns an empty value after `seconds`.
+    /// Waits until `world_rank` releases this rank; returns an empty value after `seconds`.
     std::optional<NextAction> wait_for_exit_permit(int world_rank, double seconds);
 
     /// Returns how long to wait for ranks that may still be working: longest_seconds if an exit of

@@ -23,13 +23,13 @@ struct GroupOutcome {
     bool has_lost_leader = false;   // the group's first rank does not answer
     bool is_acting_leader = false;  // the leader is lost, and this rank is the first that answers
     ProgressState end = ProgressState::failed;
-    double stop_seconds = 0;  // from the last step to the end of the stop; 0: no stop
+    double stop_seconds = 0;  // from the last step until the group had stopped; 0: no stop
 };
 
 /// Adds the stored predictions of a completed group to `outcome`, which has the group's result.
 /// Predictions of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or
-/// `threads` if that is 0. Throws Error(data) naming a file that does not fit, also if changed test
-/// samples give the model another quality than its record.
+/// `threads` if that is 0. Throws Error(data) naming a file that does not fit, also if the test
+/// samples have changed and the model's quality is no longer that of its record.
 void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
                       int threads, GroupOutcome& outcome);
 

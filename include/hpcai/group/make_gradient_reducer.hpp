@@ -23,7 +23,7 @@ struct ReducerSettings {
     bool has_sync_batch_norm = false;  // several ranks share BatchNorm statistics
 };
 
-/// Makes a reducer as the next function does, without a RunContext.
+/// Makes a reducer as the overload for a RunContext does.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& rank,
                                                              comm::Communicator& group,
                                                              Logger& log);

@@ -25,14 +25,14 @@ graph::Graph make_training_graph(const context::RunContext& context,
 /// A model on one rank of the group that trains it. A run can build any number of them.
 class Model {
 public:
-    /// Builds the training networks of `graph`, which is not fused, and their initial weights. Each
-    /// group number gives other random weights. Not collective. Throws Error(data) when
-    /// training.initial_weights does not fit, Error(internal) when memory does not suffice.
+    /// Builds the training networks of `graph`, which is not fused, and their initial weights. The
+    /// random weights depend on the seed and the group number. Not collective. Throws Error(data)
+    /// if training.initial_weights does not fit, Error(internal) if memory does not suffice.
     Model(graph::Graph graph, const context::RunContext& context,
           const context::Resources& resources);
     ~Model();
 
-    std::uint32_t number() const { return number_; }
+    std::uint32_t number() const { return number_; }  // of the group and its model
     /// The graph of the whole model, not only of this rank's stage and shard.
     const graph::Graph& graph() const { return graph_; }
     /// The training networks until drop_networks(): one, or one for each micro-batch in flight in
@@ -64,14 +64,14 @@ private:
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
-    std::vector<std::unique_ptr<graph::Network>> networks_;  // twins of the first network
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // one for each micro-batch in flight
 };
 
 /// The model of one rank and its buffers. It outlives MPI, because MPI may still use its memory
 /// after a failure.
 struct TrainingState {
-    /// Builds the configured model. Throws as Model, and Error(usage) when the device has no room
-    /// for data.resident_mib.
+    /// Builds the configured model. Throws as Model, and Error(usage) if the device has too little
+    /// memory for data.resident_mib.
     TrainingState(const context::RunContext& context, const context::Resources& resources);
     /// Frees the memory that only training needs.
     void free_training_memory();

@@ -27,7 +27,7 @@ struct RankHealth {
     std::string output_error;      // why the rank cannot write to it; empty if it can
     bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
     double free_bytes = 0;         // on the file system of the result directory
-    std::string golden_sha256;     // of the parameters after the golden steps; empty if not run
+    std::string golden_sha256;  // of the parameters after `doctor --golden` steps; empty: not run
 };
 
 /// One check of a launch.
@@ -36,7 +36,7 @@ struct Finding {
     std::string text;    // the finding
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of a run with this problem; ok: the problem is only a warning
+    ExitCode code = ExitCode::ok;  // exit code of a run with this problem; ok: only a warning
 };
 
 /// The command of this launch, for remedies.

@@ -12,7 +12,7 @@ namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_failure;   // why XIDs could not be read; empty if they could
+    std::string xids_failure;   // why Xids could not be read; empty if they could
 };
 
 /// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
@@ -24,7 +24,7 @@ public:
     GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
-    /// Adds the current reasons for throttling, and new driver errors (XIDs, at most 256 in all).
+    /// Adds the current reasons for throttling, and new driver errors (Xids, at most 256 in all).
     void poll();
 
     /// Returns the results so far without polling. The ECC error counts are null, without a reason

@@ -10,7 +10,7 @@ namespace hpcai::plan {
 
 /// Eq. 5 of the paper: ranks = groups x degree. Each group trains one base model.
 struct Layout {
-    int ranks = 1;          // Sys_scale
+    int ranks = 1;          // Sys_scale in the paper
     int groups = 1;         // M
     int degree = 1;         // P_degree, ranks of one group
     int stages = 1;         // of the pipeline; the ranks of a stage are contiguous in the group

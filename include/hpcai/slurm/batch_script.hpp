@@ -26,14 +26,14 @@ struct BatchJob {
     int ranks_per_node = 1;
     int gpus_per_node = 0;  // 0: none
     int cpus_per_rank = 0;  // 0: whole nodes
-    std::string time;       // limit in the form of time_limit_seconds(); empty: the partition's
+    std::string time;       // as for time_limit_seconds(); empty: the partition's limit
     Launcher launcher = Launcher::mpirun;
     std::vector<ArrayTask> array;         // empty: one job
     int requeues = 0;                     // maximum number of restarts after a stop at a checkpoint
     std::string results = "results";      // parent of the result directories
     std::vector<std::string> directives;  // further options of sbatch: "--account=physics"
     std::vector<std::string> modules;     // loaded before the launch
-    std::string prologue;                 // file that the script sources then; empty: none
+    std::string prologue;                 // file that the script sources after that; empty: none
 };
 
 /// Returns the seconds of a time as `sbatch --time` accepts it: "minutes", "minutes:seconds",

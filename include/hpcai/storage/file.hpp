@@ -34,7 +34,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 void make_folder_durably(const std::filesystem::path& folder);
 
 /// Reads a regular file. Throws Error(data) naming the path if it cannot be read, is not a regular
-/// file, has more than `limit_bytes`, or grows meanwhile.
+/// file, has more than `limit_bytes`, or grows while it is read.
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
 
 /// A file or folder that gets its final name only when it is complete. The caller writes to path(),

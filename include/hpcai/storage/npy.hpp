@@ -43,8 +43,8 @@ void write_npy(const std::filesystem::path& path, std::span<const float> values,
 void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
-/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for any other format
-/// than the format above, for a header over 512 bytes, and for more than 2^48 elements.
+/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for another format than
+/// this namespace supports, for a header over 512 bytes, and for more than 2^48 elements.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
 /// Parses a file of at most `limit_bytes` bytes. Throws Error(data) as parse_npy and

@@ -12,8 +12,9 @@ namespace hpcai::storage {
 
 /// Limits for untrusted text.
 struct JsonLimits {
-    std::size_t depth = 32;           // of nested objects and arrays
-    std::size_t values = 10'000'000;  // an object or array counts as 1, a key or scalar as 0.5
+    std::size_t depth = 32;  // of nested objects and arrays
+    // An object or array, which has a start and an end, counts as 1, a key or scalar as 0.5.
+    std::size_t values = 10'000'000;
 };
 
 /// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a

@@ -16,10 +16,10 @@
 namespace hpcai::training {
 
 struct CheckpointLocation {
-    std::filesystem::path folder;  // of the group
+    std::filesystem::path folder;  // has the checkpoints of the group
     std::string config_sha256;     // of the run's configuration
     int group_rank = 0;
-    int ranks = 1;  // of the group
+    int ranks = 1;  // number of ranks in the group
 };
 
 struct Checkpoint {
@@ -28,18 +28,18 @@ struct Checkpoint {
     Snapshot snapshot;           // of this rank
 };
 
-std::filesystem::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step);
+std::filesystem::path checkpoint_folder(const CheckpointLocation& location, std::int64_t step);
 
 /// Writes this rank's file durably and then its marker. Replaces existing files. Throws
 /// Error(usage) with the path that cannot be written.
-void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint);
+void write_checkpoint(const CheckpointLocation& location, const Checkpoint& checkpoint);
 
 /// Reads this rank's file. Throws Error(data) with the path if the file or its marker is missing or
 /// damaged, they do not match, or they belong to another configuration, rank or number of ranks.
-Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step);
+Checkpoint read_checkpoint(const CheckpointLocation& location, std::int64_t step);
 
 /// Whether this rank's marker exists. The file may have been damaged later.
-bool has_marker(const CheckpointLocation& place, std::int64_t step);
+bool has_marker(const CheckpointLocation& location, std::int64_t step);
 
 /// Lists the steps of complete and incomplete checkpoints, newest first. Empty if `folder` does not
 /// exist. Throws Error(data) with the path if it cannot be read.

@@ -46,13 +46,14 @@ inline std::vector<Fault> faults_of_environment() {
     return read_faults(text == nullptr ? "" : text);
 }
 
-/// Throws Error(usage) with the first fault whose group or rank does not exist.
+/// Throws Error(usage) with the first fault whose group or rank does not exist. `degree` is the
+/// number of ranks in each group.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
 /// Returns a text such as "kill@1:0:5, slow@0:1:2", or "none".
 std::string describe_faults(const std::vector<Fault>& faults);
 
-/// The rank, and the objects of its training, to inject faults into.
+/// The rank to inject faults into, and the objects that its training uses.
 struct FaultSetup {
     const std::vector<Fault>& faults;  // of all groups
     int group = 0;

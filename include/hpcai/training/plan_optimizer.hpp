@@ -6,9 +6,10 @@
 
 namespace hpcai::training {
 
-/// Returns the optimizer of a network's flat buffers and working copies. With LARS and LAMB, each
-/// filter tensor and weight matrix has its own trust ratio. Only filters and weight matrices have
-/// weight decay, unless training.weight_decay_on_norm_and_bias is set.
+/// Returns the optimizer of a network's parameters and of their working copies, which kernels read
+/// in the network's compute type. With LARS and LAMB, each filter tensor and weight matrix has its
+/// own trust ratio. Only filters and weight matrices have weight decay, unless
+/// training.weight_decay_on_norm_and_bias is set.
 device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
                                  const config::TrainingConfig& training);
 

@@ -28,7 +28,8 @@ struct ReplicaHashes {
 struct Divergence {
     std::int64_t step = 0;           // steps done
     std::vector<std::string> parts;  // differing "parameters", "optimizer state", "statistics"
-    // ascending; of each shard the minority of its replicas, or all replicas without a majority
+    // Ascending: the replicas of each shard that differ from its majority, or all without a
+    // majority.
     std::vector<int> group_ranks;
     int ranks = 0;                   // number of ranks that hold an affected shard
     std::int64_t passed_before = 0;  // number of audits that passed before

@@ -55,7 +55,7 @@ private:
 /// Traces `steps` steps of one rank from step kFirstStep on, by the host's clock.
 class StepTrace final : public graph::Observer {
 public:
-    /// From 0. Earlier steps allocate memory and choose cuDNN plans.
+    /// Counted from 0. Earlier steps allocate memory and choose cuDNN plans.
     static constexpr std::int64_t kFirstStep = 3;
 
     StepTrace(std::function<double()> now, std::int64_t steps)
@@ -83,7 +83,7 @@ private:
     std::int64_t steps_;
     bool is_on_ = false;
     double kernel_begin_ = 0;
-    std::map<std::size_t, double> sum_begins_;  // of all-reduces in progress, by bucket
+    std::map<std::size_t, double> all_reduce_begins_;  // of all-reduces in progress, by bucket
     std::vector<TraceEvent> events_;
 };
 

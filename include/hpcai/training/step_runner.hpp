@@ -38,7 +38,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters; all others are twins of the first network.
+    // flight. They share parameters. The first is the `twin` from which the others were built.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
@@ -131,7 +131,7 @@ protected:
 
 private:
     std::uint32_t skipped_before_ = 0;            // skipped_steps when results were last read
-    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() at the last copy
+    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() when copies were refreshed
 };
 
 /// Makes a runner of optimizer steps for one stage. A step runs the forward and backward passes of

@@ -17,8 +17,8 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
                                    std::int64_t pixels);
 
 /// Writes parameters and running statistics durably as safetensors with torchvision's state-dict
-/// names: filters (K, C, R, S), all tensors fp32, `num_batches_tracked` int64 scalars equal to
-/// `steps_trained`. Throws Error(usage) if the file cannot be written.
+/// names. Tensors are fp32, filters (filters, channels, height, width). `num_batches_tracked` are
+/// int64 scalars equal to `steps_trained`. Throws Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained);
 

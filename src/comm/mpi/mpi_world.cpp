@@ -24,8 +24,6 @@ namespace hpcai::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kAgreementTag = 1;
 constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
@@ -37,13 +35,8 @@ constexpr double kQuietShareOfGrace = 1.0 / 60;
 constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
 
 double seconds_now() {
-    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-MPI_Comm duplicate(MPI_Comm original) {
-    MPI_Comm copy = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
-    return copy;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(now).count();
 }
 
 std::vector<std::string> gather_hostnames(Communicator& everyone) {
@@ -138,7 +131,7 @@ std::optional<std::vector<std::byte>> try_receive(int source, int tag) {
     return bytes;
 }
 
-MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double seconds) {
+MPI_Comm make_voters(const std::vector<int>& world_ranks, int tag, double seconds) {
     const DeadlineGuard guard(seconds, ExitCode::watchdog, "MPI_Comm_create_group");
     MPI_Group everyone = MPI_GROUP_NULL;
     MPI_Group voters = MPI_GROUP_NULL;
@@ -154,7 +147,8 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double second
     return created;
 }
 
-/// Waits for all ranks, with pauses. MPI_Finalize would take a core from ranks that still work.
+/// Waits for all ranks and sleeps between polls. MPI_Finalize would poll without a pause and take
+/// time from ranks that share its core and still work.
 void wait_for_all_ranks() noexcept {
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
@@ -208,8 +202,9 @@ StartUp MpiWorld::start_up() {
     may_start_ = false;
     ++runs_;
     const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
-    StartUp start(
-        std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_, outbox_->kept));
+    MPI_Comm copy = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+    StartUp start(std::make_unique<MpiCommunicator>(copy, limits_, outbox_->kept));
     start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
     return start;
@@ -254,7 +249,7 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
         agreed.leaders = std::make_unique<MpiCommunicator>(
-            join_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
+            make_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
     }
     return agreed;
 }

@@ -22,7 +22,7 @@ public:
 
     /// Call it on a stream that is being recorded.
     void record(cudaStream_t stream) {
-        // Without this flag the event would only order the streams of the recording, without time.
+        // Without this flag, the event would only order the recorded streams and have no time.
         check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal),
                    kTimingAllReduces);
     }

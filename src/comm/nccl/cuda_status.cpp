@@ -14,7 +14,7 @@ void check_cuda(cudaError_t status, const char* what) {
 
 bool is_done(cudaError_t status, const char* what) {
     if (status != cudaErrorNotReady) check_cuda(status, what);
-    if (status == cudaErrorNotReady) cudaGetLastError();  // clears the status, likewise
+    if (status == cudaErrorNotReady) cudaGetLastError();  // clears it as check_cuda does
     return status == cudaSuccess;
 }
 

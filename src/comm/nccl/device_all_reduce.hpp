@@ -71,7 +71,7 @@ private:
     Buffer wire_;                    // used by every all-reduce
     Buffer skip_flag_;               // int: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
-    bool has_counted_step_ = false;  // in sent_; else the step ran a recording
+    bool has_counted_step_ = false;  // sent_ has this step; false: the step may run a recording
     SentBytes sent_per_recording_;   // bytes sent by one run of the recording
     SentBytes sent_;
 };

@@ -14,7 +14,6 @@ namespace hpcai::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kPollsBeforeSleep = 1000;
@@ -175,10 +174,9 @@ void NcclGroup::abort() noexcept {
 }
 
 void NcclGroup::end_together() noexcept {
+    const Stopwatch watch;
     ncclResult_t state = ncclCommFinalize(handle_);
-    const Clock::time_point end =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(finish_seconds_));
-    while (state == ncclInProgress && Clock::now() < end) {
+    while (state == ncclInProgress && watch.seconds() < finish_seconds_) {
         std::this_thread::sleep_for(kSleep);
         if (ncclCommGetAsyncError(handle_, &state) != ncclSuccess) break;
     }

@@ -37,15 +37,16 @@ public:
     NcclGroup(const NcclGroup&) = delete;
     NcclGroup& operator=(const NcclGroup&) = delete;
 
-    /// Connects the ranks; call it once. If it fails on any rank, every rank throws the same Error.
-    /// Collective.
+    /// Initializes the communicator; call it once. If it fails on any rank, every rank throws the
+    /// same Error. Collective.
     void start();
 
     /// Enqueues an all-reduce on `stream`, or records it if `stream` is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
     /// Enqueues or records messages. Messages between two ranks match in the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
-    /// Connects the ranks by a first exchange on `stream`. Waits for it for at most start_seconds.
+    /// Exchanges the first messages on `stream`, so that NCCL connects the GPUs. Waits at most
+    /// start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream);
 
     /// Waits until `is_done` returns true. Throws after `seconds` or if NCCL detects a failure.

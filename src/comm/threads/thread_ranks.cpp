@@ -243,8 +243,8 @@ private:
                expected_bytes);
     }
 
-    template <typename T, typename Join>
-    void reduce(std::span<T> values, const Join& join, int root) {
+    template <typename T, typename Combine>
+    void reduce(std::span<T> values, const Combine& combine, int root) {
         std::vector<T> result;
         state_->run_between_barriers(rank_, std::as_bytes(values), [&] {
             if (root != kAll && root != rank_) return;
@@ -253,7 +253,7 @@ private:
                 check_size(state_->posted(from), values.size_bytes());
                 const auto* const theirs = reinterpret_cast<const T*>(state_->posted(from).data());
                 for (std::size_t i = 0; i < values.size(); ++i) {
-                    result[i] = from == 0 ? theirs[i] : join(result[i], theirs[i]);
+                    result[i] = from == 0 ? theirs[i] : combine(result[i], theirs[i]);
                 }
             }
         });
