@@ -6,7 +6,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/workloads/tasks.hpp>
 
-#include "judge_detections.hpp"
+#include "score_detections.hpp"
 
 namespace hpcai::workloads {
 namespace {
