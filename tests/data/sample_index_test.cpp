@@ -184,7 +184,7 @@ TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"b/1.jpg","label":2})"
                                  "\n"),
-                         ":3: label 2 of 2 classes"));
+                         ":3: label 2, expected 0 to 1"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"../1.jpg","label":1})"
                                  "\n"),
