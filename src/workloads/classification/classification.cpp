@@ -70,7 +70,8 @@ QualityComparison compare_classes(const ComparedResults& results) {
     }
     const double p = evaluation::mcnemar_p(only_first, only_second);
     const std::string why = fmt::format(
-        "McNemar: only the first is correct on {} samples, only the second on {}, p = {:.3g}",
+        "McNemar: samples that only the first predicts correctly: {}, only the second: {}, p = "
+        "{:.3g}",
         only_first, only_second, p);
     if (only_first + only_second == 0) return {Judgement::same, why};
     if (p >= 0.05) return {Judgement::unclear, why};
