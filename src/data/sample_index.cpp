@@ -203,7 +203,7 @@ SampleIndex load_samples(const fs::path& path) {
 
 void require_classes(const SampleIndex& index, int classes) {
     require(index.classes.size() == static_cast<std::size_t>(classes), ExitCode::data,
-            "{0}: {1} class folders, but workload.classes is {2}; add --set workload.classes={1}",
+            "{0}: class folders: {1}, but workload.classes is {2}; add --set workload.classes={1}",
             index.root.string(), index.classes.size(), classes);
 }
 

@@ -106,7 +106,7 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         return read;
     });
     require(training.classes.size() == static_cast<std::size_t>(config.workload.classes),
-            ExitCode::data, "{}: {} classes with objects, but workload.classes is {}",
+            ExitCode::data, "{}: classes with objects: {}, but workload.classes is {}",
             training.root.string(), training.classes.size(), config.workload.classes);
     choice.names = training.classes;
     AnnotatedPictures validation =

@@ -84,7 +84,7 @@ TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
     SampleIndex training{"train", {"a", "b", "c"}, {}, {}};
     EXPECT_NO_THROW(require_classes(training, 3));
     EXPECT_TRUE(contains(data_error([&] { require_classes(training, 4); }),
-                         "3 class folders, but workload.classes is 4"));
+                         "class folders: 3, but workload.classes is 4"));
     EXPECT_NO_THROW(require_same_classes(training, training));
     const SampleIndex shorter{"val", {"a", "b"}, {}, {}};
     const SampleIndex other{"val", {"a", "bb", "c"}, {}, {}};
