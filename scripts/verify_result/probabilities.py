@@ -32,11 +32,11 @@ class ProbabilityTask(Task):
         self.labels, self.labels_sha256 = read_npy(run.files, self.labels_file, "i", (self.rows,))
         self.unscored = self.count_unscored(cells)
         if self.unscored and self.config["data.on_bad_sample"] != "skip":
-            self.add_unscored_finding("none, according to data.on_bad_sample")
+            self.add_unscored_finding("0, according to data.on_bad_sample")
         lines = run.files.text("evaluation/samples.txt").count("\n")
         if lines != self.samples:
             self.findings.add("evaluation/samples.txt",
-                               f"has {lines} lines; must have {self.samples}, one per sample")
+                               f"number of lines is {lines}; must be {self.samples}, one per sample")
         self.by_majority = self.config["bagging.aggregation"] == "majority"
         self.sums = array.array("f", bytes(4 * self.rows * classes))
         self.votes = array.array("f", bytes(4 * self.rows * classes))

@@ -29,4 +29,4 @@ class Task:
 
     def add_unscored_finding(self, wanted):
         self.findings.add(self.labels_file,
-                           f"has {self.unscored} unscored samples; must have {wanted}")
+                           f"number of unscored samples is {self.unscored}; must be {wanted}")

@@ -16,58 +16,58 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using storage::JsonLocation;
 
-constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
+constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;  // a hostile file must not fill memory
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
 /// A JSON object in the file, with accessors that check the type of a member.
 class CheckedObject {
 public:
-    CheckedObject(const json& object, const JsonLocation& place) : object_(object), place_(place) {
-        if (!object.is_object()) place.fail("an object", object);
+    CheckedObject(const json& object, const JsonLocation& where) : object_(object), where_(where) {
+        if (!object.is_object()) where.fail("an object", object);
     }
-    const JsonLocation& place() const { return place_; }
+    const JsonLocation& where() const { return where_; }
 
     bool has(const char* key) const { return object_.contains(key); }
     const json& at(const char* key) const {
         const auto found = object_.find(key);
-        if (found == object_.end()) place_.fail(fmt::format("an object with \"{}\"", key), object_);
+        if (found == object_.end()) where_.fail(fmt::format("an object with \"{}\"", key), object_);
         return *found;
     }
     std::int64_t integer(const char* key) const {
         const json& value = at(key);
-        if (!value.is_number_integer()) place_.key(key).fail("an integer", value);
+        if (!value.is_number_integer()) where_.key(key).fail("an integer", value);
         return value.get<std::int64_t>();
     }
-    double number(const char* key) const { return number(at(key), place_.key(key)); }
+    double number(const char* key) const { return number(at(key), where_.key(key)); }
     std::string text(const char* key) const {
         const json& value = at(key);
-        if (!value.is_string()) place_.key(key).fail("a text", value);
+        if (!value.is_string()) where_.key(key).fail("a string", value);
         return value.get<std::string>();
     }
-    static double number(const json& value, const JsonLocation& place) {
-        if (!value.is_number()) place.fail("a number", value);
+    static double number(const json& value, const JsonLocation& where) {
+        if (!value.is_number()) where.fail("a number", value);
         return value.get<double>();
     }
 
 private:
     const json& object_;
-    JsonLocation place_;
+    JsonLocation where_;
 };
 
 /// Calls read(row) for each element of the list `key`.
 template <typename Read>
 void for_each(const CheckedObject& document, const char* key, const Read& read) {
     const json& list = document.at(key);
-    const JsonLocation place = document.place().key(key);
-    if (!list.is_array()) place.fail("a list", list);
-    for (std::size_t i = 0; i < list.size(); ++i) read(CheckedObject(list[i], place.index(i)));
+    const JsonLocation where = document.where().key(key);
+    if (!list.is_array()) where.fail("a list", list);
+    for (std::size_t i = 0; i < list.size(); ++i) read(CheckedObject(list[i], where.index(i)));
 }
 
 template <typename Value>
 const Value& find_by_id(const std::map<std::int64_t, Value>& table, const CheckedObject& row,
                         const char* key) {
     const auto found = table.find(row.integer(key));
-    if (found == table.end()) row.place().key(key).fail("an id that the file has", row.at(key));
+    if (found == table.end()) row.where().key(key).fail("an existing id", row.at(key));
     return found->second;
 }
 
@@ -77,9 +77,9 @@ std::map<std::int64_t, std::string> read_categories(const CheckedObject& documen
     for_each(document, "categories", [&](const CheckedObject& row) {
         const std::string name = row.text("name");
         if (!seen.insert(name).second)
-            row.place().key("name").fail("each name once", row.at("name"));
+            row.where().key("name").fail("a unique name", row.at("name"));
         if (!names.emplace(row.integer("id"), name).second) {
-            row.place().key("id").fail("each id once", row.at("id"));
+            row.where().key("id").fail("a unique id", row.at("id"));
         }
     });
     return names;
@@ -87,10 +87,10 @@ std::map<std::int64_t, std::string> read_categories(const CheckedObject& documen
 
 RawObject object_of(const CheckedObject& row, std::string name) {
     const json& box = row.at("bbox");
-    const JsonLocation place = row.place().key("bbox");
-    if (!box.is_array() || box.size() != 4) place.fail("x, y, width, height", box);
+    const JsonLocation where = row.where().key("bbox");
+    if (!box.is_array() || box.size() != 4) where.fail("a list of x, y, width and height", box);
     double numbers[4];
-    for (std::size_t i = 0; i < 4; ++i) numbers[i] = CheckedObject::number(box[i], place.index(i));
+    for (std::size_t i = 0; i < 4; ++i) numbers[i] = CheckedObject::number(box[i], where.index(i));
     return {std::move(name), numbers[0], numbers[1], numbers[0] + numbers[2],
             numbers[1] + numbers[3]};
 }
@@ -105,11 +105,11 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     const CheckedObject document(parsed, JsonLocation(name));
     const std::map<std::int64_t, std::string> categories = read_categories(document);
     std::vector<RawPicture> pictures;
-    std::map<std::int64_t, std::size_t> places;
+    std::map<std::int64_t, std::size_t> index_of_image;
     for_each(document, "images", [&](const CheckedObject& row) {
         const std::int64_t id = row.integer("id");
-        if (!places.emplace(id, pictures.size()).second) {
-            row.place().key("id").fail("each id once", row.at("id"));
+        if (!index_of_image.emplace(id, pictures.size()).second) {
+            row.where().key("id").fail("a unique id", row.at("id"));
         }
         const std::string where = fmt::format("{}: image {}", name, id);
         const std::string path = row.text("file_name");
@@ -120,7 +120,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     require(!pictures.empty(), ExitCode::data, "{}: the file has no image", name);
     std::int64_t crowds = 0;
     for_each(document, "annotations", [&](const CheckedObject& row) {
-        RawPicture& picture = pictures[find_by_id(places, row, "image_id")];
+        RawPicture& picture = pictures[find_by_id(index_of_image, row, "image_id")];
         RawObject object = object_of(row, find_by_id(categories, row, "category_id"));
         if (row.has("iscrowd") && row.number("iscrowd") != 0) {
             ++crowds;

@@ -110,7 +110,7 @@ struct DataDuplicator::State {
     std::int64_t unlisted_files = 0;
     StagingRecord record = {};
 
-    /// Returns the metadata of all files. Each rank reads a share, because the file system is slow.
+    /// Returns the metadata of all files. Each rank reads a block, because the file system is slow.
     std::vector<FileMetadata> read_metadata(const StagingRequest& request) {
         const auto ranks = static_cast<std::uint32_t>(everyone.size());
         const std::uint32_t block = ceil_div(request.files, ranks);
@@ -129,7 +129,7 @@ struct DataDuplicator::State {
     }
     /// Reads the manifest, if there is one, on one rank per node and broadcasts it.
     void read_manifest(Source& source) {
-        constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
+        constexpr std::size_t kMaxManifestBytes = std::size_t{1} << 30;
         const std::filesystem::path path = source.root / storage::kManifestName;
         std::vector<std::byte> bytes;
         comm::collective_try(everyone, [&] {
@@ -138,7 +138,7 @@ struct DataDuplicator::State {
             const bool exists = std::filesystem::exists(path, error);
             require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
             source.has_manifest = exists;
-            if (exists) bytes = storage::read_file_bytes(path, kMaxManifest);
+            if (exists) bytes = storage::read_file_bytes(path, kMaxManifestBytes);
         });
         node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
         bytes = comm::broadcast(*node, std::move(bytes));
@@ -205,7 +205,7 @@ struct DataDuplicator::State {
     }
     void require_disk_space() const {
         constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
-        constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
+        constexpr std::uint64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
         std::uint64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
@@ -361,10 +361,10 @@ const StagingRecord& DataDuplicator::record() const {
 
 std::vector<std::string> DataDuplicator::notes() const {
     if (state_->unlisted_files == 0) return {};
-    return {
-        fmt::format("{} staged files are not listed in the manifest.sha256 of their folder and "
-                    "were not compared with it",
-                    state_->unlisted_files)};
+    return {fmt::format(
+        "staged files that are not listed in the manifest.sha256 of their folder and were "
+        "not compared with it: {}",
+        state_->unlisted_files)};
 }
 
 double DataDuplicator::seconds() const {

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDescriptionName = "photographs.json";
-constexpr std::size_t kMaxDescription = 1 << 16;  // bytes
+constexpr std::size_t kMaxDescriptionBytes = 1 << 16;
 constexpr int kMaxPerClass = 1'000'000;
 
 struct SplitFolder {
@@ -70,7 +70,7 @@ std::string describe(const GenerateOptions& options) {
 bool has_same_set(const GenerateOptions& options) {
     try {
         const auto description =
-            storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescription);
+            storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescriptionBytes);
         if (storage::text_of(description) != describe(options)) return false;
         for (const SplitFolder& split_folder : split_folders(options)) {
             const SampleIndex index = scan_image_folder(options.directory / split_folder.folder);

@@ -58,8 +58,8 @@ public:
     void report(std::string_view what, std::string_view expected,
                 std::vector<std::string>& reasons) const {
         if (count_ == 0) return;
-        reasons.push_back(fmt::format("{} {} not named as in ImageNet-1k ({}), the first '{}'",
-                                      count_, what, expected, printable(first_)));
+        reasons.push_back(fmt::format("{} not named as in ImageNet-1k ({}): {}, the first '{}'",
+                                      what, expected, count_, printable(first_)));
     }
 
 private:
@@ -85,10 +85,9 @@ std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
         if (!number || !known.insert(*number).second) test_files.add(sample.path);
     }
     std::vector<std::string> disqualifications;
-    classes.report("classes are", "n01440764", disqualifications);
-    training_files.report("training files are", "n01440764_10026.JPEG", disqualifications);
-    test_files.report("test files are", "ILSVRC2012_val_00000001.JPEG, each once",
-                      disqualifications);
+    classes.report("classes", "n01440764", disqualifications);
+    training_files.report("training files", "n01440764_10026.JPEG", disqualifications);
+    test_files.report("test files", "ILSVRC2012_val_00000001.JPEG, each once", disqualifications);
     return disqualifications;
 }
 

@@ -32,7 +32,7 @@ struct ListedFile {
     HPCAI_RECORD(ListedFile, path, bytes, is_verified);
 };
 
-/// Returns the maximum if there is no such file, because opening it gives a better message.
+/// Returns the largest number if the file does not exist: opening it later gives a better message.
 std::uint64_t size_of(const fs::path& path) {
     std::error_code ignored;
     return fs::file_size(path, ignored);
@@ -137,7 +137,7 @@ config::Config stage_climate(const config::Config& config, comm::Communicator& g
 
 constexpr const char* kNotFinite = "not all of its values are finite";
 
-/// The configuration's requirements of files.
+/// The configuration's requirements for files.
 struct Requirements {
     SampleFormat format;
     bool is_augmented = false;

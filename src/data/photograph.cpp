@@ -12,8 +12,8 @@
 namespace hpcai::data {
 namespace {
 
-// An image has the same bytes everywhere. The sines and arc tangents of C libraries differ in the
-// last bits, but with doubles these do not affect a pixel.
+// An image has the same bytes on all machines. The sines and arc tangents of C libraries differ in
+// the last bits, but with doubles these do not affect a pixel.
 constexpr double kPi = std::numbers::pi;
 
 struct Point {
@@ -30,7 +30,7 @@ double box(Point p, double half_width, double half_height) {
     return std::max(std::abs(p.x) - half_width, std::abs(p.y) - half_height);
 }
 
-/// An outline within [-1, 1]^2. `distance` is negative inside, and outside about the distance.
+/// An outline within [-1, 1]^2. `distance` is about the distance to it, negative inside.
 struct Outline {
     const char* name;
     double (*distance)(Point);
@@ -71,18 +71,18 @@ constexpr std::array<Surface, 8> kSurfaces{{
     {"shade", [](Point p) { return std::clamp(0.5 + 0.06 * p.x, 0.0, 1.0); }},
 }};
 
-constexpr std::array<double, 16> kFineness{1.0,  1.7,  0.55, 2.4, 1.3,  0.75, 2.0, 1.5,
-                                           0.65, 1.15, 1.85, 2.2, 0.85, 1.4,  1.6, 0.6};
+constexpr std::array<double, 16> kFrequencyFactors{1.0,  1.7,  0.55, 2.4, 1.3,  0.75, 2.0, 1.5,
+                                                   0.65, 1.15, 1.85, 2.2, 0.85, 1.4,  1.6, 0.6};
 
 struct ClassAppearance {
     std::size_t outline, surface;
-    double fineness;
+    double frequency_factor;
 };
 
 /// Neighbouring classes differ in outline and surface. There are 8 x 8 x 16 appearances.
 ClassAppearance appearance_of(int label) {
     const std::size_t index = label;
-    return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};
+    return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFrequencyFactors[index / 64 % 16]};
 }
 
 /// An object and its position in the image.
@@ -198,7 +198,7 @@ Scene make_scene(CounterStream& random, const PhotographSet& set, int label) {
     const ClassAppearance appearance = appearance_of(label);
     object.outline = appearance.outline;
     object.surface = appearance.surface;
-    object.radians_per_unit *= appearance.fineness;
+    object.radians_per_unit *= appearance.frequency_factor;
     scene.objects.push_back(object);
     return scene;
 }
@@ -239,7 +239,7 @@ LinearColor color_at(const Scene& scene, int x, int y) {
 double rough_normal(std::uint32_t bits) {
     const std::uint32_t sum =
         (bits & 255U) + (bits >> 8 & 255U) + (bits >> 16 & 255U) + (bits >> 24);
-    return (static_cast<double>(sum) - 510.0) / 147.8;
+    return (static_cast<double>(sum) - 510.0) / 147.8;  // mean and standard deviation of the sum
 }
 
 }  // namespace

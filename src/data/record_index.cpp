@@ -20,11 +20,11 @@ using nlohmann::json;
 
 constexpr const char* kRecordsSchema = "hpcai500-records-1";
 constexpr std::array kDTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
-constexpr std::size_t kMaxIndexBytes = std::size_t{1} << 30;  // bytes
+constexpr std::size_t kMaxIndexBytes = std::size_t{1} << 30;  // hostile files must not fill memory
 constexpr int kMaxRecordSide = 16'384;                        // pixels
 constexpr std::size_t kMaxChannels = 1024;
 constexpr std::int32_t kMaxCategories = 1'000'000;
-constexpr std::size_t kMaxGenerator = 256;
+constexpr std::size_t kMaxGeneratorBytes = 256;
 
 json json_of(const IndexedRecord& record) {
     json boxes = json::array();
@@ -125,7 +125,7 @@ private:
     std::string generator(const json& object) const {
         if (!object.contains("generator")) return "";
         const json& value = object.at("generator");
-        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGenerator,
+        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGeneratorBytes,
               "generator");
         return value.get<std::string>();
     }

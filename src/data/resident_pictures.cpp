@@ -45,8 +45,7 @@ std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSe
     std::optional<DecodedImage> decoded;
     try {
         decoded = samples.decode_full_size(sample);
-    } catch (const DecodeError&) {
-        decoded.reset();  // training_sample() will report the error
+    } catch (const DecodeError&) {  // training_sample() will report the error
     }
     const bool is_usable = decoded && decoded->damage.empty() &&
                            can_be_resized(decoded->full_size, samples.format().height);

@@ -6,8 +6,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/resize.hpp>
 
-// Functions use AVX2 if the CPU has it, with the same integer results. Not with sanitizers, which
-// are not initialized yet when the loader selects a clone.
+// Functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not yet
+// initialized when the loader selects a clone, so their builds have no clones.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
@@ -17,7 +17,7 @@
 namespace hpcai::data {
 namespace {
 
-constexpr int kPrecisionBits = 32 - 8 - 2;
+constexpr int kPrecisionBits = 32 - 8 - 2;  // as in Pillow: 8 bits of the pixel, 2 for overflow
 constexpr std::int32_t kRoundingHalf = 1 << (kPrecisionBits - 1);
 
 /// Filter weights of one axis: target pixel i is the sum over k < count[i] of

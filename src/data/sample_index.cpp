@@ -127,7 +127,7 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
     require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' is outside the folder",
             lines.where(), sample.path);
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
-            "{}: label {} of {} classes", lines.where(), label, index.classes.size());
+            "{}: label {}, expected 0 to {}", lines.where(), label, index.classes.size() - 1);
     sample.label = static_cast<std::int32_t>(label);
     // Compare labels first, like the scan: class a precedes a-b, though "a-b/x" precedes "a/x".
     const Sample* const last = index.samples.empty() ? nullptr : &index.samples.back();
@@ -203,19 +203,20 @@ SampleIndex load_samples(const fs::path& path) {
 
 void require_classes(const SampleIndex& index, int classes) {
     require(index.classes.size() == static_cast<std::size_t>(classes), ExitCode::data,
-            "{0}: {1} class folders, but workload.classes is {2}; add --set workload.classes={1}",
+            "{0}: class folders: {1}, but workload.classes is {2}; add --set workload.classes={1}",
             index.root.string(), index.classes.size(), classes);
 }
 
 void require_same_classes(const SampleIndex& training, const SampleIndex& validation) {
-    const auto [mine, theirs] = std::mismatch(training.classes.begin(), training.classes.end(),
-                                              validation.classes.begin(), validation.classes.end());
-    const bool training_ends = mine == training.classes.end();
-    const bool validation_ends = theirs == validation.classes.end();
+    const auto [first, second] =
+        std::mismatch(training.classes.begin(), training.classes.end(), validation.classes.begin(),
+                      validation.classes.end());
+    const bool training_ends = first == training.classes.end();
+    const bool validation_ends = second == validation.classes.end();
     if (training_ends && validation_ends) return;
-    const bool only_training = validation_ends || (!training_ends && *mine < *theirs);
+    const bool only_training = validation_ends || (!training_ends && *first < *second);
     throw Error(ExitCode::data,
-                fmt::format("class '{}' is in {} but not in {}", only_training ? *mine : *theirs,
+                fmt::format("class '{}' is in {} but not in {}", only_training ? *first : *second,
                             (only_training ? training : validation).root.string(),
                             (only_training ? validation : training).root.string()));
 }

@@ -106,7 +106,7 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         return read;
     });
     require(training.classes.size() == static_cast<std::size_t>(config.workload.classes),
-            ExitCode::data, "{}: {} classes with objects, but workload.classes is {}",
+            ExitCode::data, "{}: classes with objects: {}, but workload.classes is {}",
             training.root.string(), training.classes.size(), config.workload.classes);
     choice.names = training.classes;
     AnnotatedPictures validation =
@@ -195,7 +195,7 @@ TrainingView SampleSet::training_view(ImageSize /*size*/, CounterStream /*random
 void require_data_paths(const config::DataConfig& data) {
     using config::DataKind;
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
-    // A user who resumes a run on another machine must change the key in the message.
+    // The message names the key, because a run that is resumed elsewhere may need other paths.
     for (const auto& [key, path] : {std::pair{"path", data.path},
                                     {"validation_path", data.validation_path},
                                     {"image_path", data.image_path},

@@ -73,7 +73,7 @@ constexpr std::byte kPaddingPixel{0};
 [[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
     throw Error(
         ExitCode::data,
-        fmt::format("{}: {} (data.on_bad_sample is fail; skip and count continue)", name, reason));
+        fmt::format("{}: {} (data.on_bad_sample is fail, not skip or count)", name, reason));
 }
 
 /// Returns, for each entry of `order`, how often its sample occurs in earlier entries.
@@ -219,7 +219,7 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& 
         if (settings_.on_bad_sample == config::BadSamplePolicy::count) return;
     }
     throw Error(ExitCode::data,
-                fmt::format("{}: this and the following samples are bad (data.on_bad_sample "
+                fmt::format("{}: this sample and its replacements are bad (data.on_bad_sample "
                             "is skip)",
                             samples_->location(epoch_->order[first])));
 }

@@ -9,7 +9,7 @@ namespace hpcai::data {
 namespace {
 
 constexpr int kCells = 8;               // per side of a pattern
-constexpr std::uint32_t kPatterns = 2;  // in the stream's key, where samples have Split 0 or 1
+constexpr std::uint32_t kPatterns = 2;  // in the stream's key, in place of a sample's Split
 
 class SyntheticSamples : public SampleSet {
 public:

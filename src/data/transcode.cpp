@@ -214,8 +214,8 @@ ChosenStatistics select_statistics(const TranscodeOptions& options) {
     ClimateReport report = survey_climate(options.files, options.source, options.threads);
     if (!options.skip_bad_samples && !report.bad_samples.empty()) {
         throw Error(ExitCode::data,
-                    fmt::format("{}: not all values are finite ({} such samples)",
-                                report.bad_samples.front(), report.bad_samples.size()));
+                    fmt::format("{}: not all values are finite ({} of {} samples)",
+                                report.bad_samples[0], report.bad_samples.size(), report.samples));
     }
     for (double& deviation : report.statistics.standard_deviation) {
         if (deviation == 0) deviation = 1;

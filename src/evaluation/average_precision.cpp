@@ -60,6 +60,7 @@ std::span<const Item> pop_with_key(std::span<const Item>& items, const Key& key)
     return popped;
 }
 
+/// Returns COCO's overlap: the IoU; for a crowd, the intersection over the area of the detection.
 double overlap(const Detection& detection, const LabelledBox& box) {
     if (!box.crowd) return intersection_over_union(detection.box, box.box);
     const double shared = intersection_area(detection.box, box.box);
@@ -75,9 +76,9 @@ std::optional<std::size_t> best_box(const Detection& detection, std::span<const 
         const bool crowd = boxes[index].crowd;
         if (crowd && matched_box && !boxes[*matched_box].crowd) break;
         if (is_matched[index] && !crowd) continue;
-        const double shared = overlap(detection, boxes[index]);
-        if (shared < best) continue;
-        best = shared;
+        const double ratio = overlap(detection, boxes[index]);
+        if (ratio < best) continue;
+        best = ratio;
         matched_box = index;
     }
     return matched_box;
@@ -111,10 +112,10 @@ public:
         if (!hit) detections_ += times;
         for (std::uint32_t count = 0; hit && count < times; ++count) {
             detections_ += 1;
-            const double right = static_cast<double>(recall_.size() + 1);
-            recall_.push_back(right / positives_);
+            const double hits = static_cast<double>(recall_.size() + 1);
+            recall_.push_back(hits / positives_);
             // numpy.spacing(1) is in pycocotools' denominator.
-            precision_.push_back(right / (detections_ + std::numeric_limits<double>::epsilon()));
+            precision_.push_back(hits / (detections_ + std::numeric_limits<double>::epsilon()));
         }
     }
 

@@ -16,21 +16,21 @@ namespace hpcai::evaluation {
 namespace {
 
 using nlohmann::json;
-using Place = storage::JsonLocation;
+using storage::JsonLocation;
 
-constexpr std::size_t kLimitBytes = std::size_t{4} << 30;
+constexpr std::size_t kLimitBytes = std::size_t{4} << 30;  // a hostile file must not fill memory
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// A JSON object and its position in the document, for messages.
+/// A JSON object and its location in the document, for messages.
 class Item {
 public:
-    Item(const json& object, Place place) : object_(object), place_(std::move(place)) {
-        if (!object.is_object()) place_.fail("an object", object);
+    Item(const json& object, JsonLocation where) : object_(object), where_(std::move(where)) {
+        if (!object.is_object()) where_.fail("an object", object);
     }
 
     const json& member(const std::string& key) const {
         const auto found = object_.find(key);
-        if (found == object_.end()) place_.key(key).fail("a value", "nothing");
+        if (found == object_.end()) where_.key(key).fail("a value", "nothing");
         return *found;
     }
 
@@ -43,53 +43,53 @@ public:
                               ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
                               : value.is_number_integer();
         if (!fits || value.get<std::int64_t>() < lowest) {
-            place_.key(key).fail(fmt::format("an integer from {} to {}", lowest, highest), value);
+            where_.key(key).fail(fmt::format("an integer from {} to {}", lowest, highest), value);
         }
         return value.get<std::int64_t>();
     }
 
     std::string text(const std::string& key) const {
         const json& value = member(key);
-        if (!value.is_string()) place_.key(key).fail("a text", value);
+        if (!value.is_string()) where_.key(key).fail("a string", value);
         return value.get<std::string>();
     }
 
     double number(const std::string& key) const {
-        return number_in(member(key), place_.key(key), -kMaxMagnitude);
+        return number_in(member(key), where_.key(key), -kMaxMagnitude);
     }
 
     Box box(const std::string& key) const {
         const json& value = member(key);
-        const Place place = place_.key(key);
+        const JsonLocation where = where_.key(key);
         if (!value.is_array() || value.size() != 4) {
-            place.fail("a list of x, y, width and height", value);
+            where.fail("a list of x, y, width and height", value);
         }
-        return {number_in(value[0], place.index(0), -kMaxMagnitude),
-                number_in(value[1], place.index(1), -kMaxMagnitude),
-                number_in(value[2], place.index(2), 0), number_in(value[3], place.index(3), 0)};
+        return {number_in(value[0], where.index(0), -kMaxMagnitude),
+                number_in(value[1], where.index(1), -kMaxMagnitude),
+                number_in(value[2], where.index(2), 0), number_in(value[3], where.index(3), 0)};
     }
 
-    const Place& place() const { return place_; }
+    const JsonLocation& where() const { return where_; }
 
 private:
-    static double number_in(const json& value, const Place& place, double lowest) {
+    static double number_in(const json& value, const JsonLocation& where, double lowest) {
         const double number =
             value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
         if (!(number >= lowest && number <= kMaxMagnitude)) {
-            place.fail(fmt::format("a number from {} to {}", lowest, kMaxMagnitude), value);
+            where.fail(fmt::format("a number from {} to {}", lowest, kMaxMagnitude), value);
         }
         return number;
     }
 
     const json& object_;
-    Place place_;
+    JsonLocation where_;
 };
 
 template <typename Body>
-void for_each_item(const json& list, const Place& place, Body body) {
-    if (!list.is_array()) place.fail("a list", list);
+void for_each_item(const json& list, const JsonLocation& where, Body body) {
+    if (!list.is_array()) where.fail("a list", list);
     for (std::size_t index = 0; index < list.size(); ++index) {
-        body(Item(list[index], place.index(index)));
+        body(Item(list[index], where.index(index)));
     }
 }
 
@@ -107,7 +107,7 @@ public:
         const std::int64_t id = item.integer(key, std::numeric_limits<std::int64_t>::min());
         const auto found = index_.find(id);
         if (found == index_.end()) {
-            item.place().key(key).fail(fmt::format("the id of {} of the annotations", what), id);
+            item.where().key(key).fail(fmt::format("the id of {} of the annotations", what), id);
         }
         return found->second;
     }
@@ -117,10 +117,10 @@ private:
 };
 
 template <typename Entry>
-void sort_by_id(std::vector<Entry>& entries, const Place& place) {
+void sort_by_id(std::vector<Entry>& entries, const JsonLocation& where) {
     std::ranges::sort(entries, {}, &Entry::id);
     const auto duplicate = std::ranges::adjacent_find(entries, {}, &Entry::id);
-    if (duplicate != entries.end()) place.fail("each id once", duplicate->id);
+    if (duplicate != entries.end()) where.fail("unique ids", duplicate->id);
 }
 
 TestImage image_in(const Item& item) {
@@ -165,7 +165,7 @@ void append_common_keys(std::string& text, const Annotations& annotations, const
         entry.box.x, entry.box.y, entry.box.width, entry.box.height);
 }
 
-/// Returns a text as JSON. File names may be invalid UTF-8.
+/// Returns a string as JSON. File names may be invalid UTF-8.
 std::string quoted(const std::string& text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -223,21 +223,21 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
 
 Annotations parse_coco_annotations(std::string_view text, std::string_view name) {
     const json document = storage::parse_strict_json(text, name, kLimits);
-    const Place place(name);
-    const Item root(document, place);
+    const JsonLocation where(name);
+    const Item root(document, where);
     Annotations annotations;
-    for_each_item(root.member("images"), place.key("images"),
+    for_each_item(root.member("images"), where.key("images"),
                   [&](const Item& item) { annotations.images.push_back(image_in(item)); });
-    sort_by_id(annotations.images, place.key("images"));
-    for_each_item(root.member("categories"), place.key("categories"),
+    sort_by_id(annotations.images, where.key("images"));
+    for_each_item(root.member("categories"), where.key("categories"),
                   [&](const Item& item) { annotations.categories.push_back(category_in(item)); });
-    sort_by_id(annotations.categories, place.key("categories"));
+    sort_by_id(annotations.categories, where.key("categories"));
     const IdIndex images(annotations.images);
     const IdIndex categories(annotations.categories);
     DetectionTruth& truth = annotations.truth;
     truth.images = std::ssize(annotations.images);
     truth.categories = static_cast<std::int32_t>(annotations.categories.size());
-    for_each_item(root.member("annotations"), place.key("annotations"), [&](const Item& item) {
+    for_each_item(root.member("annotations"), where.key("annotations"), [&](const Item& item) {
         truth.boxes.push_back(labelled_box_in(item, images, categories));
     });
     return annotations;
@@ -249,7 +249,7 @@ std::vector<Detection> parse_coco_detections(std::string_view text, std::string_
     const IdIndex images(annotations.images);
     const IdIndex categories(annotations.categories);
     std::vector<Detection> detections;
-    for_each_item(document, Place(name), [&](const Item& item) {
+    for_each_item(document, JsonLocation(name), [&](const Item& item) {
         detections.push_back(
             {images.index(item, "image_id", "an image"),
              static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,

@@ -14,7 +14,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr int kExchangeTag = 3;
+constexpr int kExchangeTag = 3;  // tags 1 and 2 are those of comm's collectives
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 

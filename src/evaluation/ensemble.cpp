@@ -36,8 +36,8 @@ struct VoteInput {
     std::int64_t chunk_rows;
 };
 
-/// For each chunk, `prepare(local rows, rows)` fills `rows`, which are summed over the members.
-/// Rank 0 then calls `finish(rows)` on the sums.
+/// For each chunk, `prepare(local, rows)` computes `rows` from this member's probabilities `local`.
+/// The rows are summed over the members, and rank 0 calls `finish(rows)` on the sums.
 template <typename Prepare, typename Finish>
 std::vector<float> vote(comm::Communicator& members, const VoteInput& input, Prepare prepare,
                         Finish finish) {
@@ -68,7 +68,7 @@ public:
     OutOfBagChunk(std::size_t rows, std::size_t classes)
         : width_(classes + 1), values_(rows * width_) {}
 
-    /// Moves the first rows of `packed` to the rows of this chunk whose `mask` is 1.
+    /// Copies rows from the front of `packed` to the rows whose `mask` is 1, and advances `packed`.
     void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
         std::ranges::fill(values_, 0.0F);
         for (std::size_t row = 0; row < mask.size(); ++row) {

@@ -13,10 +13,10 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kMaxAdditions = 2e10;  // of probabilities; take about ten seconds
+constexpr double kMaxAdditions = 2e10;  // of probabilities; they take about ten seconds
 
 constexpr std::uint32_t kMemberReplicates = 1000;
-// indices of the random streams of one replicate
+// Indices of the random streams of one replicate.
 constexpr std::uint32_t kMemberStream = 1, kSampleStream = 2;
 
 }  // namespace
@@ -54,7 +54,7 @@ std::string MemberBootstrap::reason_to_skip() const {
     const double additions =
         static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
                                               static_cast<double>(draws_.draw_index.size()));
-    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMaxAdditions)
+    if (numbers <= static_cast<double>(size_.max_chunk_values) && additions <= kMaxAdditions)
         return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
                        draws_.weights.size(), size_.members, size_.samples, size_.classes);
@@ -62,11 +62,11 @@ std::string MemberBootstrap::reason_to_skip() const {
 
 std::int64_t MemberBootstrap::chunk_rows() const {
     const std::int64_t row = std::max<std::int64_t>(1, size_.members * size_.classes);
-    return std::clamp<std::int64_t>(size_.chunk_numbers / row, 1,
+    return std::clamp<std::int64_t>(size_.max_chunk_values / row, 1,
                                     std::max<std::int64_t>(1, size_.samples));
 }
 
-/// Returns whether a draw's vote is `label`; `rows` (members, classes) are of one sample.
+/// Returns whether the vote of a draw on one sample is `label`; `rows` are (members, classes).
 bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);
@@ -79,7 +79,7 @@ bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, st
         }
     }
     const double score = scores_[label];
-    if (vote_ == Vote::majority && score == 0) return false;  // no member may have voted
+    if (vote_ == Vote::majority && score == 0) return false;  // because no member may have voted
     for (std::size_t index = 0; index < classes; ++index) {
         const bool is_lower = index < static_cast<std::size_t>(label) ? scores_[index] < score
                                                                       : scores_[index] <= score;

@@ -13,8 +13,8 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kBins = 7;  // RoIAlign pools each region to 7 x 7 bins
-constexpr double kRpnDeviation = 0.01;
+constexpr std::int64_t kBins = 7;       // RoIAlign pools each region to 7 x 7 bins
+constexpr double kRpnDeviation = 0.01;  // of the RPN's initial weights, as in torchvision
 
 /// Returns the standard deviation of a uniform distribution on [-bound, bound].
 double uniform_deviation(double bound) {
@@ -72,42 +72,42 @@ public:
 private:
     graph::Graph& graph() { return layers_.graph(); }
 
-    /// Sizes and parameters of a convolution with bias.
-    struct Head {
+    /// The sizes and parameters of a convolution with bias.
+    struct Conv {
         std::int64_t filters = 0;
         std::int64_t kernel = 1;
         ParameterId weight = -1;
         ParameterId bias = -1;
     };
 
-    Head add_head(const std::string& name, Head head, std::int64_t inputs, double deviation) {
-        head.weight =
+    Conv add_conv(const std::string& name, Conv conv, std::int64_t inputs, double deviation) {
+        conv.weight =
             graph().add_parameter({.name = name + ".weight",
-                                   .shape = {head.filters, head.kernel, head.kernel, inputs},
+                                   .shape = {conv.filters, conv.kernel, conv.kernel, inputs},
                                    .kind = ParameterKind::filters,
                                    .deviation = deviation});
-        head.bias = graph().add_parameter(
-            {.name = name + ".bias", .shape = {head.filters}, .kind = ParameterKind::bias});
-        return head;
+        conv.bias = graph().add_parameter(
+            {.name = name + ".bias", .shape = {conv.filters}, .kind = ParameterKind::bias});
+        return conv;
     }
 
-    /// Applies the convolution to one level. Several levels may use the same `head`.
-    ValueId apply(const std::string& name, const Head& head, ValueId input, bool relu) {
+    /// Applies the convolution to one level. Several levels may share its parameters.
+    ValueId apply(const std::string& name, const Conv& conv, ValueId input, bool relu) {
         const ValueId product = graph().add_node(
             name,
-            ops::Convolution{layers_.shape(input), head.filters, head.kernel, 1, head.kernel / 2},
-            {input}, {head.weight});
+            ops::Convolution{layers_.shape(input), conv.filters, conv.kernel, 1, conv.kernel / 2},
+            {input}, {conv.weight});
         return graph().add_node(name + (relu ? ".bias_relu" : ".bias"),
-                                ops::Bias{layers_.shape(product), relu}, {product}, {head.bias});
+                                ops::Bias{layers_.shape(product), relu}, {product}, {conv.bias});
     }
 
     ValueId convolution_with_bias(const std::string& name, ValueId input, std::int64_t kernel) {
         const std::int64_t inputs = layers_.shape(input)[3];
         const double fan_in = static_cast<double>(kernel * kernel * inputs);
-        return apply(name,
-                     add_head(name, {options_.pyramid_channels, kernel}, inputs,
-                              uniform_deviation(std::sqrt(3 / fan_in))),
-                     input, false);
+        const double bound = std::sqrt(3 / fan_in);  // torchvision's kaiming_uniform_ with a = 1
+        const Conv conv =
+            add_conv(name, {options_.pyramid_channels, kernel}, inputs, uniform_deviation(bound));
+        return apply(name, conv, input, false);
     }
 
     /// Adds backbone and feature pyramid. Returns the levels P2 to P6.
@@ -140,9 +140,9 @@ private:
     std::vector<ValueId> add_rpn_head(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
         const std::int64_t channels = options_.pyramid_channels;
-        const Head hidden = add_head("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
-        const Head logits = add_head("rpn.head.cls_logits", {per_cell}, channels, kRpnDeviation);
-        const Head deltas = add_head("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
+        const Conv hidden = add_conv("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
+        const Conv logits = add_conv("rpn.head.cls_logits", {per_cell}, channels, kRpnDeviation);
+        const Conv deltas = add_conv("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
         std::vector<ValueId> features;
         for (std::size_t level = 0; level < pyramid.size(); ++level) {
             features.push_back(
@@ -176,7 +176,7 @@ private:
 
     ValueId linear(const std::string& name, ValueId input, const LinearLayer& layer) {
         const tensor::Shape shape = layers_.shape(input);
-        const double bound = 1 / std::sqrt(static_cast<double>(shape[1]));
+        const double bound = 1 / std::sqrt(static_cast<double>(shape[1]));  // PyTorch's default
         const auto weight = graph().add_parameter({.name = name + ".weight",
                                                    .shape = {layer.features, shape[1]},
                                                    .kind = ParameterKind::linear_weight,

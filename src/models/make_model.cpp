@@ -79,7 +79,7 @@ SegmentationNet segmentation_net_options(const config::Config& config, const Mod
 
 using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions that build a model's graphs and its cell grid from the configuration.
+/// The functions that build a model's graphs and its grid of cells from the configuration.
 struct Row {
     config::Model model;
     MakeGraph* make;

@@ -13,7 +13,7 @@
 namespace hpcai::models {
 
 /// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) and its v1.5 variant. The benchmark uses
-/// the defaults; smaller widths are for tests.
+/// the defaults; smaller widths are for small data sets and tests.
 struct ResNet50 {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_size = 224;

@@ -39,7 +39,7 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
         result_.inspector.report("evaluation/samples.txt",
-                                 "has {} lines; must have {}, one per sample", count,
+                                 "number of lines is {}; must be {}, one per sample", count,
                                  result_.samples);
     }
 }
@@ -110,7 +110,7 @@ void ProbabilityCheck::check_unscored() {
     unscored_ = count_unscored(labels_->as<std::int32_t>());
     const auto policy = result_.config.data.on_bad_sample;
     if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        report_unscored("none, according to data.on_bad_sample");
+        report_unscored("0, according to data.on_bad_sample");
     }
 }
 
@@ -132,8 +132,8 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
 }
 
 void ProbabilityCheck::report_unscored(const std::string& limit) {
-    result_.inspector.report(labels_name(), "has {} unscored samples; must have {}", unscored_,
-                             limit);
+    result_.inspector.report(labels_name(), "number of unscored samples is {}; must be {}",
+                             unscored_, limit);
 }
 
 template <typename T>

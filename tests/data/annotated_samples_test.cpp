@@ -208,7 +208,7 @@ TEST_F(AnnotatedSamples, OfARunHaveTheClassesOfItsTrainingSet) {
                 HasSubstr("no object of class 'C'"));
     config.data.class_names = {"b", "c"};
     EXPECT_THAT(refusal([&] { make_sample_sets(config, *group); }),
-                HasSubstr("2 classes with objects, but workload.classes is 1"));
+                HasSubstr("classes with objects: 2, but workload.classes is 1"));
 }
 
 }  // namespace

@@ -72,21 +72,21 @@ TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRefused) {
 }
 
 TEST_F(Coco, WrongValuesAreRefusedWithTheirPlace) {
-    EXPECT_THAT(refusal_with("/images/1/id", 7), HasSubstr("images[1].id: expected each id once"));
+    EXPECT_THAT(refusal_with("/images/1/id", 7), HasSubstr("images[1].id: expected a unique id"));
     EXPECT_THAT(refusal_with("/images/1/id", "x"), HasSubstr("images[1].id: expected an integer"));
     EXPECT_THAT(refusal_with("/images/1/width", nullptr), HasSubstr("expected a number"));
     EXPECT_THAT(refusal_with("/images/1/width", 20.5), HasSubstr("integers from 1"));
     EXPECT_THAT(refusal_with("/images/1/height", 0), HasSubstr("integers from 1"));
-    EXPECT_THAT(refusal_with("/images/1/file_name", 3), HasSubstr("expected a text"));
+    EXPECT_THAT(refusal_with("/images/1/file_name", 3), HasSubstr("expected a string"));
     EXPECT_THAT(refusal_with("/images/1", 3), HasSubstr("images[1]: expected an object"));
     EXPECT_THAT(refusal_with("/images", 3), HasSubstr("images: expected a list"));
-    EXPECT_THAT(refusal_with("/annotations/0/image_id", 8), HasSubstr("an id that the file has"));
+    EXPECT_THAT(refusal_with("/annotations/0/image_id", 8), HasSubstr("an existing id"));
     EXPECT_THAT(refusal_with("/annotations/0/category_id", 8), HasSubstr("an id that the file"));
     EXPECT_THAT(refusal_with("/annotations/0/bbox", json::array({1, 2, 3})),
-                HasSubstr("annotations[0].bbox: expected x, y, width, height"));
+                HasSubstr("annotations[0].bbox: expected a list of x, y, width and height"));
     EXPECT_THAT(refusal_with("/annotations/0/bbox/2", "3"), HasSubstr("bbox[2]: expected a num"));
-    EXPECT_THAT(refusal_with("/categories/0/name", "fox"), HasSubstr("each name once"));
-    EXPECT_THAT(refusal_with("/categories/0/id", 5), HasSubstr("each id once"));
+    EXPECT_THAT(refusal_with("/categories/0/name", "fox"), HasSubstr("a unique name"));
+    EXPECT_THAT(refusal_with("/categories/0/id", 5), HasSubstr("a unique id"));
     EXPECT_THAT(refusal_with("/images", json::array()), HasSubstr("no image"));
     EXPECT_THAT(refusal_with("/annotations", json::array()), HasSubstr("no object"));
     json without = kGood;

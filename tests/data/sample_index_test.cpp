@@ -84,7 +84,7 @@ TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
     SampleIndex training{"train", {"a", "b", "c"}, {}, {}};
     EXPECT_NO_THROW(require_classes(training, 3));
     EXPECT_TRUE(contains(data_error([&] { require_classes(training, 4); }),
-                         "3 class folders, but workload.classes is 4"));
+                         "class folders: 3, but workload.classes is 4"));
     EXPECT_NO_THROW(require_same_classes(training, training));
     const SampleIndex shorter{"val", {"a", "b"}, {}, {}};
     const SampleIndex other{"val", {"a", "bb", "c"}, {}, {}};
@@ -184,7 +184,7 @@ TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"b/1.jpg","label":2})"
                                  "\n"),
-                         ":3: label 2 of 2 classes"));
+                         ":3: label 2, expected 0 to 1"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"../1.jpg","label":1})"
                                  "\n"),

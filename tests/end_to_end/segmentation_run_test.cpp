@@ -191,7 +191,7 @@ TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
         {"cell without a label", labels,
          "sample 0 has 1 unscored of 96 cells; must have none or all",
          [](const ResultCopy& copy) { unlabel(copy, 1); }},
-        {"sample without a label", labels, "has 1 unscored samples; must have none",
+        {"sample without a label", labels, "number of unscored samples is 1; must be 0",
          [](const ResultCopy& copy) { unlabel(copy, kCells); }},
         increased("quality of the ensemble", "quality.ensemble"),
         increased("pixel accuracy", "quality.ensemble_pixel_accuracy"),
@@ -206,7 +206,7 @@ TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
              const std::string text = copy.text(names);
              copy.put(names, text.substr(0, text.size() - 1));
          }},
-        {"name of a class", names, "has 4 lines; must have 5, one per class",
+        {"name of a class", names, "number of lines is 4; must be 5, one per class",
          [=](const ResultCopy& copy) {
              const std::string text = copy.text(names);
              copy.put(names, text.substr(text.find('\n') + 1));

@@ -176,10 +176,10 @@ TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
          [](const ResultCopy& copy) { copy.flip_bit("evaluation/ensemble.npy", 4); }},
         {"label", labels, "quality.labels_sha256 is",
          [=](const ResultCopy& copy) { copy.flip_bit(labels, 4); }, kResult},
-        {"label of a sample that does not count", labels, "has 1 unscored samples; must have none",
-         leave_out_a_label},
+        {"label of a sample that does not count", labels,
+         "number of unscored samples is 1; must be 0", leave_out_a_label},
         {"label of a sample that was not bad", labels,
-         "has 1 unscored samples; must have at most 0",
+         "number of unscored samples is 1; must be at most 0",
          [=](const ResultCopy& copy) {
              leave_out_a_label(copy);
              change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip",

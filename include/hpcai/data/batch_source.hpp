@@ -23,8 +23,8 @@ struct Batch {
     /// sample, and the number of earlier occurrences of the sample in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
-    /// If not null, the device makes each row whose entry in `views` (N) has offset_bytes >= 0 from
-    /// `pictures`; `images` has no pixels for such a row.
+    /// If not null, the device makes the rows whose entry in `views` (N) has offset_bytes >= 0: it
+    /// crops an image of `pictures`. `images` has no pixels for these rows.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };

@@ -36,7 +36,7 @@ struct ClimateSettings {
     double extent_spread = 0.25;  // likewise, of log(side of a box / side of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // a box with less of its area in the window is removed
+    double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed
 };
 
 /// The position of a window in the grid.

@@ -51,7 +51,7 @@ RecordIndex read_record_index(const std::filesystem::path& folder);
 /// Throws Error(data) if the index cannot store the name of a source file: hidden, or not UTF-8.
 void require_source_name(const std::filesystem::path& file);
 
-/// A source file of a data set of records or HDF5 files.
+/// An HDF5 file from which a data set was read or transcoded.
 struct RecordSource {
     std::string name;
     std::string generator;          // ClimateFile::generator()

@@ -46,8 +46,7 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// Reads an index file if `path` is a regular file; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Returns the classes of load_samples(path), without a look into their folders. Throws
-/// Error(data).
+/// Returns the classes of load_samples(path) without listing their folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
 /// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. Collective.

@@ -68,8 +68,8 @@ public:
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
-    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad fields
-    /// are 0 before augmentation.
+    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad weather
+    /// fields are 0 before augmentation.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_jpeg(). Throws
@@ -89,9 +89,9 @@ class DataDuplicator;
 class StagingLock;
 class StagedPictures;
 
-/// Makes samples of a folder of images. For training, only the crop is decoded, downscaled as far
-/// as it keeps at least image_size pixels per side. With data.decoded_cache_mib > 0 or
-/// data.resident_mib > 0, images are decoded completely at full size and cached up to
+/// Makes samples of a folder of images. For training, only the crop is decoded, downscaled by the
+/// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0
+/// or data.resident_mib > 0, images are decoded completely at full size and cached up to
 /// decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do not depend on
 /// the budget or the contents of the cache. Reads files from `staged` if it has them.
 std::shared_ptr<const SampleSet> make_folder_samples(
@@ -108,8 +108,8 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: omitted annotations, unverified files
-    /// Reasons why photographs or ExtremeWeather files are not the benchmark's, for example "test
-    /// file 'b.h5' is training file 'a.h5'".
+    /// Reasons why photographs or ExtremeWeather files are not those of the benchmark, for example
+    /// "test file 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
@@ -130,8 +130,8 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
 void require_data_paths(const config::DataConfig& data);
 
 /// Returns config::load(sources), where workload.classes `auto` is replaced by the number of
-/// classes of the training samples. Throws as config::load(), and Error(data) if they cannot be
-/// read.
+/// classes of the training samples. Throws as config::load(), and Error(data) if these
+/// samples cannot be read.
 config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws

@@ -78,8 +78,8 @@ private:
     std::unique_ptr<BatchPipeline> pipeline_;  // last member, because its threads use all others
 };
 
-/// A rank's share of the samples that a group evaluates: up to ceil(samples / P) contiguous samples
-/// from rank * ceil(samples / P) on.
+/// The range of a group's samples that a rank evaluates. Each rank has ceil(samples / P) of them,
+/// the last ranks fewer or none.
 struct EvaluationShare {
     std::int64_t first = 0;
     std::int64_t count = 0;

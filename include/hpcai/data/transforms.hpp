@@ -13,7 +13,7 @@ namespace hpcai::data {
 
 /// The augmentation of training images.
 struct Augmentation {
-    double area_minimum = 0.08;              // of a crop, as a share of the image's area
+    double area_minimum = 0.08;              // of a crop, as a fraction of the image's area
     double flip_probability = 0.5;           // swaps left and right
     double vertical_flip_probability = 0.0;  // swaps top and bottom
 };
@@ -40,7 +40,7 @@ int largest_denominator(const PixelBox& crop, int image_size);
 /// their rounding).
 ResizeRequest evaluation_request(ImageSize size, int image_size);
 
-/// Mirrors pixels (size.height, size.width, 3) in place, as the flips of `view` state.
+/// Mirrors pixels (size.height, size.width, 3) in place, according to the flips of `view`.
 void flip(std::span<std::uint8_t> pixels, ImageSize size, const TrainingView& view);
 
 }  // namespace hpcai::data

@@ -17,7 +17,7 @@
 /// qualifies, and is then ignored. The detections of all images are ranked by score, ties by image.
 namespace hpcai::evaluation {
 
-inline constexpr double kAp50Overlap = 0.5;  // least IoU of a hit in AP50
+inline constexpr double kAp50Overlap = 0.5;  // minimum IoU of a hit in AP50
 inline constexpr double kAp10Overlap = 0.1;  // for AP10, as in Racah et al., NeurIPS 2017
 
 /// Three standard means of precision over recall. Before averaging, the precision at each recall is
@@ -51,8 +51,8 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
 /// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
-/// 1000 draws of as many images with replacement. Draws without a box are skipped. The draws are
-/// always the same. The interval covers the choice of test images, not training.
+/// 1000 draws of as many images with replacement. Draws without a box are skipped. The seed
+/// of the draws is fixed. The interval covers the choice of test images, not training.
 /// Returns nothing if no draw has a box. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,

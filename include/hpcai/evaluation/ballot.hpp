@@ -16,7 +16,7 @@ void cast_votes(std::span<const float> probabilities, std::span<float> votes, st
 /// Divides `votes`, sums over the members, by `member_count`; a row without votes becomes all NaN.
 void normalize_votes(std::span<float> votes, std::size_t width, float member_count);
 
-/// A vote in one process; ensemble.hpp votes over ranks. Members are added one after the other, so
+/// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so
 /// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.
 class Ballot {
 public:
@@ -27,8 +27,8 @@ public:
     /// members have the same size.
     void add(std::span<const float> probabilities);
 
-    /// Returns (samples, classes): the mean probabilities, as ensemble_soft_vote, or the share of
-    /// members that predict each class, as ensemble_majority. Empty before the first member.
+    /// Returns (samples, classes): the mean probabilities, as ensemble_soft_vote, or the fraction
+    /// of members that predict each class, as ensemble_majority. Empty before the first member.
     std::vector<float> result() const;
 
 private:

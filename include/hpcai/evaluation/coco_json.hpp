@@ -43,10 +43,10 @@ std::string coco_annotations(const Annotations& annotations);
 /// back exactly. Throws Error(internal) for an image or category that does not exist.
 std::string coco_detections(const Annotations& annotations, std::span<const Detection> detections);
 
-/// Parse texts as the functions above return; messages contain `name`. Indices follow the ids.
-/// Detections are ordered by image, and within an image as in the text. Other keys are ignored.
-/// Throw Error(data), naming the key, its value and the legal values, for text that is not JSON, a
-/// missing key, a value of another type or out of range, and a duplicate or unknown id.
+/// Parse the formats of coco_annotations() and coco_detections(); messages contain `name`. Indices
+/// follow the ids. Detections are ordered by image, and within an image as in the text. Other keys
+/// are ignored. Throw Error(data), naming the key, its value and the legal values, for text that is
+/// not JSON, a missing key, a value of another type or out of range, and a duplicate or unknown id.
 Annotations parse_coco_annotations(std::string_view text, std::string_view name);
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations);

@@ -20,16 +20,16 @@ struct Member {
     double weight = 1;
 };
 
-inline constexpr std::int64_t kFusionChunkImages = 64;
+inline constexpr std::int64_t kFusionChunkImages = 64;  // per rank and round
 
 /// Fuses the detections of all models. Returns the ensemble's detections by ascending image at rank
-/// 0, elsewhere an empty list. `local` are the models of this rank, which may be none. The ensemble
+/// 0, elsewhere an empty list. `local` has the models of this rank, which may be none. The ensemble
 /// has the models of all ranks in rank order; the result does not depend on their distribution over
-/// ranks. In each round, every rank fuses `chunk_images` images, so a rank holds only its own
-/// detections, one round and, at rank 0, the result. Collective: every rank passes the same
-/// `images`, `options` and `chunk_images`. Throws Error(internal) on all ranks if these differ,
-/// `images` < 0, `chunk_images`, options.limit or a weight <= 0, no rank has a model, or detections
-/// are unordered or have a nonexistent image.
+/// ranks. In each round, every rank fuses `chunk_images` images. A rank thus holds only its own
+/// detections, those of one round and, at rank 0, the result. Collective: every rank passes the
+/// same `images`, `options` and `chunk_images`. Throws Error(internal) on all ranks if these
+/// differ, `images` < 0, `chunk_images`, options.limit or a weight <= 0, no rank has a model, or
+/// detections are unordered or have a nonexistent image.
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> local,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);

@@ -11,9 +11,9 @@
 /// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
 /// completed groups, has one member. Collective: every rank must pass the same sizes, which
 /// are checked first (Error(internal) on all ranks otherwise). Predictions are summed in fp32 by
-/// reductions over `chunk_rows` samples and then divided. So a rank holds only its own predictions,
-/// one chunk and, at rank 0, the result, for any number of members. The order of the sum depends on
-/// the transport; for different orders, means of M probabilities differ by at most M * 2^-23.
+/// reductions over `chunk_rows` samples and then divided. A rank thus holds only its own
+/// predictions, one chunk and, at rank 0, the result. The order of the sum depends on the
+/// transport; for different orders, means of M probabilities differ by at most 2^-23 M.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;
@@ -24,11 +24,11 @@ std::vector<float> ensemble_soft_vote(comm::Communicator& members,
                                       std::span<const float> probabilities, std::int64_t classes,
                                       std::int64_t chunk_rows = kVoteChunkRows);
 
-/// Majority vote: returns for each class the share of the members that predict it, (samples,
+/// Majority vote: returns for each class the fraction of the members that predict it, (samples,
 /// classes) at rank 0, elsewhere an empty vector. Exact up to 2^24 members. A member votes for the
 /// class of its highest probability, in a tie the lowest class, and not at all if a probability is
-/// NaN. The shares of a sample without votes are NaN. In top_k and predicted_class, the lower of
-/// two classes with equal shares wins.
+/// NaN. The fractions of a sample without votes are NaN. In top_k and predicted_class, the
+/// lower of two classes with equal fractions wins.
 std::vector<float> ensemble_majority(comm::Communicator& members,
                                      std::span<const float> probabilities, std::int64_t classes,
                                      std::int64_t chunk_rows = kVoteChunkRows);
@@ -49,9 +49,9 @@ struct OutOfBagQuality {
 };
 
 /// Out-of-bag vote (L. Breiman, Machine Learning 24 (1996) 123-140): a sample's prediction is the
-/// mean over the members that did not train on it. Samples in every bag are not counted. Rank 0
-/// reads `labels` (samples) and returns the result. On other ranks, `labels` may be empty and the
-/// result is all zero. Besides its own predictions, a rank holds one chunk.
+/// mean over the members that did not train on it. Samples that all members trained on are not
+/// counted. Rank 0 reads `labels` (samples) and returns the result. On other ranks, `labels` may be
+/// empty and the result is all zero. A rank holds only its own predictions and one chunk.
 OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& local,
                                 std::span<const std::int32_t> labels,
                                 std::int64_t chunk_rows = kVoteChunkRows);

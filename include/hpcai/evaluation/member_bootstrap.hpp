@@ -37,7 +37,7 @@ struct MemberBootstrapSize {
     std::int64_t samples = 0;
     std::int64_t classes = 0;
     std::uint64_t seed = 0;
-    std::int64_t chunk_numbers = 1 << 24;  // maximum number of probabilities in memory
+    std::int64_t max_chunk_values = 1 << 24;  // probabilities in memory, 64 MiB
 };
 
 /// Draws members and collects their votes on samples, which are added in chunks.

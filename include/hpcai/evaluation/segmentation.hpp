@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-/// Quality of predicted cell classes.
+/// Quality of predicted cell classes. A cell is a square of pixels; each row of scores is a cell.
 namespace hpcai::evaluation {
 
-/// Counts of cells for one class.
+/// Numbers of cells of one class.
 struct ClassCells {
     std::int64_t cells = 0;      // with this label
     std::int64_t predicted = 0;  // predicted as this class
@@ -35,7 +35,7 @@ std::optional<double> intersection_over_union(const ClassCells& counts);
 /// al., IJCV 111 (2015) 98-136, section 4.2 of the segmentation task); nothing without such cells.
 std::optional<double> mean_iou(const CellCounts& counts);
 
-/// Share of cells whose class is predicted correctly; nothing without cells.
+/// Fraction of cells whose class is predicted correctly; nothing without cells.
 std::optional<double> pixel_accuracy(const CellCounts& counts);
 
 /// Returns the counts of each sample, which has `rows_per_sample` rows of `scores`.

@@ -13,10 +13,10 @@
 /// The benchmark's metrics: work, time, score. Definitions and sources: docs/METRICS.md.
 namespace hpcai::metrics {
 
-/// The ledger that the scores use.
+/// The rules for counting FLOPs on which the scores are based.
 inline constexpr ops::Ledger kOfficialLedger = ops::Ledger::table3;
 
-/// One node of the graph, for one sample.
+/// The counts of one node of the graph for one sample.
 struct LedgerRow {
     std::string node;
     std::string operation;  // ops::name_of
@@ -28,13 +28,13 @@ struct LedgerRow {
     const ops::Flops& flops_in(ops::Ledger ledger) const;
 };
 
-/// The work of one sample, node by node: the basis of Work, APC and FLOPS.
+/// FLOPs, parameters and activations of one sample, by node. Work, APC and FLOPS follow from them.
 class FlopsLedger {
 public:
     /// Only the constructor uses `graph`, which must be unfused with batch 1, else Error(internal).
     explicit FlopsLedger(const graph::Graph& graph);
 
-    const std::vector<LedgerRow>& rows() const { return rows_; }  // in the graph's order
+    const std::vector<LedgerRow>& rows() const { return rows_; }  // in the order of the graph
     /// Sums of all rows; node and operation are empty, the shape has rank 0.
     const LedgerRow& total() const { return total_; }
 

@@ -30,8 +30,8 @@ struct UnknownReasons {
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
-/// Returns the maximum of each number over all groups and the stragglers of all groups. An unknown
-/// number has the last reason that a group gives, or `no_reason` if no group gives a reason.
+/// Returns the maximum of each number over all groups and the stragglers of all groups. A number
+/// that no group knows has the reason of the last group that has one, else `no_reason`.
 TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
                                         const std::string& no_reason);
 

@@ -20,9 +20,9 @@ struct OperationTime {
     double median_seconds = 0;  // over the measured training steps
 };
 
-/// Measures every kernel call of a network over several training steps; the k-th run of a call
-/// belongs to step k. The time ends when the call returns, so on a device that only enqueues work
-/// it is the launch time, not the execution time. Each call costs two clock readings.
+/// Measures every kernel call of a network over several training steps; the k-th call of a kernel
+/// in a pass belongs to step k. The time ends when the call returns, so on a device that only
+/// enqueues work it is the launch time, not the execution time. Each call costs two clock readings.
 class TimingObserver final : public graph::Observer {
 public:
     /// `now` returns seconds of a monotonic clock.
@@ -42,7 +42,7 @@ public:
     /// Discards all times, for example those of warm-up steps.
     void clear() { calls_.clear(); }
 
-    /// Returns one entry per kernel and pass, in the order of first runs; none before any run.
+    /// Returns one entry per kernel and pass, in the order of first calls; none before any call.
     std::vector<OperationTime> times_by_kernel() const {
         std::vector<OperationTime> times(calls_.size());
         for (const auto& [key, call] : calls_) {

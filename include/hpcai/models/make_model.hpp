@@ -28,7 +28,7 @@ graph::Graph make_inference_model(const config::Config& config, const ModelInput
 /// `training_rows`, the batch size in training.
 int evaluation_rows(const config::Config& config, int training_rows);
 
-/// The cells of a segmentation model. For other models, cell_grid() throws Error(internal).
+/// The square cells of a segmentation model. For other models, cell_grid() throws Error(internal).
 struct CellGrid {
     std::int64_t rows = 0;
     std::int64_t columns = 0;

@@ -10,7 +10,7 @@
 namespace hpcai::workloads {
 
 /// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
-/// the files in `evaluation`. A class has its number and the folder of its first
+/// the files in the folder `evaluation`. A class is named by its number and the folder of its first
 /// sample. Empty for other tasks and for missing or damaged files.
 std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
                                              const std::filesystem::path& evaluation);

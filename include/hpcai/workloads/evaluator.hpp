@@ -46,7 +46,7 @@ public:
     /// of the samples. Throws Error(data), naming the file, if it does not match.
     virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and sets
-    /// `quality`, except for the values of the members. Collective among the leaders.
+    /// `quality`, except for the numbers that summarize the members. Collective among the leaders.
     virtual EnsemblePredictions combine(const MemberPredictions& local, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
     /// Stores the ensemble's predictions and labels, so that they can be scored again.

@@ -56,8 +56,8 @@ public:
     /// Returns the text of `file`; nothing, with a finding, if it cannot be read.
     std::optional<std::string> read_text(const std::string& file);
 
-    /// Calls `work` and returns its result in an optional, or void if it has none. If `work` throws
-    /// Error, adds a finding about `file`; an optional is then empty.
+    /// Calls `work` and returns its result in an optional; void if `work` returns nothing. If
+    /// `work` throws Error, adds a finding about `file`; an optional is then empty.
     template <typename Work>
     auto attempt(const std::string& file, const Work& work) {
         using Result = decltype(work());

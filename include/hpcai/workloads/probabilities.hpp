@@ -26,7 +26,7 @@ struct Probabilities {
 struct VotedProbabilities {
     Probabilities soft;
     Probabilities majority;
-    bool uses_majority = false;  // bagging.aggregation, which selects aggregated()
+    bool uses_majority = false;  // by bagging.aggregation; selects aggregated()
 
     const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };

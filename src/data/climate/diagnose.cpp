@@ -35,6 +35,7 @@ double& at(Values& values, ClimateChannel channel) {
     return values[index_of(channel)];
 }
 
+// In this file, `s` is the snapshot and `k` the index of a pixel.
 void diagnose_winds(const Snapshot& s, std::size_t k, const RowFactors& row, bool land,
                     Values& out) {
     const auto columns = static_cast<std::size_t>(s.patch.columns);

@@ -8,7 +8,7 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr double kVisibleShare = 0.35;    // of the water on a plume's axis, at the edge of its box
+constexpr double kVisibleShare = 0.35;    // water at the edge of a plume's box / water on its axis
 constexpr double kRiverDistance = 3.5e5;  // m, reserved around a plume's path
 constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;

@@ -57,7 +57,7 @@ void check_storage(Hdf5Dataset& dataset) {
                                                    &values, nullptr, 0, nullptr, &configuration);
         require(
             std::find(kKnownFilters.begin(), kKnownFilters.end(), filter) != kKnownFilters.end(),
-            ExitCode::data, "{}: expected filter deflate, shuffle or fletcher32, found number {}",
+            ExitCode::data, "{}: expected filter deflate, shuffle or fletcher32, found filter {}",
             dataset.location, static_cast<int>(filter));
     }
     if (layout != H5D_CHUNKED) return;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kAirDensity = 1.12;  // kg/m^3 near the sea
 constexpr double kInflow = 0.32;      // ratio of radial to tangential wind of a tropical low
+// In this file, `s` is the snapshot, `k` the index of a pixel and `o` its offset from an event.
 
 /// The position of a pixel relative to an event, in metres.
 struct Offset {

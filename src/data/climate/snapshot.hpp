@@ -24,7 +24,7 @@ struct Vortex {
     double strength = 0;                 // of its warm core and rain; 1 for a typical cyclone
 };
 
-/// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and a comma of cloud.
+/// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and comma-shaped rain.
 struct Low {
     double latitude = 0, longitude = 0;  // degrees north and east
     double drop = 0;                     // Pa
@@ -45,7 +45,7 @@ struct Plume {
     double longitude_at(double q) const {
         return longitude_0 + (longitude_1 - longitude_0) * q + bend * 4 * q * (1 - q);
     }
-    /// Returns the water on the axis relative to `water`, at the fraction `q` of the path.
+    /// Returns the ratio of the water on the axis to `water`; `q` is the fraction of the path.
     static double profile(double q);
 };
 
@@ -75,6 +75,7 @@ struct Label {
 };
 
 /// The events of one snapshot. They are drawn first and later painted on any part of the grid.
+/// Numbers in the generator are tuned to statistics of CAM5 if no source is named.
 struct Weather {
     double season = 0;  // -1: December to February, 1: June to August
     std::vector<Vortex> vortices;
@@ -92,9 +93,9 @@ struct SampleKey {
     Split split{};
     std::uint32_t number = 0;
 
-    /// Returns an independent random stream for each `part` of the sample.
-    CounterStream stream(std::uint32_t part) const {
-        return {seed, RandomPurpose::climate, static_cast<std::uint32_t>(split), number, part};
+    /// Returns the random stream `index` of the sample; all streams are independent.
+    CounterStream stream(std::uint32_t index) const {
+        return {seed, RandomPurpose::climate, static_cast<std::uint32_t>(split), number, index};
     }
 };
 

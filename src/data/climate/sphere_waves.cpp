@@ -8,10 +8,10 @@
 namespace hpcai::data::climate {
 namespace {
 
-/// Returns cos(2 pi t) with an error of about 4e-6 for |t| < 2^21. All its operations vectorize.
+/// Returns cos(2 pi t) by a Taylor polynomial; error 4e-6 for |t| < 2^21. All operations vectorize.
 inline float cos_2pi(float t) {
-    constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
-    const float rest = t - ((t + kRounds) - kRounds);
+    constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
+    const float rest = t - ((t + kRounder) - kRounder);
     const float y = 0.25F - (rest < 0 ? -rest : rest);  // cos(2 pi t) = sin(2 pi y)
     const float z = y * y;
     return y *
@@ -81,14 +81,14 @@ Patch nodes_around(const Patch& patch, int spacing) {
 }
 
 constexpr std::uint64_t kPlanetSeed = 12345;
-constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // where samples have their split
+constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // in place of a sample's split
 constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
 constexpr double kMaxHeight = 5200;      // m
 
-double height_of(double rise, double latitude) {
+double height_of(double excess, double latitude) {
     const double south = -70 - latitude;  // degrees within the southern ice cap
     if (south > 0) return std::min(900 + 90 * south, kMaxHeight);
-    return rise > 0 ? std::min(1150 * std::pow(rise, 2.2), kMaxHeight) : 0.0;
+    return excess > 0 ? std::min(1150 * std::pow(excess, 2.2), kMaxHeight) : 0.0;
 }
 
 }  // namespace

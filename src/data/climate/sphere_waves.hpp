@@ -15,11 +15,11 @@ struct WaveSpectrum {
     double lowest = 1;   // wavenumber, radians per Earth radius
     double highest = 1;  // likewise
     double slope = 0;    // amplitudes are proportional to wavenumber^-slope
-    int spacing = 1;     // pixels (1, 2 or 4) between nodes; cubic interpolation between nodes
+    int spacing = 1;     // pixels (1, 2 or 4) between the nodes of cubic interpolation
 };
 
 /// An isotropic random field on the sphere with mean 0 and variance 1 over all draws: a sum of
-/// plane waves in space, evaluated on the sphere. It has no seam and no poles.
+/// plane waves in space, evaluated on the sphere. It is smooth at 0 degrees east and at the poles.
 class SphereWaves {
 public:
     SphereWaves(const WaveSpectrum& spectrum, CounterStream random);

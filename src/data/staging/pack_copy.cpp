@@ -211,8 +211,7 @@ bool verify_or_remove(const CopyContext& context, const Pack& pack) {
     try {
         is_sound = index && index->matches(pack) && index->is_complete() &&
                    has_digests(context, pack, *index);
-    } catch (const Error&) {
-        is_sound = false;  // the disk has a read error
+    } catch (const Error&) {  // the disk has a read error
     }
     if (is_sound) {
         context.counters.verified_bytes += pack.bytes;

@@ -189,7 +189,7 @@ void StageFolder::make_marker() {
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
     if (marker_.is_open()) return;  // this or another process made it
-    if (error != 0) errno = error;  // else of openat
+    if (error != 0) errno = error;  // otherwise, errno is that of openat
     fail_with_errno(path_ / kMarker, "write");
 }
 
@@ -295,8 +295,7 @@ void StageFolder::remove() noexcept {
         if (!is_empty || names_in(folder_, path_).size() != 1) return;
         ::unlinkat(folder_.number(), kMarker, 0);
         ::rmdir(path_.c_str());
-    } catch (const std::exception&) {
-        return;  // the next run removes the rest
+    } catch (const std::exception&) {  // the next run removes the rest
     }
 }
 
@@ -328,8 +327,7 @@ void StagingLock::release(bool completed) noexcept {
         if (state->cleanup == config::StagingCleanup::remove || state->cleanup == removed_after) {
             state->folder.remove();
         }
-    } catch (const std::exception&) {
-        return;  // the copies stay, which only costs space
+    } catch (const std::exception&) {  // the copies stay, which only costs space
     }
 }
 

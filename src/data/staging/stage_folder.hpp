@@ -52,10 +52,10 @@ public:
     /// Returns the bytes that this user can still write to the folder.
     std::uint64_t free_bytes() const;
 
-    /// Removes such files and temporary files of earlier runs, then creates `running-<i>` for each
-    /// of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
+    /// Removes marks and temporary files of earlier runs, then creates the mark `running-<i>` for
+    /// each of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
     void mark_running(int node_ranks);
-    /// Removes the file of a rank that has completed its part of the run. Needs no disk space.
+    /// Removes the mark of a rank, which has completed its part of the run. Needs no disk space.
     void mark_completed(int node_rank);
     bool all_completed() const;
 
@@ -66,7 +66,7 @@ public:
 private:
     void make_marker();
     bool lock(short type);
-    /// Removes the files of mark_running() and temporary files.
+    /// Removes all marks and temporary files.
     void remove_marks() const;
 
     std::filesystem::path path_;

@@ -10,7 +10,7 @@ namespace {
 
 using evaluation::Judgement;
 
-Quantity share(std::int64_t correct, std::int64_t samples) {
+Quantity accuracy_or_reason(std::int64_t correct, std::int64_t samples) {
     return value_or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
 }
 
@@ -21,8 +21,8 @@ evaluation::TopK count_hits(const Probabilities& predicted) {
 /// Computes Top-1 and Top-5 of one member. Throws as evaluation::top_k does.
 void score_classes(const Probabilities& predicted, GroupResult& result) {
     const evaluation::TopK counts = count_hits(predicted);
-    result.quality = share(counts.correct_1, counts.samples);
-    result.quality_top_5 = share(counts.correct_5, counts.samples);
+    result.quality = accuracy_or_reason(counts.correct_1, counts.samples);
+    result.quality_top_5 = accuracy_or_reason(counts.correct_5, counts.samples);
 }
 
 /// Computes the ensemble's quality and its interval, without the out-of-bag quality. Throws as
@@ -34,11 +34,11 @@ void score_class_vote(const VotedProbabilities& predicted, QualityRecord& qualit
     if (counts.samples > 0) {
         interval = evaluation::wilson_interval_95(counts.correct_1, counts.samples);
     }
-    quality.ensemble = share(counts.correct_1, counts.samples);
-    quality.metric =
-        TopAccuracyRecord{.ensemble_top_5 = share(counts.correct_5, counts.samples),
-                          .ensemble_majority = share(majority.correct_1, majority.samples),
-                          .out_of_bag = no_value("bagging.out_of_bag is false")};
+    quality.ensemble = accuracy_or_reason(counts.correct_1, counts.samples);
+    quality.metric = TopAccuracyRecord{
+        .ensemble_top_5 = accuracy_or_reason(counts.correct_5, counts.samples),
+        .ensemble_majority = accuracy_or_reason(majority.correct_1, majority.samples),
+        .out_of_bag = no_value("bagging.out_of_bag is false")};
     quality.confidence_interval = interval_record(interval, quality.ensemble.reason, "wilson");
 }
 
@@ -70,7 +70,8 @@ QualityComparison compare_classes(const ComparedResults& results) {
     }
     const double p = evaluation::mcnemar_p(only_first, only_second);
     const std::string why = fmt::format(
-        "McNemar: only the first is correct on {} samples, only the second on {}, p = {:.3g}",
+        "McNemar: samples that only the first predicts correctly: {}, only the second: {}, p = "
+        "{:.3g}",
         only_first, only_second, p);
     if (only_first + only_second == 0) return {Judgement::same, why};
     if (p >= 0.05) return {Judgement::unclear, why};
@@ -125,7 +126,7 @@ private:
             leaders, {member.out_of_bag, member.out_of_bag_samples.outputs, task_.classes}, labels);
         metric.out_of_bag =
             value_or_reason(evaluation::accuracy(vote.counts.correct_1, vote.counts.samples),
-                            "no sample was out of any bag");
+                            "no sample was out of bag for any member");
         metric.out_of_bag_samples = vote.covered;
     }
 };

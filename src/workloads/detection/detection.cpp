@@ -6,7 +6,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/workloads/tasks.hpp>
 
-#include "judge_detections.hpp"
+#include "score_detections.hpp"
 
 namespace hpcai::workloads {
 namespace {
@@ -177,10 +177,10 @@ private:
     evaluation::Annotations read_annotations(const std::string& text) const {
         const auto annotations = evaluation::parse_coco_annotations(text, labels_name());
         require(std::ssize(annotations.images) == samples_, ExitCode::data,
-                "has {} images; must have {}, one per sample", annotations.images.size(), samples_);
+                "number of images is {}; must be {}", annotations.images.size(), samples_);
         const int classes = config_.workload.classes;
         require(annotations.truth.categories == classes, ExitCode::data,
-                "has {} categories; must have {}", annotations.truth.categories, classes);
+                "number of categories is {}; must be {}", annotations.truth.categories, classes);
         return annotations;
     }
 

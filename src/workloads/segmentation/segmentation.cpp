@@ -8,7 +8,7 @@
 #include <hpcai/workloads/probability_evaluator.hpp>
 #include <hpcai/workloads/tasks.hpp>
 
-#include "judge_cells.hpp"
+#include "score_cells.hpp"
 
 namespace hpcai::workloads {
 namespace {
@@ -85,8 +85,8 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
         result.inspector.report(file, "the last line has no newline");
     }
     if (names.size() != expected) {
-        result.inspector.report(file, "has {} lines; must have {}, one per class", names.size(),
-                                expected);
+        result.inspector.report(file, "number of lines is {}; must be {}, one per class",
+                                names.size(), expected);
         names.resize(expected);
     }
     return names;

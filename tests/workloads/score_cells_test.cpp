@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/segmentation/judge_cells.hpp"
+#include "workloads/segmentation/score_cells.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -10,7 +10,7 @@ namespace hpcai::workloads {
 namespace {
 
 /// Ten samples of four cells and two classes. A model is wrong only in the first of some samples.
-class CellJudge : public testing::Test {
+class ScoreCells : public testing::Test {
 protected:
     static std::vector<float> saying(const std::vector<std::int32_t>& labels, int wrong_samples) {
         std::vector<float> values;
@@ -32,7 +32,7 @@ protected:
     std::vector<float> good_ = saying(labels_, 2), bad_ = saying(labels_, 8);
 };
 
-TEST_F(CellJudge, FillsInTheMeanIouOfTheVoteAndEachClass) {
+TEST_F(ScoreCells, FillsInTheMeanIouOfTheVoteAndEachClass) {
     QualityRecord quality;
     score_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, false}, 4, {"sea", "storm"}, quality);
     EXPECT_DOUBLE_EQ(*quality.ensemble.value, (30.0 / 32 + 8.0 / 10) / 2);
@@ -45,13 +45,13 @@ TEST_F(CellJudge, FillsInTheMeanIouOfTheVoteAndEachClass) {
     EXPECT_GT(*quality.confidence_interval.high.value, *quality.ensemble.value);
 }
 
-TEST_F(CellJudge, TakesTheMajorityWhereThatCounts) {
+TEST_F(ScoreCells, TakesTheMajorityWhereThatCounts) {
     QualityRecord quality;
     score_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, true}, 4, {"sea", "storm"}, quality);
     EXPECT_EQ(quality.ensemble, std::get<MeanIouRecord>(quality.metric).ensemble_majority);
 }
 
-TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
+TEST_F(ScoreCells, SaysWhyThereIsNothingWhereNoCellIsScored) {
     std::ranges::fill(labels_, -1);
     QualityRecord quality;
     score_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
@@ -63,7 +63,7 @@ TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
     EXPECT_EQ(member.quality.reason, "no cell was scored");
 }
 
-TEST_F(CellJudge, TellsABetterSegmentationOnTheSameCells) {
+TEST_F(ScoreCells, TellsABetterSegmentationOnTheSameCells) {
     const Probabilities good{good_, labels_, 2}, bad{bad_, labels_, 2};
     const auto gain = cell_interval_95(bad, 4, &good);
     ASSERT_TRUE(gain);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "judge_cells.hpp"
+#include "score_cells.hpp"
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ evaluation::CellCounts count_cells(const Probabilities& predicted) {
 SegmentRecord segment_record(const std::string& name, const evaluation::ClassCells& counts) {
     return {name, counts.cells, counts.predicted, counts.hits,
             value_or_reason(evaluation::intersection_over_union(counts),
-                            "no cell is of the class or predicted to be")};
+                            "no cell is labelled or predicted as this class")};
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ QualityComparison compare_cells(const ComparedResults& results) {
         return {Judgement::same, "both have the same probabilities"};
     }
     const auto interval = cell_interval_95(first, cells, &second);
-    if (!interval) return {Judgement::unclear, "no cell was scored"};
+    if (!interval) return {Judgement::unclear, kNoCell};
     return comparison(*interval, std::ssize(first.labels) / cells);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "judge_detections.hpp"
+#include "score_detections.hpp"
 
 #include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/workloads/tasks.hpp>
@@ -24,7 +24,7 @@ CategoryRecord category_record(const evaluation::Category& category,
                           .boxes = strict.boxes,
                           .detections = strict.detections,
                           .hits = strict.hits};
-    record.ap50 = record.voc_ap50 = record.ap10 = no_value("no test sample has such a box");
+    record.ap50 = record.voc_ap50 = record.ap10 = no_value("no labelled box has this category");
     if (strict.precision) {
         record.ap50 = {strict.precision->coco, ""};
         record.voc_ap50 = {strict.precision->voc_area, ""};
@@ -130,7 +130,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
             if (!mean_1) return std::nullopt;
             return quality(second)->coco - mean_1->coco;
         });
-    if (!interval) return {Judgement::unclear, "no test sample has a box"};
+    if (!interval) return {Judgement::unclear, kNoBox};
     return comparison(*interval, images);
 }
 
