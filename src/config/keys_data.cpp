@@ -24,13 +24,13 @@ std::vector<Key> data_source_keys() {
             "ImageSets and JPEGImages; the COCO annotation file; an HDF5 file, a folder of them, "
             "or the output of `hpcai500 data transcode`."),
         key("validation_path", &C::validation_path,
-            "Test samples, as data.path; for voc, empty uses data.path."),
+            "Test samples, in the form of data.path; for voc, empty uses data.path."),
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},
             "Action for a damaged file: fail (exit code 4), skip (training uses another sample, "
-            "evaluation ignores it), or count (use what was decoded). The log names these files "
-            "and the result counts them."),
+            "evaluation ignores the file), or count (use what was decoded). The log names these "
+            "files and the result counts them."),
         key("max_boxes", &C::max_boxes, between(1, 1024, "boxes"),
-            "Maximum boxes of a sample; more are an error."),
+            "Maximum number of boxes of a sample; more are an error."),
         key("synthetic_samples", &C::synthetic_samples, between(1, kMaxInt, "samples"),
             "Training samples of a synthetic source."),
         key("synthetic_validation_samples", &C::synthetic_validation_samples,
@@ -101,9 +101,9 @@ std::vector<Key> data_feeding_keys() {
              {remove, "remove"},
              {remove_on_success, "remove_on_success"},
              {remove_on_failure, "remove_on_failure"}},
-            "When to remove a node's copies after its last rank ends: never, always, or only if "
-            "all its ranks succeeded or one failed. The next run checks kept copies and adds "
-            "missing files; images are packed again if the node needs others. Killed runs remove "
+            "When to remove a node's copies after its last rank ends: never, always, only if all "
+            "its ranks succeeded, or only if one failed. The next run checks kept copies and adds "
+            "missing files; it packs images again if the node needs others. Killed runs remove "
             "nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
             "Size of the files into which staged images are packed."),
