@@ -103,12 +103,12 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
                         {"corners", data::BoxOrder::corners},
                         {"ranges", data::BoxOrder::ranges}},
                        "ORDER",
-                       "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
+                       "box columns in HDF5: corners ymin,xmin,ymax,xmax; ranges "
                        "ymin,ymax,xmin,xmax; default: detect");
 }
 
 void add_threads(Command command, int& threads) {
-    command.add_integer("--threads", threads, {1, 1024}, "threads; default: all available cores");
+    command.add_integer("--threads", threads, {1, 1024}, "threads; default: available cores");
 }
 
 int threads_or_all(int threads) {

@@ -57,7 +57,7 @@ std::vector<Key> device_keys() {
             "Memory layout of activations on a CPU; auto lets the device choose."),
         key("autotune", &C::autotune,
             "Times the GPU library's kernels for each convolution before training and uses the "
-            "fastest, instead of the library's first choice. Ignored with run.deterministic."),
+            "fastest. Ignored with run.deterministic."),
         key("plan_cache", &C::plan_cache,
             "File that keeps GPU autotuning results between runs; empty is none."),
         key("recording", &C::recording,

@@ -271,8 +271,8 @@ std::vector<Key> parallel_keys() {
             "Pipeline stages; auto is P_degree divided by the other given degrees."),
         key("model_degree", &C::model_degree, between(1, kMaxInt, "ranks"),
             "Shards of each layer's channels in modes model and mixed; auto as for "
-            "pipeline_degree. At most the smaller of workload.backbone_width and workload.classes. "
-            "Shards exchange activations at nearly every layer. CPU only."),
+            "pipeline_degree. At most the smaller of workload.backbone_width and "
+            "workload.classes."),
         key("micro_batches", &C::micro_batches, between(1, 1048576),
             "Micro-batches into which each rank's samples are divided, with gradient accumulation; "
             "each has its own BatchNorm statistics."),

@@ -12,7 +12,7 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
-            "Samples that share BatchNorm statistics in training; auto is a rank's micro-batch, "
+            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, "
             "batch_size / (data_degree x micro_batches). k times that number spans k ranks, if k "
             "divides data_degree; a divisor of it splits a rank's samples."),
         key("optimizer", &C::optimizer,
@@ -108,7 +108,7 @@ std::vector<Key> engine_keys() {
             "others."),
         key("fusion", &C::fusion, "Lets the device fuse neighbouring operations."),
         key("initial_weights", &C::initial_weights,
-            "Initial weights: a safetensors file with torchvision's state-dict names. A detector "
+            "Safetensors file of initial weights with torchvision's state-dict names. A detector "
             "loads its backbone from a classifier's file. Empty draws them from run.seed."),
     };
 }
