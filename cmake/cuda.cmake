@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA engine: libhpcai_cuda.so, which the program opens where there is a driver, so that the
-# program itself starts without CUDA. HPCAI_CUDA_FOUND says whether it is built.
-set(HPCAI500_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO: when all it needs is found")
+# The CUDA engine, libhpcai_cuda.so. The program loads it at run time if there is a driver, so it also starts
+# without CUDA. HPCAI_CUDA_FOUND is true if the engine is built.
+set(HPCAI500_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO (if its dependencies are found)")
 set_property(CACHE HPCAI500_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(HPCAI_CUDA_FOUND OFF)
@@ -58,7 +58,7 @@ foreach(header ${CUDNN_INCLUDE}/cudnn_version.h ${NCCL_INCLUDE}/nccl.h)
   get_filename_component(library ${header} NAME_WE)
   set(${library}_VERSION ${version})
 endforeach()
-# CMake 3.25 does not know these of nvcc.
+# CMake 3.25 lacks these options of nvcc.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA_STANDARD 20)
@@ -68,10 +68,10 @@ message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMA
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp)
 file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/*.cu)
-# Kernels have names of their own within a file. From CMake 3.31 on a unity build would join these files, too.
+# These files reuse names. From CMake 3.31 on, a unity build would combine them.
 set_source_files_properties(${cuda_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# The templates of cudnn_frontend make this the longest file of the build. A run calls it once for each plan,
-# and stores none as JSON.
+# The templates of cudnn_frontend make this the slowest file to build. A run calls it only once for each plan, so -O1
+# suffices, and does not store plans as JSON.
 set_source_files_properties(src/device/cuda/cudnn_graphs.cpp PROPERTIES
   COMPILE_OPTIONS -O1 COMPILE_DEFINITIONS CUDNN_FRONTEND_SKIP_JSON_LIB)
 add_library(hpcai_cuda SHARED ${cuda_sources} ${cuda_kernels})
@@ -83,7 +83,7 @@ target_include_directories(hpcai_cuda PUBLIC ${PROJECT_SOURCE_DIR})
 target_include_directories(hpcai_cuda PRIVATE ${PROJECT_SOURCE_DIR}/kernels)
 target_include_directories(hpcai_cuda SYSTEM PUBLIC ${CUDNN_INCLUDE} ${NCCL_INCLUDE}
   PRIVATE ${CUDNN_FRONTEND_INCLUDE})
-# A kernel whose numbers do not fit into registers is an error here. Line numbers are for compute-sanitizer and ncu.
+# Register spills are errors. Line numbers are for compute-sanitizer and ncu.
 target_compile_options(hpcai_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Xptxas=-warn-spills,-warn-lmem-usage,-Werror>)
 target_link_options(hpcai_cuda PRIVATE -Wl,--no-undefined)

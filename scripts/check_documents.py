@@ -59,7 +59,7 @@ def without_blanks(code):
 
 
 def stale_lines(path, text, sources):
-    """A message for each line of a C++ snippet that `sources`, a text without blanks, do not have."""
+    """A message for each line of a C++ snippet that is not in `sources`, a string without blanks."""
     for snippet in SNIPPET.findall(text):
         for line in snippet.splitlines():
             code = without_blanks(line.partition("//")[0])

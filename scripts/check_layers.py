@@ -86,7 +86,7 @@ def problems_of_tree(root, tree, allowed_modules):
         file = TREES[tree] + path.relative_to(base).as_posix()
         place = os.path.relpath(path)
         if file.split("/")[0] not in allowed_modules:
-            yield f"{place}: its folder is no module of docs/layers.txt"
+            yield f"{place}: its folder is not a module of docs/layers.txt"
             continue
         for number, text in enumerate(path.read_text().splitlines(), 1):
             found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', text)

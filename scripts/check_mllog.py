@@ -45,19 +45,19 @@ def is_share(value):
 
 # key: (test of its value, description of legal values, True if every log has the key)
 POINTS = {
-    "submission_benchmark": (is_text, "a text", True),
-    "submission_division": (is_text, "a text", True),
-    "submission_org": (is_text_or_none, "a text or null", True),
-    "submission_platform": (is_text, "a text", True),
-    "submission_status": (is_text_or_none, "a text or null", True),
+    "submission_benchmark": (is_text, "a string", True),
+    "submission_division": (is_text, "a string", True),
+    "submission_org": (is_text_or_none, "a string or null", True),
+    "submission_platform": (is_text, "a string", True),
+    "submission_status": (is_text_or_none, "a string or null", True),
     "seed": (is_count, "a whole number", True),
     "global_batch_size": (is_positive, "a whole number above 0", True),
     "train_samples": (is_count, "a whole number", True),
     "eval_samples": (is_count, "a whole number", True),
-    "opt_name": (is_text, "a text", True),
+    "opt_name": (is_text, "a string", True),
     "opt_base_learning_rate": (is_number, "a number", True),
     "opt_learning_rate_warmup_epochs": (is_number, "a number", True),
-    "opt_learning_rate_schedule": (is_text, "a text", True),
+    "opt_learning_rate_schedule": (is_text, "a string", True),
     "opt_weight_decay": (is_number, "a number", True),
     "opt_momentum": (is_number, "a number", False),
     "opt_beta_1": (is_number, "a number", False),
@@ -115,9 +115,9 @@ class Checker:
             self.add_problem(f"must have the fields {', '.join(FIELDS)} and no others")
             return False
         rules = ((is_positive(event["time_ms"]), "time_ms must be a whole number above 0"),
-                 (isinstance(event["namespace"], str), "namespace must be a text"),
+                 (isinstance(event["namespace"], str), "namespace must be a string"),
                  (isinstance(event["metadata"], dict), "metadata must be an object"),
-                 (is_text(event["key"]), "key must be a text"))
+                 (is_text(event["key"]), "key must be a string"))
         for is_kept, text in rules:
             if not is_kept:
                 self.add_problem(text)
@@ -212,13 +212,13 @@ class Checker:
 
 
 def check(path):
-    """The problems of a file as texts."""
+    """The problems of a file as strings."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     checker = Checker()
     checker.read(text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"))
     if not text.endswith("\n"):
-        checker.add_problem("the last line has no line end")
+        checker.add_problem("the last line has no newline")
     return [f"{path}:{line}: {text}" for line, text in checker.problems]
 
 

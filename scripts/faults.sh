@@ -3,8 +3,8 @@
 # Usage: scripts/faults.sh [--only N[,N...]] [--markdown] [--program FILE]
 # Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the numbered tests
 # of docs/RELIABILITY.md on the CPU and prints a line for each: the fault, the outcome, the seconds to
-# detect it, and the loss. Tests that are gtest cases are skipped without
-# the test programs of build/release.
+# detect the fault, and what is lost. Tests that are gtest cases are skipped without the test programs
+# of build/release.
 #   --only N        only these tests, by their numbers, 1 to 21
 #   --markdown      prints the outcomes as a Markdown table
 #   --program FILE  a program built with faults, instead of building one

@@ -11,10 +11,10 @@ import sys
 INTRODUCTION = """# Commands
 Generated from `--help` by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md`.
 
-* `--json` prints JSON only. Unknown commands and options are rejected with a suggestion.
-* `run`, `resume` and `doctor` start under `mpirun` or `srun`. `roofline` may: it then measures all ranks.
+* Unknown commands and options are rejected with a suggestion.
+* `run`, `resume` and `doctor` start under `mpirun` or `srun`. `roofline` can, and then measures all ranks.
   All other commands are single processes.
-* Every command has `--help`. The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
+* The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
 """
 HELP_OPTION = re.compile(r"^ +-h,--help .*\n", re.MULTILINE)
 COMMAND_LINE = re.compile(r"^  ([a-z][a-z-]*) ", re.MULTILINE)

@@ -59,7 +59,7 @@ while (($#)); do
 done
 is_integer "$count" 2 16 || usage_error "--hosts: expected an integer from 2 to 16, got '$count'"
 is_integer "$steps" 1 1000 || usage_error "--steps: expected an integer from 1 to 1000, got '$steps'"
-[[ $rate =~ ^[1-9][0-9]*[kmg]bit$ ]] || usage_error "--rate: expected such as 100mbit or 1gbit, got '$rate'"
+[[ $rate =~ ^[1-9][0-9]*[kmg]bit$ ]] || usage_error "--rate: expected a rate such as 100mbit or 1gbit, got '$rate'"
 [[ $tolerance =~ ^0?\.[0-9]+$ ]] || usage_error "--tolerance: expected a fraction such as 0.01, got '$tolerance'"
 [[ -f $program && -x $program ]] || usage_error "$program does not exist; scripts/build.sh builds it"
 

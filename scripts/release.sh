@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/release.sh OUT
 # Writes the last commit as hpcai500-VERSION.tar.gz, and its SHA-256 as hpcai500-VERSION.tar.gz.sha256, into the
-# folder OUT. A commit always gives the same archive with the same git and gzip. Refuses a clone with changes that are
-# not committed, and a version on which CMakeLists.txt, CITATION.cff and docs/CHANGELOG.md do not agree.
+# folder OUT. A commit always gives the same archive with the same git and gzip. Rejects uncommitted
+# changes, and a version that differs between CMakeLists.txt, CITATION.cff and docs/CHANGELOG.md.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
 source "$root/scripts/usage.sh"
@@ -14,7 +14,7 @@ refuse() {
     exit "$1"
 }
 
-# The first version that a file names after the words of $2.
+# Prints the first version that follows the pattern $2 in the file $1.
 version_in() {
     sed -nE "s/.*$2([0-9]+\.[0-9]+\.[0-9]+).*/\1/p" "$root/$1" | sed -n 1p
 }

@@ -54,9 +54,9 @@ def gpu_problem():
         return "libcuda.so.1, the driver's library, is not on this machine"
     code, count = driver.cuInit(0), ctypes.c_int(0)
     if code != 0:
-        return f"the driver does not start (cuInit gives {code})"
+        return f"the driver does not start (cuInit returns {code})"
     driver.cuDeviceGetCount(ctypes.byref(count))
-    return None if count.value else "the driver sees no device"
+    return None if count.value else "the driver finds no device"
 
 
 def program_digest():

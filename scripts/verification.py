@@ -129,7 +129,7 @@ def state_of(case):
 
 
 def recorded_numbers(case):
-    """number -> (error, tolerance), as texts"""
+    """number -> (error, tolerance), as strings"""
     found = {key: RECORDED.fullmatch(str(value)) for key, value in case.items()}
     return {key: match.groups() for key, match in found.items() if match}
 

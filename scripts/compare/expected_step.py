@@ -46,11 +46,11 @@ SECOND = 1  # the output of every block except the last has two gradients
 GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
 JOINED_GRADIENT = 3  # additional with two joined norms: the inner x twice, the inner dx
 
-# What the engine joins. "norms", in any type: the norm of a block's output and the norm of its
-# downsampling. The latter is applied during the addition, and its result is never written. "all",
-# in fp16, also: every convolution except the stem's, which has 4 channels, computes the sums of its
-# output. The second and third convolution of a block are joined with the norm before them: they
-# read its x, and its result is never written.
+# What the engine joins, that is, fuses into one kernel. "norms", in any type: the norm of a block's
+# output and the norm of its downsampling. The latter is applied during the addition, and its result is
+# never written. "all", in fp16, also: every convolution except the stem's, which has 4 channels,
+# computes the sums of its output. The second and third convolution of a block are joined with the norm
+# before them: they read its x, and its result is never written.
 JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
 
 

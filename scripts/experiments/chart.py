@@ -18,7 +18,7 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 class Series:
     name: str
     points: list  # (x, y), in the order of the line
-    labels: list = dataclasses.field(default_factory=list)  # a text next to each point
+    labels: list = dataclasses.field(default_factory=list)  # a string next to each point
     dashed: bool = False
     joined: bool = True
     marked: bool = True
@@ -33,7 +33,7 @@ class Chart:
     y_label: str
     series: list
     x_ticks: list = None  # None: round numbers
-    x_names: list = None  # texts of the ticks; None: the numbers
+    x_names: list = None  # strings at the ticks; None: the numbers
     y_from: float = 0.0
     y_to: float = None  # the y axis ends at this value or above
 
@@ -136,7 +136,7 @@ class Drawing:
         return [(self.x(x), self.y(y)) for x, y in series.points]
 
     def label(self, x, y, words):
-        """A text next to a point, at the place with the least overlap."""
+        """A label next to a point, in the position with the least overlap."""
         width, best = 12 * LETTER * len(words), None
         for across, down, anchor in ((0, -10, "middle"), (7, -8, "start"), (-7, -8, "end"),
                                      (0, 19, "middle"), (7, 17, "start"), (-7, 17, "end"),

@@ -9,8 +9,8 @@ usage() {
 Usage: scripts/experiments/fig6.sh [--workload W] [--models M] [--degree P] [--share S] [--rate R]
          [--steps N] [--epochs E] [--seconds T] [--output DIR] [--program FILE]
 
-Measures every T seconds of one run which part of its share of a core each rank uses; the paper shows
-the utilization of GPUs. Each of M hosts has a base model of P ranks. A rank that waits for others polls,
+Measures every T seconds of one run which fraction of its share of a core each rank uses; the paper
+shows the utilization of GPUs. Each of M hosts has a base model of P ranks. A rank that waits for others polls,
 which counts as use. If control groups do not count the time, it is read in units of 10 ms, so S x T
 should be at least some tenths of a second.
 

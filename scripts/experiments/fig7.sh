@@ -9,7 +9,7 @@ usage() {
 Usage: scripts/experiments/fig7.sh [--ranks N] [--models "4 2 1"] [--pictures N] [--size S]
          [--epochs E] [--batch N] [--settings "K=V ..."] [--output DIR] [--program FILE]
 
-Measures speed and quality when the same number of ranks trains fewer and fewer base models: (M,
+Measures speed and quality of different numbers of base models on the same number of ranks: (M,
 P_degree) is (4, 1), (2, 2), (1, 4), in the paper (8, 8), (4, 16), (1, 64). Each base model trains with
 configs/quickstart.yaml on its own bootstrap sample of synthetic photographs of 8 classes. The speed is
 that of one base model: twice the speed halves the training time. Runs on this machine without hosts.

@@ -14,6 +14,7 @@ INJECTED = r"^hpcai500: injected in step"
 RECOVERY = {"recovery": True}
 WATCHED = ["run.first_step_timeout_seconds=60", "run.step_timeout_seconds=30",
            "run.group_timeout_seconds=300"]
+OTHERS_OF_1 = "group 1; the other digests equal those of a run without a fault"
 CASES = {}
 
 
@@ -75,7 +76,7 @@ def rank_killed(workspace, reference):
     require_no_processes(workspace)
     reason = next(r for r in workspace.result()["verdict"]["reasons"] if r.startswith("group 1: "))
     return Row(f"PARTIAL, 3 of 4, `status` exits with 7; reason: \"{reason}\"",
-               "group 1; the digests of the others are those of a run without a fault",
+               OTHERS_OF_1,
                detection_seconds(start, "group 1 failed: "))
 
 
@@ -124,8 +125,8 @@ def first_rank_killed(workspace, reference):
     finished = require_partial_result(workspace, reference, 0, [r"^group 0: .*rank 0 \(world rank 0 on "])
     require(finished == 3, f"{finished} groups finished")
     require_no_processes(workspace)
-    return Row("another leader collects the votes and writes the result: PARTIAL, 3 of 4, "
-               "`status` exits with 7", "group 0; the digests of the others as above",
+    return Row("another leader evaluates the ensemble and writes the result: PARTIAL, 3 of 4, "
+               "`status` exits with 7", "group 0; the other digests equal those of a run without a fault",
                detection_seconds(start, "group 0 failed: "))
 
 
@@ -162,7 +163,7 @@ def rank_stopped(workspace, reference):
     require_no_processes(workspace)
     return Row("PARTIAL, 3 of 4, `status` exits with 7; the flight record of its peer names the "
                "operation it waited for; mpirun returns and no process is left" + check_hung_leaders(workspace),
-               "group 1; the digests of the others as above",
+               OTHERS_OF_1,
                detection_seconds(start, "group 1 failed: "))
 
 
@@ -190,7 +191,7 @@ def loader_throws(workspace, reference):
     require(finished == 1, f"{finished} groups finished")
     require_no_processes(workspace)
     return Row("PARTIAL, 1 of 2, with the exception's message, code 7; every thread is joined",
-               "group 1; the digest of group 0 as above", None)
+               OTHERS_OF_1, None)
 
 
 @case(7, "a NaN in one gradient of one rank of group 1, before its all-reduce in step 5, in fp32")
@@ -222,7 +223,7 @@ def bit_flipped(workspace, _reference):
     require([rank["group_rank"] for rank in three["ranks"]] == [1], f"audit {three}")
     require(workspace.status("two") == 9 and workspace.status("three") == 9, "status does not exit with 9")
     return Row("INVALID by rule 8, code 9, at the end of that step: of 2 ranks both are named, of 3 "
-               "only the changed one. On a GPU: not run", "the group, before it could vote", seconds)
+               "only the changed one. On a GPU: not run", "the group, before the ensemble evaluation", seconds)
 
 
 @case(9, "NCCL's communicator aborted with all-reduces queued")
@@ -276,7 +277,7 @@ def other_layout(workspace, reference):
     require_exit_code(workspace.run(4, ["bagging.M=2", "device.threads=2"]), 0)
     require(workspace.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest differs")
     cases, _ = gtest("end_to_end_test", "DeterministicRun.*:CompleteRun.IsTheSameAgain*")
-    return Row("the same digests, group by group; and for other readers, threads and groups: "
+    return Row("the same digests, group by group; and for other numbers of loader threads, threads and groups: "
                f"`DeterministicRun.*`, `CompleteRun.IsTheSameAgain*` ({cases} cases). On a GPU: not run",
                "nothing")
 
@@ -293,7 +294,7 @@ def damaged_checkpoints(_place, _reference):
                "at most the damaged checkpoint")
 
 
-@case(15, "configurations with double and unknown keys, alias bombs, tabs, `.nan`, `010`, second "
+@case(15, "configurations with duplicate and unknown keys, alias bombs, tabs, `.nan`, `010`, second "
           "documents, other bytes; mutated ones; M x P_degree unequal to the number of ranks")
 def configurations(_place, _reference):
     by = cases_of("config_test", "Document.*:Reader.*:Consistency.*")
@@ -308,7 +309,7 @@ def data(_place, _reference):
     by = cases_of("data_test", "*Jpeg*:ClimateFiles.*:Sources.*:Survey.*:DamagedStage.*")
     launched = cases_of("end_to_end_test", "BadSample.*")
     return Row(f"`fail` ends with code 4 and the path, `skip` and `count` count them ({by}; "
-               f"{launched}). There is no reader of tar files", "the group whose data it was")
+               f"{launched}). There is no reader of tar files", "the group with these data")
 
 
 @case(17, "one rank under SLURM_NTASKS=4; 3 ranks instead of 8; shared GPUs and different NCCL versions, simulated")

@@ -11,12 +11,12 @@ import cases
 import more_cases
 from harness import Failed, NotRun, Workspace, require
 
-HEADER = ("| # | fault | outcome | seconds to detect | loss |\n"
+HEADER = ("| # | fault | outcome | seconds to detect | lost |\n"
           "|---|---|---|---|---|")
 
 
 def run_case(workspace, run, reference):
-    """(state, outcome, seconds to detect, loss)."""
+    """(state, outcome, seconds to detect, what is lost)."""
     try:
         row = run(workspace, reference)
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/reference/sampling.json: the expected random streams of base/philox.hpp and the
-expected bags and epoch orders of plan/data_sampler.hpp. A second implementation computes them from
+expected bootstrap samples and epoch orders of plan/data_sampler.hpp. A second implementation computes them from
 their contracts, with integers of any size, decimals of 60 digits and Python's own functions.
 
 usage: sampling_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)

@@ -7,11 +7,14 @@ implementation of `hpcai500 verify` that needs Python's standard library only. P
 and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
 with 2 if there is no such directory.
 
-Only `hpcai500 verify` checks the size of each bootstrap from run.seed; the interval of
-quality for segmentation; intervals of a detector and intervals over members that take more than some
-ten million additions; ledgers except table3; the places of ranks on nodes, stages and shards; the
-summary except its last line and its digest; legal values, order and spelling of the configuration's
-keys; and keys of the JSON files that no number here needs.
+Only `hpcai500 verify` checks these:
+* the size of each bootstrap sample, which follows from run.seed
+* the interval of quality for segmentation, and intervals that need more than about ten million additions
+* ledgers except table3
+* the assignment of ranks to nodes, stages and shards
+* the summary except its last line and its digest
+* legal values, order and spelling of the configuration's keys
+* keys of the JSON files that no number here needs
 """
 import os
 import sys

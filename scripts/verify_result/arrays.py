@@ -22,7 +22,7 @@ def read_npy(files, name, code, shape):
     kind = "<f4" if code == "f" else "<i4"
     wanted = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents}), }}"
     if not re.fullmatch(re.escape(wanted) + " *\n", data[10:10 + size].decode("latin-1")):
-        raise MalformedFile(f"{name}: has another npy header; must have {wanted}")
+        raise MalformedFile(f"{name}: has a wrong npy header; must have {wanted}")
     stored_bytes = len(data) - 10 - size
     if stored_bytes != 4 * math.prod(shape):
         raise MalformedFile(f"{name}: has {stored_bytes} bytes of elements; must have {4 * math.prod(shape)}")

@@ -8,7 +8,7 @@ from random_stream import BOOTSTRAP, REPLICATES, Stream, draws_of_members
 
 MAX_ADDITIONS = 10 ** 7
 MAX_DRAWN_SAMPLES = 2 * 10 ** 6
-BOTH_STAGES = 2  # stream of the draws of samples after those of members
+BOTH_STAGES = 2  # stream of sample draws after draws of members
 
 
 def wilson_interval(correct, samples):

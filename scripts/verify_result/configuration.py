@@ -45,7 +45,7 @@ SETTINGS = {  # all keys of the configuration, by section
 
 
 def text_of(value):
-    """A value as config.yaml has it; texts without quotes."""
+    """A value as in config.yaml; strings without quotes."""
     if isinstance(value, list):
         return f"[{', '.join(json.dumps(item) if isinstance(item, str) else text_of(item) for item in value)}]"
     if isinstance(value, float) and value.is_integer():
@@ -65,7 +65,7 @@ def read_yaml(text):
     config, section = {}, ""
     lines = text.split("\n")
     if lines.pop() != "":
-        raise MalformedFile("config.yaml: ends without the end of a line")
+        raise MalformedFile("config.yaml: does not end with a newline")
     for line in lines:
         if match := re.fullmatch(r"(\w+):", line):
             section = match[1]
@@ -80,7 +80,7 @@ def read_yaml(text):
 
 
 def value_of(text):
-    """A value of config.yaml, where choices are texts without quotes."""
+    """A value of config.yaml, where choices are strings without quotes."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -91,7 +91,7 @@ def check_keys(config):
     keys = [f"{section}.{name}" for section, names in SETTINGS.items() for name in names.split()]
     for key in config:
         if key not in keys:
-            raise MalformedFile(f"result.json: config has {key}, which is no key")
+            raise MalformedFile(f"result.json: config has {key}, which is not a key")
     for key in keys:
         if key not in config:
             raise MalformedFile(f"result.json: config has no {key}")

@@ -12,7 +12,7 @@ from task import Task
 
 MAX_FUSED_DETECTIONS = 10 ** 5
 MAX_DRAWN_ROWS = 10 ** 7
-SAMPLES_ALONE, BOTH_STAGES = 0, 2  # streams of the draws of samples
+SAMPLES_ALONE, BOTH_STAGES = 0, 2  # streams of sample draws, without and with draws of members
 
 
 class Detection(Task):
@@ -46,7 +46,7 @@ class Detection(Task):
                 for row in read_json(self.run.files, name, False)]
         return sorted(rows, key=lambda row: row[0]), sha256(self.run.files.read(name))
 
-    def judge(self, name):
+    def add_member(self, name):
         detections, digest = self.read(name)
         for image, category, score, box in detections:
             self.pooled.setdefault(image, []).append((category, score, box, self.members))

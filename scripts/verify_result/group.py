@@ -137,11 +137,11 @@ class GroupCheck:
         task, file = self.task, self.folder + self.task.files[0]
         if task.unscored > self.stored["bad_samples"]:
             task.add_unscored_finding(f"at most {self.stored['bad_samples']}, the bad_samples of {self.name}")
-        judged = self.run.attempt(task.judge, file)
-        if not judged:
+        scored = self.run.attempt(task.add_member, file)
+        if not scored:
             task.has_missing_member = True
             return
-        numbers, digest = judged
+        numbers, digest = scored
         check_numbers(lambda key, stored, wanted: self.compare(key, stored, wanted, file + " and labels"),
                       lambda kind: kind.member_keys, task, self.stored, numbers)
         self.quality = numbers["quality"]
@@ -182,7 +182,7 @@ class GroupCheck:
             self.run.counters[self.number] = counters
 
     def check_health(self):
-        """Checks whether the driver's readings of the group's GPUs are possible."""
+        """Checks that the driver's readings of the group's GPUs are in range."""
         last, places, name = -1, self.record["topology"]["map"], self.name
         for gpu in self.group["device_health"]:
             rank = gpu["world_rank"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON files in the one form that the program writes."""
+"""JSON files in the exact form that the program writes."""
 import itertools
 import json
 import math
@@ -9,7 +9,7 @@ from findings import MalformedFile
 
 
 def layout_of(digits, point):
-    """The program's text of 0.`digits` x 10^`point`."""
+    """The number 0.`digits` x 10^`point` as the program writes it."""
     if len(digits) <= point <= 15:
         return digits + "0" * (point - len(digits)) + ".0"
     if 0 < point <= 15:
@@ -52,7 +52,7 @@ def reject_constant(text):
 
 
 def check_layout(files, name, text):
-    """Checks the indentation of two spaces and the line breaks. Numbers are compared as texts."""
+    """Checks the indentation of two spaces and the line breaks. Numbers are compared as strings."""
     raw = json.loads(text, parse_float=lambda number: "\0" + number)
     printed = json.dumps(raw, indent=2, ensure_ascii=False)
     layout = re.sub(r'"\\u0000([^"]*)"', r"\1", printed) + "\n"

@@ -70,7 +70,7 @@ class ProbabilityTask(Task):
     def read(self, name):
         return read_npy(self.run.files, name, "f", (self.rows, self.classes))
 
-    def judge(self, name):
+    def add_member(self, name):
         values, digest = self.read(name)
         for row in range(self.rows):
             choice = predicted_class(self.row(values, row))

@@ -48,7 +48,7 @@ class ResultFiles:
         try:
             return self.read(name).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise MalformedFile(f"{name}: is no UTF-8: {error}") from error
+            raise MalformedFile(f"{name}: is not UTF-8: {error}") from error
 
     def digest(self, name):
         """SHA-256 of a file of any size."""
@@ -92,7 +92,7 @@ def check_manifest(files):
     data = files.read("manifest.sha256")
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     if lines.pop() != "":
-        add("manifest.sha256", "ends without the end of a line")
+        add("manifest.sha256", "does not end with a newline")
     rows = [parse_manifest_line(number, line) for number, line in enumerate(lines, 1)]
     names = [os.fsencode(name) for name, _ in rows]
     if names != sorted(set(names)):

@@ -63,7 +63,7 @@ def first_and_count(rows):
 
 
 class Rules:
-    """The rows in the order in which the verdict gives the broken ones as reasons."""
+    """The rows in the order in which the verdict lists broken rules."""
 
     def __init__(self, config, record):
         self.config, self.workload = config, record["workload"]

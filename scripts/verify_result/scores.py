@@ -8,7 +8,7 @@ from verdict import Verdict
 
 
 class ScoresCheck:
-    """`checked` are the CheckedGroups of the run, `task` has judged the finished ones or is None."""
+    """`checked` are the CheckedGroups of the run, `task` has scored the finished ones or is None."""
 
     def __init__(self, run, checked, task):
         self.run, self.record, self.config, self.task = run, run.record, run.config, task
@@ -27,7 +27,7 @@ class ScoresCheck:
         penalty = self.check_penalty()
         vflops = self.check_vflops(penalty)
         EnergyCheck(self.run).check(vflops)
-        for key, value in Verdict(self.run, self.groups, self.bad_samples).judge().items():
+        for key, value in Verdict(self.run, self.groups, self.bad_samples).record_object().items():
             self.compare("verdict", key, value, "docs/RULES.md")
 
     def compare(self, section, key, expected, source):

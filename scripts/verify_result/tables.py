@@ -40,7 +40,7 @@ def read_table(files, name, columns, row_of):
     """row_of(cells) of each line after the header."""
     lines = files.text(name).split("\n")
     if lines[0] != columns or lines[-1] != "":
-        raise MalformedFile(f"{name}: has another header or is truncated")
+        raise MalformedFile(f"{name}: has a wrong header or is truncated")
     rows = []
     for number, line in enumerate(lines[1:-1], 2):
         cells = line.split(",")

@@ -5,11 +5,11 @@
 class Task:
     """A subclass has its files, its metric and the keys of the numbers that it stores.
 
-    It also defines `judge`, `ensemble` and `members_interval`:
-    * judge(file) -> (numbers by member_keys, SHA-256 of the file), and adds the member
+    It also defines `add_member`, `ensemble` and `members_interval`:
+    * add_member(file) -> (numbers by member_keys, SHA-256 of the file), and adds the predictions
     * ensemble() -> (numbers by ensemble_keys, SHA-256 of the file, confidence interval)
     * members_interval(seed) -> interval
-    An interval is (low, high), None if there is none, False if it takes too long to compute here.
+    An interval is (low, high), None if it is undefined, False if it takes too long to compute here.
     """
 
     files = ("", "", "")  # of a member, of the ensemble, of the labels

@@ -15,7 +15,7 @@ def submission_of(config):
 
 
 def errors_of(gpu):
-    """The errors of one GPU that break rule 10, as a text."""
+    """The errors of one GPU that break rule 10, as one string."""
     count, xids = gpu["uncorrected_ecc_errors"] or 0, [f"Xid {xid}" for xid in gpu["xids"]]
     errors = [f"{count:.0f} uncorrected memory error{'' if count == 1 else 's'}"] if count > 0 else []
     named, more = xids[:MAX_NAMED_XIDS], len(xids) - MAX_NAMED_XIDS
@@ -54,7 +54,7 @@ class Verdict:
         return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
                 "rules": [{name: getattr(rule_row, name) for name in names} for rule_row in self.rules]}
 
-    def judge(self):
+    def record_object(self):
         """The object `verdict` of result.json."""
         failures = [f"group {index}: {group['failure']}"
                     for index, group in enumerate(self.groups) if group["failure"]]

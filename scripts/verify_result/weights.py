@@ -33,7 +33,7 @@ class Safetensors:
         begin, end = (self.start + offset for offset in entry["data_offsets"])
         size = count * (8 if kind == "I64" else 4)
         if end - begin != size or end > len(self.data) or begin < self.start:
-            raise MalformedFile(f"{self.name}: tensor {tensor} has another size")
+            raise MalformedFile(f"{self.name}: tensor {tensor} has a wrong size")
         self.spans.append((begin, end))
         return self.data[begin:end]
 
@@ -57,7 +57,7 @@ def channels_last(stored, rows, channels, pixels):
 
 
 def weights_digest(files, name, model, batches):
-    """SHA-256 of parameters and statistics in the model's order; `batches`: expected step count."""
+    """SHA-256 of parameters and statistics in the model's order; `batches`: expected num_batches_tracked."""
     elements = sum(math.prod(shape) for _, *shape in model.parameters)
     elements += sum(3 * size for _, size in model.statistics)
     weights = Safetensors(name, files.read(name, 8 * elements + MAX_HEADER_BYTES))

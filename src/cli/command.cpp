@@ -23,11 +23,11 @@ NumberRange between(double minimum, double maximum) {
 }
 
 void add_config_options(Command command, config::Sources& sources, Presence config) {
-    command.add_texts(
-        "--config", sources.files, "FILE",
-        "YAML configuration; see configs/. May be repeated: later files replace values", config);
+    command.add_texts("--config", sources.files, "FILE",
+                      "YAML configuration (configs/); repeatable, later files take precedence",
+                      config);
     command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
-                      "change one key; may be repeated");
+                      "change one key; repeatable");
 }
 
 void add_json_flag(Command command, bool& json) {

@@ -62,12 +62,12 @@ NumberRange between(double minimum, double maximum);
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// A handle that declares the options of a command. It is valid as long as its CommandLine.
+/// A handle that declares the options of a command. It is valid while its CommandLine exists.
 ///
 /// A `name` is "--name" for an option and "NAME" for a positional argument; `type` stands for the
-/// value in the help ("FILE"). A target keeps its value if the option is absent. A target must live
-/// until the command line is parsed; the Options of an action do. CommandLine::parse() throws
-/// Error(usage), naming the command and the option, for an illegal value.
+/// value in the help ("FILE"). A target keeps its value if the option is absent. A target must
+/// exist until the command line is parsed, like the Options of an action. CommandLine::parse()
+/// throws Error(usage), naming the command and the option, for an illegal value.
 class Command {
 public:
     /// Adds a subcommand. This command then requires one of its subcommands.

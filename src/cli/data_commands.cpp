@@ -78,9 +78,9 @@ void add_data_transcode_command(Command parent) {
         transcode);
     command.add_argument("PATH", options.input, "HDF5 file, or folder of such files");
     command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
-    command.add_text(
-        "--statistics-from", options.statistics_from, "DIR",
-        "records whose mean and deviation to use; a test set needs those of the training set");
+    command.add_text("--statistics-from", options.statistics_from, "DIR",
+                     "records whose mean and standard deviation to use; a test set needs those of "
+                     "the training set");
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},

@@ -42,11 +42,12 @@ struct MeteredResult {
     Quantity vflops_per_watt;
 };
 
-/// Returns the result, which a manifest must list, and sets `manifest` to the SHA-256 of that file.
-RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
+/// Returns the result, which the manifest must list, and sets `manifest` to the SHA-256 of that
+/// file.
+RunRecord read_listed_result(const fs::path& directory, std::string& manifest) {
     RunRecord record = results::read_result(directory);
     require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
-            "{}: has no {} that lists result.json; expected a sealed result",
+            "{}: has no {} that lists result.json; expected a complete result",
             printable(directory.string()), storage::kManifestName);
     manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
     return record;
@@ -64,7 +65,7 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
 
 MeteredResult read_metered_result(const EnergyOptions& options) {
     MeteredResult result;
-    result.record = sealed_result(options.directory, result.manifest);
+    result.record = read_listed_result(options.directory, result.manifest);
     const EnergyRecord& own = result.record.energy;
     result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
                    core_time(options, "core_end_utc", own.core_end_utc)};
@@ -74,10 +75,10 @@ MeteredResult read_metered_result(const EnergyOptions& options) {
     result.energy = meters::integrate(result.readings, result.core, options.settings);
     const Quantity& vflops = result.record.scores.vflops;
     const double watts = result.energy.average_watts;
-    result.vflops_per_watt =
-        !vflops.value ? vflops
-        : watts > 0   ? Quantity{*vflops.value / watts, ""}
-                      : Quantity{std::nullopt, "the meter read no power in the core phase"};
+    result.vflops_per_watt = !vflops.value ? vflops
+                             : watts > 0
+                                 ? Quantity{*vflops.value / watts, ""}
+                                 : Quantity{std::nullopt, "the readings in the core phase are 0 W"};
     return result;
 }
 

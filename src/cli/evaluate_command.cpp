@@ -70,9 +70,9 @@ void add_evaluate_command(Command parent) {
           "groups/0/predictions.npy --json"}},
         evaluate);
     command.add_text("--annotations", options.annotations, "FILE",
-                     "labelled boxes of the test images, COCO's format");
+                     "labelled boxes of the test images, in COCO's format");
     command.add_files("--detections", options.detections,
-                      "each model's detections, COCO's results format");
+                      "each model's detections, in COCO's results format");
     command.add_text("--labels", options.labels, "FILE", "labels, npy, int32 (samples)");
     command.add_files("--predictions", options.predictions,
                       "each model's probabilities, npy, float32 (samples, classes)");

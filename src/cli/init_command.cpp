@@ -90,7 +90,8 @@ std::string name_of(const fs::path& file) {
 
 /// Surveys the images and returns a configuration for a first run of minutes on a few cores.
 std::string configuration_of(const InitOptions& options) {
-    constexpr std::int64_t kSamplesOfRun = 20'000, kMaxCacheMib = 2048, kGrid = 32;
+    constexpr std::int64_t kSamplesOfRun = 20'000;             // trained on in minutes
+    constexpr std::int64_t kMaxCacheMib = 2048, kStride = 32;  // stride of the whole ResNet-50
     const fs::path training = subfolder(options.data, {"train", "training"});
     const fs::path validation = subfolder(options.data, {"val", "validation", "valid", "test"});
     const data::SampleIndex index = data::load_samples(training);
@@ -114,15 +115,15 @@ std::string configuration_of(const InitOptions& options) {
         arg("classes", index.classes.size()), arg("smallest", survey.smallest_side),
         arg("largest", survey.largest_side), arg("file", printable(shell_quote(options.output))),
         arg("name", name_of(options.output)),
-        arg("image_size",
-            std::clamp<std::int64_t>(survey.smallest_side / kGrid * kGrid, kGrid, 2 * kGrid)),
+        arg("image_size", std::clamp<std::int64_t>(survey.smallest_side / kStride * kStride,
+                                                   kStride, 2 * kStride)),
         arg("epochs", std::clamp<std::int64_t>(kSamplesOfRun / samples, 3, 90)),
         arg("guessing", guessing), arg("target", (1 + guessing) / 2),
         arg("path", yaml_path(training)), arg("validation_path", yaml_path(validation)),
         arg("mean", fmt::join(survey.mean, ", ")),
         arg("deviation", fmt::join(survey.standard_deviation, ", ")),
         arg("cache", cache <= kMaxCacheMib ? cache : 0), arg("batch_size", batch_size));
-    // Throws if these pictures cannot be trained on.
+    // Throws if a value that comes from the images is not legal.
     config::parse(text, options.data, {fmt::format("workload.classes={}", index.classes.size())});
     return text;
 }
@@ -144,8 +145,8 @@ ExitCode init(const InitOptions& options, const Context& context) {
 void add_init_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"init",
-         "Write a commented configuration for your own images, whose classes, sizes and "
-         "statistics it measures.",
+         "Write a commented configuration for your own images from their measured classes, sizes "
+         "and statistics.",
          {"hpcai500 init --data mine --output mine.yaml",
           "hpcai500 init --data /data/flowers --output flowers.yaml --threads 8"}},
         init);

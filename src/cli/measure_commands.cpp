@@ -77,7 +77,7 @@ void add_bench_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"bench",
          "Benchmark one training step on a single rank with random data in memory, in total and by "
-         "operation. Ignores `parallel`.",
+         "operation. Ignores the section `parallel`.",
          {"hpcai500 bench --config configs/imagenet_goyal.yaml --set training.batch_size=32",
           "hpcai500 bench --config configs/ucmerced.yaml --set device.threads=2 --steps 20 "
           "--json"}},
@@ -106,14 +106,14 @@ void add_roofline_command(Command parent) {
                      "training.precision to measure; default: all that the device supports");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "approximate duration in seconds; default: 20");
-    command.add_text("--output", options.output, "FILE", "file for the JSON");
+    command.add_text("--output", options.output, "FILE", "file for the measured rates (JSON)");
     add_json_flag(command, options.json);
 }
 
 void add_doctor_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"doctor",
-         "Check a launch before a run: launcher, eq. 5, devices, data, binding, output.",
+         "Check a launch before a run: launcher, M x P_degree, devices, data, binding, output.",
          {"mpirun -np 4 hpcai500 doctor --config configs/quickstart.yaml",
           "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
           "/scratch/first_run --golden"}},

@@ -78,7 +78,7 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
                                  : memory.fullest_node_bytes;
     const double available = request.machine->device_value("memory_gb").value_or(needed);
     if (needed <= available) return;
-    std::cerr << fmt::format("the run will not fit: a {} needs {}, --machine has {}\n",
+    std::cerr << fmt::format("the run will not fit in memory: a {} needs {}, --machine has {}\n",
                              is_gpu ? "rank" : "node", format_si(needed, "B"),
                              format_si(available, "B"));
 }
@@ -208,7 +208,7 @@ void add_machine_options(Command command, PlanOptions& options) {
         "devices and links of a machine (configs/machines), instead of measured rates");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
-        "ranks=A..B", "predict bagging and one model on A, 2 A, ... B ranks");
+        "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");
     command.add_text("--svg", options.svg, "FILE", "file for the plot of the sweep");
 }
 
@@ -243,8 +243,8 @@ void add_plan_command(Command parent) {
 void add_flops_command(Command parent) {
     const auto [command, options] =
         parent.add_command({"flops",
-                            "Count the FLOPs of a model by layer and pass in three ledgers, its "
-                            "parameters and activations.",
+                            "Count a model's FLOPs by layer and pass in three ledgers, its "
+                            "parameters and its activations.",
                             {"hpcai500 flops --config configs/imagenet_goyal.yaml",
                              "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
                              "workload.model=resnet50_v1 --json"}},

@@ -47,10 +47,11 @@ nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& f
             {"findings", std::move(rows)}};
 }
 
-/// Returns a line if another build of the program wrote the result; else nothing.
+/// Returns a line if another build of the program wrote the result, else an empty string.
 std::string build_note(const RunRecord& record) {
     const bool is_mine = std::ranges::includes(record.environment, context::describe_build());
-    return is_mine ? "" : "note: another build wrote this result; its texts may differ\n";
+    return is_mine ? ""
+                   : "note: another build of the program wrote this result; its texts may differ\n";
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {
@@ -114,8 +115,8 @@ void write_or_print(const std::string& text, const std::string& output, const Co
     }
 }
 
-/// Calls add(directory) for each directory. Errors of some directories are printed, those of all
-/// are thrown. Returns the exit code.
+/// Calls add(directory) for each directory and returns the exit code. Prints the errors, or throws
+/// the last one if all directories have errors.
 ExitCode add_results(const std::vector<std::string>& directories,
                      const std::function<void(const std::string&)>& add) {
     std::vector<Error> skipped;
@@ -160,7 +161,7 @@ ExitCode table(const TableOptions& options, const Context& context) {
     return code;
 }
 
-/// Throws if the result does not verify, unless it is `unverified` and can be read.
+/// Throws if the result does not verify. With `unverified`, throws only if it cannot be read.
 verification::Submission submission_of(const std::string& directory, bool unverified) {
     verification::Submission one{.directory = directory};
     verification::Verification checked;

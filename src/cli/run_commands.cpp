@@ -84,9 +84,9 @@ void add_resume_command(Command parent) {
                            resume);
 
     command.add_argument("DIR", options.directory, "result directory of the run");
-    command.add_texts("--set", options.overrides, "SECTION.KEY=VALUE",
-                      "change a key that has no effect on results, such as "
-                      "run.time_limit_seconds; may be repeated");
+    command.add_texts(
+        "--set", options.overrides, "SECTION.KEY=VALUE",
+        "change a key that has no effect on results, such as run.time_limit_seconds; repeatable");
 }
 
 void add_score_command(Command parent) {
@@ -104,7 +104,7 @@ void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
     const auto [command, options] = parent.add_command(
         {"status",
-         "Show the progress or the result of a run. Exits with the exit code of the run.",
+         "Show the progress or the result of a run. Exits with the run's exit code.",
          {"hpcai500 status results/quickstart",
           "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
         status);

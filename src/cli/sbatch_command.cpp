@@ -103,7 +103,7 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
         config::value_text(config, "device.kind"));
 }
 
-/// Prints what may be intended but would surprise after the wait for the job.
+/// Prints notes on settings that may be intended, before the job waits in the queue.
 void print_notes(const config::Config& config) {
     for (const std::string& path : {config.data.path, config.data.validation_path}) {
         std::error_code ignored;
@@ -122,7 +122,7 @@ void require_resumable(const config::Config& config, const slurm::BatchJob& job)
             config.run.repeat, job.requeues);
 }
 
-/// Rejects tasks with equal configurations. Their texts may differ, such as 0.1 and 1e-1.
+/// Rejects tasks with equal configurations, also if they are written differently (0.1 and 1e-1).
 class UniqueTasks {
 public:
     void add(const config::Config& config, const slurm::ArrayTask& task) {
@@ -236,7 +236,8 @@ void add_allocation_options(Command command, SbatchOptions& options) {
                         "cores per rank on shared nodes; default: whole nodes");
 }
 
-/// Adds the options that depend on the centre. Without them the script has nothing of the kind.
+/// Adds the options that depend on the site. An option that is not given adds nothing to the
+/// script.
 void add_site_options(Command command, slurm::BatchJob& job) {
     for (const char* name : {"account", "partition", "qos", "constraint", "mem"}) {
         const auto store = [&job, name](const std::string& text) {
@@ -244,7 +245,7 @@ void add_site_options(Command command, slurm::BatchJob& job) {
         };
         command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in sbatch");
     }
-    command.add_texts("--module", job.modules, "NAME", "module to load; may be repeated");
+    command.add_texts("--module", job.modules, "NAME", "module to load; repeatable");
     command.add_text("--prologue", job.prologue, "FILE",
                      "file with commands of bash to source before the launch");
 }
@@ -267,7 +268,7 @@ void add_time(Command command, std::string& time) {
 void add_sbatch_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"sbatch",
-         "Print a script for Slurm's sbatch: run, stop before the time ends, requeue, resume.",
+         "Print a script for Slurm's sbatch: run, stop before the time limit, requeue, resume.",
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
@@ -282,7 +283,7 @@ void add_sbatch_command(Command parent) {
                        "mpirun|srun", "launcher of the ranks; default: mpirun");
     add_time(command, options.job.time);
     command.add_texts("--array", options.array, "KEY=A,B,...",
-                      "a job for each combination; may be repeated");
+                      "a job for each combination; repeatable");
     command.add_integer("--requeue", options.job.requeues, {0, 1000},
                         "maximum number of restarts after a stop; default: 0");
     command.add_text("--results", options.job.results, "DIR",

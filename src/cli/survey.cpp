@@ -103,12 +103,12 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
                         {"corners", data::BoxOrder::corners},
                         {"ranges", data::BoxOrder::ranges}},
                        "ORDER",
-                       "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
+                       "box columns in HDF5: corners ymin,xmin,ymax,xmax; ranges "
                        "ymin,ymax,xmin,xmax; default: detect");
 }
 
 void add_threads(Command command, int& threads) {
-    command.add_integer("--threads", threads, {1, 1024}, "threads; default: all available cores");
+    command.add_integer("--threads", threads, {1, 1024}, "threads; default: available cores");
 }
 
 int threads_or_all(int threads) {
@@ -118,7 +118,7 @@ int threads_or_all(int threads) {
 void add_data_check_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"check",
-         "Read every sample and name the damaged ones (exit 4). PATH has images, Pascal VOC, "
+         "Read every sample and name the damaged ones (exit code 4). PATH has images, Pascal VOC, "
          "COCO (*.json), ExtremeWeather data or records.",
          {"hpcai500 data check /data/imagenet/train",
           "hpcai500 data check VOCdevkit/VOC2007 --split test",
@@ -136,7 +136,7 @@ void add_data_stats_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"stats",
          "Compute mean and standard deviation of images, as configuration, or of ExtremeWeather "
-         "files. Damaged samples are skipped (exit 4).",
+         "files. Damaged samples are skipped (exit code 4).",
          {"hpcai500 data stats quickstart-data/train", "hpcai500 data stats climo_1984.h5 --json"}},
         stats);
     add_survey_options(command, options);

@@ -34,7 +34,7 @@ int threads_or_all(int threads);
 
 struct SurveyOptions {
     std::string path;
-    int threads = 0;  // 0: see threads_or_all()
+    int threads = 0;  // 0: as in threads_or_all()
     bool json = false;
     data::ClimateFileSettings climate;
     std::string split;     // Pascal VOC: list in ImageSets/Main; empty: train

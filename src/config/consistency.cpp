@@ -123,6 +123,7 @@ public:
         check_unused_keys(has_betas, {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
+        // Only lars can divide without epsilon. 1.5e-45 is above 0 in fp32.
         check(optimizer == Optimizer::lars || !training.epsilon ||
                   static_cast<float>(*training.epsilon) > 0,
               "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));
@@ -229,6 +230,7 @@ private:
         const DetectorConfig& detector = config_.detector;
         const std::size_t ratios = detector.anchor_ratios.size();
         check(ratios > 0, "detector.anchor_ratios", "one value or more");
+        // Positions at stride 4; all coarser levels together have less than half as many.
         const double cells = image_width(config_) / 4.0 * config_.workload.image_size / 4.0 * 1.5;
         check(static_cast<double>(ratios) * cells < kMaxAnchors, "detector.anchor_ratios",
               "fewer values: an image must have fewer than 16,777,216 anchors");
@@ -314,7 +316,7 @@ private:
               "data" + as_model + ", which has neither pipeline nor model parallelism yet");
         check(is_classification, "parallel.micro_batches", "1" + as_model);
         check(config_.data.resident_mib == 0, "data.resident_mib",
-              "0, as it supports no micro-batches, pipeline or model parallelism");
+              "0, as resident images support no micro-batches, pipeline or model parallelism");
     }
 
     /// Checks that keys of `training` that the optimizer does not use have their defaults.

@@ -112,7 +112,7 @@ private:
         }
     }
 
-    /// yaml-cpp accepts a text without a closing quote, which then includes the rest of the file.
+    /// yaml-cpp accepts a string without a closing quote, which then includes the rest of the file.
     void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
@@ -125,7 +125,7 @@ private:
             fail(mark, "a value on one line", "a block of text or a tag");
         }
         if (!ends_on_its_line(rest.substr(1), quote)) {
-            fail(mark, "a text on one line", "a text without a closing quote");
+            fail(mark, "a string on one line", "a string without a closing quote");
         }
     }
 

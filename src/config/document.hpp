@@ -22,7 +22,7 @@ struct Node {
     NodeKind kind = NodeKind::null;
     Position position = {};
     std::string text = {};         // scalar
-    bool quoted = false;           // scalar: in quotes, hence a text
+    bool quoted = false;           // scalar: in quotes, hence a string
     std::vector<Node> items = {};  // list
     std::vector<Entry> entries;    // mapping: no name occurs twice
 };
@@ -35,6 +35,7 @@ struct Entry {
 
 inline constexpr int kMaxDepth = 3;  // document, section, value
 
+/// The source of a configuration, for messages.
 class Origin {
 public:
     /// A file: "name:line:column".
@@ -52,9 +53,9 @@ private:
 };
 
 /// Parses exactly one YAML document; an empty document is a null node. `path` is the key of the
-/// value for messages, or empty. Throws Error(usage), with origin's position, for invalid UTF-8,
-/// control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys, keys
-/// that are not scalars, more than 256 keys in a mapping, texts over several lines, a second
+/// value for messages, or empty. Throws Error(usage), with the position in `origin`, for invalid
+/// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys,
+/// keys that are not scalars, more than 256 keys in a mapping, values over several lines, a second
 /// document, deep nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 

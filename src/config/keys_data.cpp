@@ -24,13 +24,13 @@ std::vector<Key> data_source_keys() {
             "ImageSets and JPEGImages; the COCO annotation file; an HDF5 file, a folder of them, "
             "or the output of `hpcai500 data transcode`."),
         key("validation_path", &C::validation_path,
-            "Test samples, as data.path; for voc, empty uses data.path."),
+            "Test samples, in the form of data.path; for voc, empty uses data.path."),
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},
             "Action for a damaged file: fail (exit code 4), skip (training uses another sample, "
-            "evaluation ignores it), or count (use what was decoded). The log names these files "
-            "and the result counts them."),
+            "evaluation ignores the file), or count (use what was decoded). The log names these "
+            "files and the result counts them."),
         key("max_boxes", &C::max_boxes, between(1, 1024, "boxes"),
-            "Maximum boxes of a sample; more are an error."),
+            "Maximum number of boxes of a sample; more are an error."),
         key("synthetic_samples", &C::synthetic_samples, between(1, kMaxInt, "samples"),
             "Training samples of a synthetic source."),
         key("synthetic_validation_samples", &C::synthetic_validation_samples,
@@ -41,8 +41,8 @@ std::vector<Key> data_source_keys() {
             "voc: list of training images, ImageSets/Main/<this>.txt."),
         key("validation_split", &C::validation_split, "voc: list of test images."),
         key("class_names", &C::class_names,
-            "Classes to detect with voc or coco; other objects are ignored. Empty uses all classes "
-            "of the training set, sorted."),
+            "Classes to detect with voc or coco; empty uses all classes of the training set, "
+            "sorted."),
     };
 }
 
@@ -85,31 +85,30 @@ std::vector<Key> data_feeding_keys() {
         key("decoded_cache_mib", &C::decoded_cache_mib, between(0, kMaxInt, "MiB"),
             "Memory per rank for decoded training images or generated weather; 0 disables it."),
         key("resident_mib", &C::resident_mib, between(0, kMaxInt, "MiB"),
-            "GPU memory per rank for decoded training images, which the GPU then crops, resizes "
-            "and mirrors. Images that do not fit are prepared on the CPU."),
+            "GPU memory per rank for decoded training images, which the GPU crops, resizes and "
+            "mirrors. Other images are prepared on the CPU."),
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
             "SHA-256: none; the training samples that the node's ranks read; or all, which adds "
             "test and out-of-bag samples. All HDF5 or transcoded files are copied. Other data is "
             "read from its source."),
         key("staging_directory", &C::staging_directory,
-            "Existing node-local directory. Its folder hpcai500-stage-<user number> gets the "
-            "copies; "
-            "one run of a user at a time can use it."),
+            "Existing node-local directory. Its folder hpcai500-stage-<user number> has the "
+            "copies, for one run of a user at a time."),
         key("staging_cleanup", &C::staging_cleanup,
             {{keep, "keep"},
              {remove, "remove"},
              {remove_on_success, "remove_on_success"},
              {remove_on_failure, "remove_on_failure"}},
-            "When to remove a node's copies after its last rank ends: never, always, or only if "
-            "all its ranks succeeded or one failed. The next run checks kept copies and adds "
-            "missing files; images are packed again if the node needs others. Killed runs remove "
+            "When to remove a node's copies after its last rank ends: never, always, only if all "
+            "its ranks succeeded, or only if one failed. The next run checks kept copies and adds "
+            "missing files; it packs images again if the node needs others. Killed runs remove "
             "nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
             "Size of the files into which staged images are packed."),
         key("staging_reserve_mib", &C::staging_reserve_mib, between(0, kMaxInt, "MiB"),
-            "Space to leave free on each node's disk; if there is less, nothing is copied and the "
-            "exit code is 2."),
+            "Space to leave free on each node's disk; if there is less, the run ends with exit "
+            "code 2."),
     };
 }
 

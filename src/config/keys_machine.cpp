@@ -19,9 +19,10 @@ std::vector<Key> communication_keys() {
              {torus_2d, "torus_2d"},
              {hierarchical, "hierarchical"},
              {native, "native"}},
-            "All-reduce of a bucket of gradients: all ranks at once with 2 (P - 1) messages per "
-            "rank; rows, then columns of a grid of ranks with fewer messages; within nodes, then "
-            "between nodes; or the library's own (fp32, without run.deterministic)."),
+            "All-reduce of a gradient bucket: among all ranks with 2 (P - 1) messages per rank "
+            "(all_reduce); in rows, then columns of a grid of ranks, with fewer messages "
+            "(torus_2d); within nodes, then between nodes (hierarchical); or by the library "
+            "(native: fp32, without run.deterministic)."),
         key("precision", &C::precision,
             {{fp32, "fp32"}, {bf16, "bf16"}, {fp16, "fp16"}, {int8, "int8"}},
             "Number format of gradients on the wire; sums use fp32. fp16 and int8 have a scale per "
@@ -56,12 +57,12 @@ std::vector<Key> device_keys() {
             "Memory layout of activations on a CPU; auto lets the device choose."),
         key("autotune", &C::autotune,
             "Times the GPU library's kernels for each convolution before training and uses the "
-            "fastest, instead of the library's first choice. Ignored with run.deterministic."),
+            "fastest. Ignored with run.deterministic."),
         key("plan_cache", &C::plan_cache,
             "File that keeps GPU autotuning results between runs; empty is none."),
         key("recording", &C::recording,
-            "Records a GPU training step once and replays it; false launches each kernel "
-            "separately, which is slower but separates recording faults from kernel faults."),
+            "Records a GPU training step as a CUDA graph and replays it. false launches each "
+            "kernel separately, which is slower, to locate errors."),
     };
 }
 

@@ -42,31 +42,30 @@ std::vector<Key> run_keys() {
             "augmentation."),
         key("output", &C::output, "Result directory; empty uses results/<run.name>-<UTC time>."),
         key("deterministic", &C::deterministic,
-            "Makes results bit-identical between runs and for any number of threads, at some cost "
-            "of speed; result.json states the conditions."),
+            "Makes results bit-identical between runs and for any number of threads; steps may be "
+            "slower. result.json has the conditions."),
         key("audit_steps", &C::audit_steps, between(0, kMaxInt, "steps"),
-            "Steps between audits, in which the ranks of a base model compare a hash of parameters "
-            "and optimizer state; 0 audits only at the end."),
+            "Steps between audits, in which the replicas of a base model compare a hash of "
+            "parameters and optimizer state; 0 audits only at the end."),
         key("loss_steps", &C::loss_steps, between(0, kMaxInt, "steps"),
-            "Steps between reads of the loss, for which the host waits; failures and non-finite "
-            "values are detected then. 0 uses 20 on a GPU that replays recorded steps, else 1 "
+            "Steps between reads of the loss, for which the host waits. Each read also detects "
+            "failures and non-finite values. 0 uses 20 on a GPU that replays a CUDA graph, else 1 "
             "(CPU, micro-batches, pipeline)."),
         key("measure_phases", &C::measure_phases,
             "Measures the phases of each step on each rank: groups/<m>/steps.csv, ranks.csv and "
             "time_breakdown in result.json."),
         key("trace", &C::trace,
             "Writes groups/<m>/trace.json for Perfetto and Chrome: phases, kernels and all-reduces "
-            "of some steps of each rank. Needs measure_phases."),
+            "of trace_steps steps of each rank. Needs measure_phases."),
         key("trace_steps", &C::trace_steps, between(1, 1000, "steps"),
-            "Steps in run.trace, from the fourth training step."),
+            "Steps to trace, from the fourth training step."),
         key("level", &C::level,
             {{hardware, "hardware"}, {system, "system"}, {free, "free"}, {custom, "custom"}},
-            "Benchmark level whose rules the run must keep; custom has no rules of its own and no "
-            "ranking."),
+            "Benchmark level whose rules the run must keep; custom runs are not ranked."),
         key("roofline", &C::roofline,
             "Peak rates to compare the run with: measure (about two seconds before training, "
-            "longer on a GPU that tunes plans; not part of any score), off, or a file of `hpcai500 "
-            "roofline --output`."),
+            "longer on a GPU with device.autotune; not part of any score), off, or a file of "
+            "`hpcai500 roofline --output`."),
     };
 }
 
@@ -77,16 +76,16 @@ std::vector<Key> run_lifecycle_keys() {
     constexpr SectionKeys<&Config::run> key;
     return {
         key("evaluate_epochs", &C::evaluate_epochs, between(0, 65535, "epochs"),
-            "Epochs between evaluations on the test samples during training, which need memory but "
-            "are no training time; 0 evaluates only at the end."),
+            "Epochs between evaluations on the test samples. They need memory but do not count as "
+            "training time. 0 evaluates only at the end."),
         key("repeat", &C::repeat, between(1, 100, "runs"),
             "Complete runs in one invocation, with seeds seed, seed + 1, ..., in repetition_1, ... "
             "of the result directory; repetitions.json has medians and spread."),
         key("keep_weights", &C::keep_weights,
-            "Keeps the trained weights. false, at level custom only, deletes them when all groups "
-            "have voted; export then fails."),
+            "Keeps the trained weights. false (level custom only) deletes them after the ensemble "
+            "evaluation; export then fails."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
-            "Steps between checkpoints of each group for `hpcai500 resume`; 0 leaves the choice to "
+            "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
             "checkpoint_seconds. The last two are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
             "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint follows the "
@@ -101,16 +100,16 @@ std::vector<Key> run_lifecycle_keys() {
             "Progress on standard error: lines for people, one JSON object per line, or none."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeekSeconds, "seconds"),
-            "Longest time until a rank first reads results of training steps (loss_steps), library "
-            "tuning and connection setup included; then its watchdog ends the group. Also the "
-            "limit of the second read if step_timeout_seconds is 0."),
+            "Watchdog timeout until a rank first reads results of training steps (loss_steps), "
+            "including library tuning and connection setup. On expiry the group ends. Also the "
+            "timeout of the second read if step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
-            "Longest time between reads of step results on a rank, audits included; then its "
-            "watchdog ends the group. A checkpoint may take first_step_timeout_seconds more; "
-            "evaluations are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
+            "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
+            "the group ends. A checkpoint may take first_step_timeout_seconds more. 0 uses ten "
+            "times the longest time so far, at least 300 s."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
-            "Minimum time that finished groups wait for a silent group before they evaluate the "
-            "ensemble without it; half of their own training time if that is longer."),
+            "Time that finished groups wait for a silent group before they evaluate the ensemble "
+            "without it, or half of their own training time if that is longer."),
     };
 }
 
@@ -180,7 +179,7 @@ std::vector<Key> workload_keys() {
         key("penalty_exponent", &C::penalty_exponent, between(0, 100),
             "Exponent n of the penalty (achieved / target quality)^n."),
         key("epochs", &C::epochs, between(1, 65535, "epochs"),
-            "Passes of each base model over its bootstrap."),
+            "Passes of each base model over its bootstrap sample."),
     };
 }
 
@@ -238,17 +237,18 @@ std::vector<Key> bagging_keys() {
              {poisson, "poisson"},
              {subsample, "subsample"},
              {none, "none"}},
-            "How each base model draws its N samples: N with replacement, each Poisson(1) times, a "
-            "fraction without replacement, or all."),
+            "How each base model draws its training samples: bootstrap (N of N with replacement), "
+            "poisson (each Poisson(1) times), subsample (a fraction without replacement), or none "
+            "(all)."),
         key("subsample_fraction", &C::subsample_fraction, above_up_to(0, 1, "fraction"),
             "Fraction of the samples that sampler subsample draws."),
         key("aggregation", &C::aggregation,
             {{soft_vote, "soft_vote"}, {majority, "majority"}, {wbf, "wbf"}, {nms, "nms"}},
-            "Combination of the base models' predictions. Classification and segmentation: mean "
-            "softmax output or majority of Top-1 classes. Detection: weighted boxes fusion or "
-            "non-maximum suppression."),
+            "Combination of the base models' predictions. Classification and segmentation: "
+            "soft_vote (mean softmax output) or majority (of Top-1 classes). Detection: wbf "
+            "(weighted boxes fusion) or nms (non-maximum suppression)."),
         key("out_of_bag", &C::out_of_bag,
-            "Also evaluates each base model on the training samples that its bootstrap left out."),
+            "Also evaluates each base model on the training samples that it has not drawn."),
     };
 }
 
@@ -261,9 +261,9 @@ std::vector<Key> parallel_keys() {
         key("mode", &C::mode,
             {{data, "data"}, {pipeline, "pipeline"}, {model, "model"}, {mixed, "mixed"}},
             "How the ranks of a base model divide a step: by samples (data), layers (pipeline), "
-            "channels of each layer (model), or all three (mixed). data_degree combines pipeline "
-            "or model with data. Detection and segmentation support data only; GPUs support no "
-            "model parallelism."),
+            "channels of each layer (model), or all three (mixed). With data_degree, pipeline and "
+            "model also divide samples. Detection and segmentation support data only; GPUs support "
+            "no model parallelism."),
         key("data_degree", &C::data_degree, between(1, kMaxInt, "ranks"),
             "Ranks among which the samples of a batch are divided; auto is P_degree divided by the "
             "other degrees."),
@@ -271,8 +271,8 @@ std::vector<Key> parallel_keys() {
             "Pipeline stages; auto is P_degree divided by the other given degrees."),
         key("model_degree", &C::model_degree, between(1, kMaxInt, "ranks"),
             "Shards of each layer's channels in modes model and mixed; auto as for "
-            "pipeline_degree. At most the smaller of workload.backbone_width and workload.classes. "
-            "Shards exchange activations at nearly every layer. CPU only."),
+            "pipeline_degree. At most the smaller of workload.backbone_width and "
+            "workload.classes."),
         key("micro_batches", &C::micro_batches, between(1, 1048576),
             "Micro-batches into which each rank's samples are divided, with gradient accumulation; "
             "each has its own BatchNorm statistics."),

@@ -12,9 +12,9 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
-            "Samples that share BatchNorm statistics in training; auto is a rank's micro-batch, "
-            "batch_size / (data_degree x micro_batches). k times this number spans k ranks, if k "
-            "divides data_degree; a divisor splits a rank's samples."),
+            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, "
+            "batch_size / (data_degree x micro_batches). k times that number spans k ranks, if k "
+            "divides data_degree; a divisor of it splits a rank's samples."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},
@@ -28,7 +28,8 @@ std::vector<Key> batch_and_rate_keys() {
             "Peak learning rate for learning_rate_batch samples; the rate used is learning_rate * "
             "batch_size / learning_rate_batch."),
         key("learning_rate_batch", &C::learning_rate_batch, between(1, 1048576, "samples"),
-            "Batch size to which learning_rate refers; batch_size turns linear scaling off."),
+            "Batch size to which learning_rate refers; the value of batch_size turns linear "
+            "scaling off."),
         key("schedule", &C::schedule,
             {{constant, "constant"},
              {step, "step"},
@@ -69,8 +70,8 @@ std::vector<Key> optimizer_keys() {
         key("trust_coefficient", &C::trust_coefficient, above_up_to(0, 1000),
             "Factor of the lars trust ratio (weight norm / gradient norm); eta of You et al."),
         key("weight_decay", &C::weight_decay, between(0, 1),
-            "Factor of the weights added to their gradient, or to the step of lamb; adamw "
-            "subtracts it from the weights, times the learning rate."),
+            "This factor times the weights is added to their gradient, in lamb to its step; adamw "
+            "subtracts it, times the learning rate, from the weights."),
         key("weight_decay_on_norm_and_bias", &C::weight_decay_on_norm_and_bias,
             "Also decays BatchNorm parameters and biases; their trust ratio is always 1."),
     };
@@ -98,15 +99,16 @@ std::vector<Key> engine_keys() {
              {int8, "int8"}},
             "Number format of activations and gradients. mixed (fp16) and bf16 keep fp32 master "
             "weights and statistics; fp16 also has fp16 weights, rounded after each step; tf32 "
-            "rounds the factors of products; int8 is fp32 with 8-bit integer convolutions in "
-            "training, except filter gradients. auto is mixed on a GPU, bf16 on a CPU with bf16, "
+            "rounds the factors of products to TF32; int8 is fp32 with 8-bit integer convolutions "
+            "in training, except filter gradients. auto is mixed on a GPU, bf16 on a CPU with "
+            "bf16, "
             "else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
             "others."),
         key("fusion", &C::fusion, "Lets the device fuse neighbouring operations."),
         key("initial_weights", &C::initial_weights,
-            "Initial weights: a safetensors file with torchvision's state-dict names. A detector "
+            "Safetensors file of initial weights with torchvision's state-dict names. A detector "
             "loads its backbone from a classifier's file. Empty draws them from run.seed."),
     };
 }

@@ -16,7 +16,7 @@
 namespace hpcai::config {
 namespace {
 
-/// A number of the description, and the factor that converts it to SI units.
+/// A number in the description of a machine, and the factor that converts it to SI units.
 struct Number {
     std::string key;  // "section.key"
     double factor;
@@ -71,7 +71,7 @@ std::map<std::string, double> read_section(const Origin& origin, const Entry& se
         if (key != "device.name" && key != "device.source") {
             values[entry.name] = read_number(origin, key, entry);
         } else {
-            require(!text.empty(), ExitCode::usage, "{}: {}: expected a text",
+            require(!text.empty(), ExitCode::usage, "{}: {}: expected a string",
                     origin.at(entry.value.position), key);
             if (entry.name == "name") machine.name = text;
         }

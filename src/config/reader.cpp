@@ -74,7 +74,7 @@ private:
         }
     }
 
-    /// On a command line, a text is not YAML and needs no quotes.
+    /// On a command line, a string needs no quotes, because it is not parsed as YAML.
     static Node override_value(const Key& key, const std::string& text, const Origin& origin) {
         if (key.type != KeyType::text) return parse_document(text, origin, key.full_name());
         return {.kind = NodeKind::scalar, .position = {}, .text = text, .quoted = true};

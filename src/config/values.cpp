@@ -41,7 +41,7 @@ std::optional<double> number_of(const Node& node) {
 }
 
 const char* hint_of(const Node& node) {
-    if (node.quoted) return " (a quoted value is a text)";
+    if (node.quoted) return " (a quoted value is a string)";
     const bool is_octal = node.kind == NodeKind::scalar && looks_octal(node.text);
     return is_octal ? " (a number has no leading zeros)" : "";
 }
@@ -197,7 +197,7 @@ std::string legal_values(const Key& key) {
         case KeyType::text:
             return key.is_file_name ? "1 to 64 letters, digits, '.', '_' or '-', beginning with a "
                                       "letter or a digit"
-                                    : "a text";
+                                    : "a string";
         case KeyType::boolean:
             return key.may_be_auto ? "auto, true or false" : "true or false";
         case KeyType::integer:
@@ -212,7 +212,7 @@ std::string legal_values(const Key& key) {
         case KeyType::number_list:
             return fmt::format("a list [a, b, ...] of numbers{}", bounds);
         case KeyType::text_list:
-            return "a list [a, b, ...] of texts";
+            return "a list [a, b, ...] of strings";
     }
     return "";
 }

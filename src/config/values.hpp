@@ -14,7 +14,7 @@ namespace hpcai::config {
 /// ..., got '...'".
 Value read_value(const Key& key, const Node& node, const Origin& origin);
 
-/// The legal texts of a key with is_file_name: a regular expression for C++ and JSON schema.
+/// The legal values of a key with is_file_name: a regular expression for C++ and JSON schema.
 inline constexpr const char* kFileNamePattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 /// Returns the shortest decimal form that parses to the same number, also in YAML 1.1 ("1.0e-05").
@@ -31,7 +31,7 @@ const Key& require_key(const std::string& section, const std::string& name,
 using LocationOf = std::function<std::string(const std::string& full_name)>;
 
 /// Throws Error(usage) for the first contradiction between values that are legal individually.
-/// Module plan checks what depends on the launch (eq. 5).
+/// Module plan checks the values that depend on the number of ranks (eq. 5).
 void check_consistency(const Config& config, const LocationOf& location_of);
 
 }  // namespace hpcai::config

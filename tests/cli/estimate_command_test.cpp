@@ -77,7 +77,7 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
     EXPECT_GT(record["time"]["run_seconds"].get<double>(), 0);
     const Outcome large =
         plan({"--nodes", "1", "--machine", machine, "--set", "training.batch_size=80000"});
-    EXPECT_NE(large.error.find("the run will not fit: a rank needs "), std::string::npos)
+    EXPECT_NE(large.error.find("the run will not fit in memory: a rank needs "), std::string::npos)
         << large.error;
     expect_refused(plan({"--nodes", "1", "--machine", machine, "--set", "device.kind=cpu"}), 2,
                    "expected device.kind auto or cuda, got cpu");

@@ -117,9 +117,10 @@ TEST(Consistency, RefusesPipelinesOfWhatHasNone) {
                 HasSubstr("faster_rcnn_r50_fpn, which has neither pipeline nor model parallelism"));
     EXPECT_THAT(message_of(detector + "parallel: {micro_batches: 2}"),
                 HasSubstr("parallel.micro_batches: expected 1, as workload.model is"));
-    EXPECT_THAT(message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
-                           "validation_path: b, resident_mib: 9}"),
-                HasSubstr("data.resident_mib: expected 0, as it supports no micro-batches"));
+    EXPECT_THAT(
+        message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
+                   "validation_path: b, resident_mib: 9}"),
+        HasSubstr("data.resident_mib: expected 0, as resident images support no micro-batches"));
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
 TEST(Document, RefusesTextsThatDoNotEndOnTheirLine) {
     // yaml-cpp itself takes the rest of the file as part of the name.
     EXPECT_EQ(message_of("run:\n  output: \"a\n  seed: 3\n"),
-              "f.yaml:2:11: run.output: expected a text on one line, got a text without a closing "
-              "quote");
+              "f.yaml:2:11: run.output: expected a string on one line, got a string without a "
+              "closing quote");
     EXPECT_THAT(message_of("run:\n  output: 'it''s\n"), HasSubstr("without a closing quote"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\\"\n"), HasSubstr("without a closing quote"));
     EXPECT_THAT(message_of("run:\n  output: |\n    a\n"), HasSubstr("a block of text"));

@@ -59,7 +59,7 @@ TEST(Machine, SaysWhereSomethingIsWrong) {
               std::string::npos);
     EXPECT_NE(refusal("device: {gpus_per_node: 1e9}\n").find("from 1 to 1024"), std::string::npos);
     EXPECT_NE(refusal("device: {memory_gb: nan}\n").find("got 'nan'"), std::string::npos);
-    EXPECT_NE(refusal("device: {name: [a]}\n").find("device.name: expected a text"),
+    EXPECT_NE(refusal("device: {name: [a]}\n").find("device.name: expected a string"),
               std::string::npos);
     EXPECT_NE(refusal("link: {gb_per_second: 1}\n").find("got 'link'"), std::string::npos);
     refusal("device: {gpus_per_node: 1.5}\n");

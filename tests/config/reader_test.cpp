@@ -66,7 +66,7 @@ TEST(Reader, RefusesValuesOfAnotherType) {
               "1048576, got '010' (a number has no leading zeros)");
     EXPECT_EQ(message_of("training:\n  batch_size: \"32\"\n"),
               "f.yaml:2:15: training.batch_size: expected an integer from 1 to "
-              "1048576, got '32' (a quoted value is a text)");
+              "1048576, got '32' (a quoted value is a string)");
     for (const char* text : {"0x10", "0o10", "1_000", "1e3", "+4", "\"4\"", "~", "", "many", "[4]",
                              "{a: 4}", "auto", "true", "99999999999999999999", "-007"}) {
         EXPECT_THAT(message_of(fmt::format("training:\n  batch_size: {}\n", text)),
@@ -87,7 +87,7 @@ TEST(Reader, RefusesValuesOfAnotherType) {
     EXPECT_THAT(message_of("data:\n  mean: 0.5\n"), HasSubstr("expected a list"));
     EXPECT_THAT(message_of("data:\n  mean: [0.5, x, 0.5]\n"), StartsWith("f.yaml:2:15: data.mean"));
     EXPECT_THAT(message_of("training:\n  schedule_epochs: [1.5]\n"), HasSubstr("got '1.5'"));
-    EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a text, got nothing"));
+    EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a string, got nothing"));
     EXPECT_THAT(
         message_of("training:\n  precision: fp23\n"),
         EndsWith("expected one of auto, fp32, tf32, fp16, mixed, bf16, int8, got 'fp23'; did you "
@@ -263,7 +263,7 @@ TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
     EXPECT_EQ(detector_message("kind: voc, path: a, class_names: [WBC, \"x y\"]"), "accepted");
     EXPECT_THAT(detector_message("kind: voc"), HasSubstr("data.path: expected a folder"));
     EXPECT_THAT(detector_message("kind: voc, path: a, class_names: WBC"),
-                HasSubstr("data.class_names: expected a list [a, b, ...] of texts, got 'WBC'"));
+                HasSubstr("data.class_names: expected a list [a, b, ...] of strings, got 'WBC'"));
     EXPECT_THAT(detector_message("kind: voc, path: a, class_names: [[a]]"),
                 HasSubstr("data.class_names: expected"));
     EXPECT_THAT(detector_message("kind: coco, path: a, validation_path: b, image_path: c"),

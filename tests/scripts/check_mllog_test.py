@@ -154,7 +154,7 @@ class CheckMllog(unittest.TestCase):
                               (good.replace("{", "", 1), "is not JSON"),
                               (good.replace('"value": 0.5', '"value": NaN'), "is not JSON"),
                               (good.replace('"key"', '"value": 1, "key"', 1), "a key twice"),
-                              (good[:-1], "the last line has no line end"), ("", "occurs 0 times")):
+                              (good[:-1], "the last line has no newline"), ("", "occurs 0 times")):
             code, out = self.check(broken)
             self.assertEqual(code, 1, words)
             self.assertIn(words, out)

@@ -81,7 +81,7 @@ class Layers(unittest.TestCase):
         self.refuses(through_a_source, "these 5 include each other")
 
     def test_a_folder_that_is_no_module_is_refused(self):
-        self.refuses({"src/misc/a.cpp": ""}, "no module")
+        self.refuses({"src/misc/a.cpp": ""}, "not a module")
 
 
 class Budget(unittest.TestCase):

@@ -8,7 +8,7 @@
 
 #include <hpcai/config/workload_table.hpp>
 
-/// The User Configuration of the paper: one struct per YAML section with the defaults. The key
+/// The "User Configuration" of the paper: one struct per YAML section, with the defaults. The key
 /// table (config/keys.hpp) has the meaning, unit and legal values of every key.
 namespace hpcai::config {
 
@@ -109,7 +109,7 @@ struct BaggingConfig {
     Sampler sampler = Sampler::poisson;
     double subsample_fraction = 0.632;
     Aggregation aggregation = Aggregation::soft_vote;
-    bool out_of_bag = true;  // also evaluate on the samples outside the bootstrap
+    bool out_of_bag = true;  // also evaluate on the training samples that were not drawn
 };
 
 struct ParallelConfig {

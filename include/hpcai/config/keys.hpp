@@ -41,7 +41,7 @@ struct Key {
     Bounds bounds;
     bool may_be_auto = false;
     std::vector<std::string> choices;
-    bool is_file_name = false;  // whether a text value becomes part of a file's name
+    bool is_file_name = false;  // whether the value becomes part of a file's name
     std::function<Value(const Config&)> get;
     std::function<void(Config&, const Value&)> set;  // the value must be legal for this key
 
@@ -61,10 +61,10 @@ const std::vector<Key>& keys();
 const Section* find_section(std::string_view name);
 const Key* find_key(std::string_view section, std::string_view name);
 
-/// Returns the legal values in words for messages: "an integer from 1 to 9", "one of a, b".
+/// Describes the legal values for messages: "an integer from 1 to 9", "one of a, b".
 std::string legal_values(const Key& key);
 
-/// Returns `value` in YAML; texts are in double quotes.
+/// Returns `value` in YAML; strings are in double quotes.
 std::string yaml_value(const Key& key, const Value& value);
 
 /// Returns the value of the key `full_name` ("training.precision") without quotes: a choice's name,

@@ -21,9 +21,9 @@ struct Machine {
     std::map<std::string, double> device;    // values in SI units by key: "memory_gb" in bytes
     std::optional<Link> within_node;         // the bandwidth is that of one rank
     std::optional<Link> between_nodes;       // the ranks of a node share the bandwidth
-    std::optional<double> overlapped_share;  // of the all-reduces, with the backward pass
+    std::optional<double> overlapped_share;  // fraction of the all-reduces
 
-    /// Returns the value of a key of `device`; nothing if the file does not have it.
+    /// Returns the value of a key of `device`; empty if the file does not have it.
     std::optional<double> device_value(const std::string& key) const;
 };
 
@@ -37,8 +37,8 @@ struct Machine {
 ///
 /// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs, or all processors of a node with
 /// `cores_per_node`. P_tflops is its peak in the training.precision P, and P_training_tflops what
-/// training reaches, by table3. Throws Error(usage) with file, line and column for other keys,
-/// numbers out of range, a latency without a bandwidth, and all that config::parse rejects.
+/// training reaches, by ledger table3. Throws Error(usage) with file, line and column for other
+/// keys, numbers out of range, a latency without a bandwidth, and all that config::parse rejects.
 Machine read_machine(const std::string& yaml, const std::string& file_name);
 
 }  // namespace hpcai::config
