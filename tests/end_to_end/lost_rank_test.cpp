@@ -206,7 +206,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 8) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr(" failed=1 stopped=2 "));
-    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: no status at the end"));
+    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: no final status was received"));
 }
 
 /// SIGTERM, by which launchers end the other ranks after a death, is no stop with a requeue.

@@ -176,8 +176,8 @@ TEST_F(Repetitions, NameTheLastOneToResume) {
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_EQ(messages(refused),
               (std::vector<std::string>{
-                  "hpcai500: result: expected one run, got 2 repetitions; the command for the last "
-                  "is `mpirun -np 2 hpcai500 resume result/repetition_2`"}));
+                  "hpcai500: result: expected one run, got 2 repetitions; to resume the last: "
+                  "`mpirun -np 2 hpcai500 resume result/repetition_2`"}));
 }
 
 class TroubledRepetitions : public testing::Test {

@@ -229,7 +229,7 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     EXPECT_THAT(messages(refused),
                 testing::ElementsAre(
                     "hpcai500: result: group 1 had finished, but 'result/groups/1/predictions.npy' "
-                    "does not have the digest in the group's record.json; if that cannot be "
+                    "does not have the digest in the group's record.json; if the file cannot be "
                     "restored, remove 'result/groups/1' to train the group from the beginning"));
     write(predictions, bytes);
     const fs::path file = folder_ / "result/groups/0/record.json";

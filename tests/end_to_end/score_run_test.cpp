@@ -184,7 +184,8 @@ TEST_F(ScoredRun, VotesWithoutATableOfRanksThatCannotBeRead) {
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr("ranks.csv"));
-    EXPECT_THAT(outcome.error, HasSubstr("names the hosts of this program for group 1"));
+    EXPECT_THAT(outcome.error,
+                HasSubstr("for group 1, the result has the hosts of the latest launch"));
     EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result"}).exit_code, 10);
 }
 
