@@ -87,9 +87,9 @@ TEST(Growth, GoesOnWhereOneGroupHasSeenTheCounterWrapAndAnotherHasNot) {
 TEST(Growth, IsUnknownWhereNobodyReadForAWhileOrSomebodyCouldNot) {
     const CounterRecord early = readings("a", kGpu, {{0, 0}, {10, 100}});
     const CounterRecord later = readings("a", kGpu, {{11, 110}, {20, 200}});
-    EXPECT_EQ(growth_of({early, later}).reason, "no group read it for a while");
+    EXPECT_EQ(growth_of({early, later}).reason, "no group read the counter for some time");
     EXPECT_EQ(growth_of({early, failure("a", kGpu, "gone")}).reason, "gone");
-    EXPECT_EQ(growth_of({early, readings("a", kGpu, {})}).reason, "it was not read");
+    EXPECT_EQ(growth_of({early, readings("a", kGpu, {})}).reason, "the counter was not read");
 }
 
 TEST(Energy, IsTheSumOfAllMetersOverTheCorePhase) {
