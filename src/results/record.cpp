@@ -80,8 +80,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Returns the hosts of all ranks. A group that finished in an earlier launch may have had other
-/// nodes than it has in this launch.
+/// Returns the hosts of all ranks, which may have been others in the launch that finished a group.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;

@@ -49,7 +49,7 @@ TEST(Laggards, AreThoseThatHaveBegunFewestSums) {
                                           rank_at(2, 12, 31, "communication")};
     EXPECT_EQ(describe_laggards(ranks),
               "rank 1 (world rank 5 on node02, process 4712) is in backward of step 12, 63.0 s "
-              "after its last step; 2 others are ahead");
+              "after its last step; ahead of that: 2 of 3 ranks");
 }
 
 TEST(Laggards, OfWhichAllAreAsFarAreAllNamedButNoMoreThanFour) {
@@ -58,8 +58,8 @@ TEST(Laggards, OfWhichAllAreAsFarAreAllNamedButNoMoreThanFour) {
     const std::string text = describe_laggards(ranks);
     EXPECT_NE(text.find("rank 3 (world"), std::string::npos) << text;
     EXPECT_EQ(text.find("rank 4 (world"), std::string::npos) << text;
-    EXPECT_NE(text.find("; 2 more have the same progress"), std::string::npos) << text;
-    EXPECT_EQ(text.find("others are ahead"), std::string::npos) << text;
+    EXPECT_NE(text.find("; at the same point: 2 more"), std::string::npos) << text;
+    EXPECT_EQ(text.find("ahead of that"), std::string::npos) << text;
 }
 
 TEST(Laggards, ThatHaveNotBegunAreSaidToBeBeforeTheirFirstStep) {

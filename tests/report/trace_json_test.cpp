@@ -29,7 +29,7 @@ TEST(TraceJson, NamesTheRankAndItsLanes) {
     EXPECT_EQ(events[0]["ph"], "M");
     EXPECT_EQ(events[0]["name"], "process_name");
     EXPECT_EQ(events[0]["pid"], 3);
-    EXPECT_EQ(events[0]["args"]["name"], "rank 3 (1 of its group), node\"1\xEF\xBF\xBD");
+    EXPECT_EQ(events[0]["args"]["name"], "rank 3 (group rank 1), node\"1\xEF\xBF\xBD");
     EXPECT_EQ(events[2]["args"]["name"], "kernels");
 }
 
