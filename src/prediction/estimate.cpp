@@ -114,8 +114,7 @@ public:
                 "device is queried");
         }
         if (request_.machine)
-            std::ranges::for_each(request_.machine->figures,
-                                  [&](const auto& text) { assume(text); });
+            for (const std::string& figure : request_.machine->figures) assume(figure);
         fill_staging();
         fill_traffic(partition);
         fill_time();
