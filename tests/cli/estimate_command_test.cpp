@@ -101,7 +101,7 @@ TEST(Plan, RefusesALayoutThatBreaksEquation5) {
                    "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
 }
 
-/// Where the configuration alone decides it, in the words of a run (tests/end_to_end).
+/// Errors that depend on the configuration alone have the text of a run's error (tests/end_to_end).
 TEST(Plan, RefusesWhatARunRefuses) {
     struct Case {
         int ranks;

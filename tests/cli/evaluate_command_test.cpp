@@ -117,7 +117,7 @@ TEST_F(EvaluateDetections, FusesSeveralLists) {
     const json by_default = evaluated({"detections.json", "nothing.json"});
     EXPECT_EQ(by_default["aggregation"], "wbf");
     const json weighted = evaluated({"detections.json", "nothing.json"}, {"--weights", "3", "1"});
-    EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // all scores by 3 / 2
+    EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // 3 / 2 x all scores
 }
 
 TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
@@ -135,7 +135,7 @@ TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
     EXPECT_EQ(boxes({}), 1);
     EXPECT_EQ(boxes({"--overlap", "0.65"}), 2);
     EXPECT_EQ(boxes({"--overlap", "0.05", "--lowest-score", "0"}), 1);
-    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // the usual one
+    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // 0: the default
     EXPECT_EQ(boxes({"--lowest-score", "0"}), 2);
     EXPECT_EQ(boxes({"--aggregation", "nms"}), 1);
     EXPECT_EQ(boxes({"--aggregation", "nms", "--overlap", "0.65"}), 2);

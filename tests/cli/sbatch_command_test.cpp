@@ -109,7 +109,7 @@ TEST(Sbatch, GivesEachCombinationOfAnArrayTheRanksItNeeds) {
     }
 }
 
-/// `ranks` on a node with `gpus`, at run.level hardware, with further settings.
+/// Makes a script for `ranks` on a node with `gpus`, at run.level hardware, with further settings.
 Outcome with_gpus(const std::string& ranks, const std::string& gpus, const Words& settings) {
     Words options{"--nodes", "1", "--ranks-per-node", ranks, "--gpus-per-node", gpus};
     for (const std::string& setting : settings) {
@@ -191,7 +191,8 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
                    "sbatch: --nodes is required");
 }
 
-/// Starts a script with stand-ins for all it calls; a launcher writes its arguments to `launched`.
+/// Runs a batch script with stand-ins for all programs that it calls. The stand-in for the launcher
+/// writes its arguments to `launched`.
 class BatchScriptRun : public testing::Test {
 protected:
     BatchScriptRun() {
@@ -266,7 +267,7 @@ TEST_F(BatchScriptRun, ExitsAsStatusSaysWhereTheRunCameSomewhere) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 
-/// "# Made by: hpcai500 sbatch ..." in the second line.
+/// Returns the command in the second line, "# Made by: hpcai500 sbatch ...".
 std::string command_of(const std::string& script) {
     std::istringstream lines(script);
     std::string line;

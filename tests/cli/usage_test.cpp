@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The lines of a help page below "Examples:".
+/// Returns the lines of a help page below "Examples:".
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");
     if (start == std::string::npos) return {};

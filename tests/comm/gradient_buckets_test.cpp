@@ -56,7 +56,7 @@ protected:
     std::vector<float> gradients_ = std::vector<float>(6);
 };
 
-// A true test() means that the host is no longer needed, not that the device has joined.
+// If test() returns true, the host has no more work, but the device has not waited yet.
 TEST_F(BucketsOfADevice, EverySumIsWaitedForEvenIfItIsComplete) {
     GradientBuckets buckets = make(true);
     for (const std::size_t parameter : {2, 1, 0}) {
@@ -139,7 +139,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     std::vector<float> gradients(6);
     SlowReducer reducer;
     GradientBuckets buckets(reducer, gradients, {{0, 1}, {1, 3}, {3, 6}}, {sizeof(float), true});
-    std::this_thread::sleep_for(kWork);  // nothing is under way
+    std::this_thread::sleep_for(kWork);  // no all-reduce is running
     buckets.ready(2);
     std::this_thread::sleep_for(kWork);
     buckets.progress();
@@ -149,7 +149,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     buckets.progress();
     const double hidden = buckets.accounting().overlapped_seconds;
     EXPECT_GE(hidden, 2 * kSeconds);
-    std::this_thread::sleep_for(kWork);  // the sum is over
+    std::this_thread::sleep_for(kWork);  // the all-reduce has ended
     buckets.progress();
     EXPECT_EQ(buckets.accounting().overlapped_seconds, hidden);
     reducer.is_over = false;

@@ -50,8 +50,8 @@ TEST(MembershipAgreementWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsB
     EXPECT_TRUE(leaders.decision(1).agreed);
 }
 
-/// Two leaders never have different lists that contain both, if one is lost and another rank of its
-/// group reports it, before or long after the others arrive.
+/// If a leader is lost and another rank of its group reports it, before or long after the others
+/// arrive, two leaders never have different lists that contain both.
 TEST(MembershipAgreementWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
     expect_one_list_where_one_goes(&Leaders::lose_at);
 }

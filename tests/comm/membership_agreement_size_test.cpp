@@ -13,7 +13,7 @@
 namespace hpcai::comm {
 namespace {
 
-/// Leaders of a whole machine that arrive together; messages are delivered directly.
+/// Leaders of all groups of a machine, which arrive together. Messages are delivered directly.
 class Crowd {
 public:
     explicit Crowd(int groups) {

@@ -95,7 +95,7 @@ TEST(MembershipAgreement, ALeaderThatComesAfterTheDecisionStaysAlone) {
 
 TEST(MembershipAgreement, NobodyStartsASecondVoteAfterADecision) {
     MembershipAgreement game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
-    game.advance(150);  // The first leader was silent: it follows the second.
+    game.advance(150);  // The first leader was silent, so this leader uses the second.
     game.receive({MembershipAgreementKind::closed, 0, 0, {}, {}}, 151);
     ASSERT_TRUE(game.decided());
     EXPECT_FALSE(game.decision().agreed);
@@ -165,7 +165,8 @@ TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentLists) {
     }
 }
 
-/// The same if one of them dies: no living leader waits forever or votes with another list.
+/// As the previous test, with a leader that dies: no living leader waits forever or votes with
+/// another list.
 TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
     expect_one_list_where_one_goes(&Leaders::die_at);
 }

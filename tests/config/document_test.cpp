@@ -53,7 +53,7 @@ TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
     EXPECT_EQ(message_of("run:\n  seed:\t2\n"), "f.yaml:2:8: expected spaces, got a tab");
     EXPECT_EQ(message_of("run:\n  name: \xFF\n"),
               "f.yaml:2:9: expected UTF-8 text, got the byte 0xff");
-    // Overlong, surrogate, cut short, beyond U+10FFFF.
+    // Invalid UTF-8: overlong, surrogate, truncated, beyond U+10FFFF.
     for (const char* bytes : {"\xC0\xAF", "\xED\xA0\x80", "\xE2\x82", "\xF4\x90\x80\x80"}) {
         EXPECT_THAT(message_of(std::string("# ") + bytes),
                     StartsWith("f.yaml:1:3: expected UTF-8"));
@@ -68,7 +68,7 @@ TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
 }
 
 TEST(Document, RefusesTextsThatDoNotEndOnTheirLine) {
-    // yaml-cpp itself takes the rest of the file as part of the name.
+    // yaml-cpp alone reads the rest of the file as part of the name.
     EXPECT_EQ(message_of("run:\n  output: \"a\n  seed: 3\n"),
               "f.yaml:2:11: run.output: expected a text on one line, got a text without a closing "
               "quote");
@@ -115,7 +115,7 @@ TEST(Document, RefusesHugeAndDeepFilesQuickly) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-/// `text` with one to four random bytes replaced, removed or inserted.
+/// Returns `text` with one to four random bytes replaced, removed or inserted.
 std::string mutated(std::string text, CounterStream& random) {
     static const std::string kBytes = "\n \t:-[]{}#&*!|>'\"%@`,?a0.~<\\\xC3\x80";
     const std::uint32_t changes = 1 + random.next_u32() % 4;

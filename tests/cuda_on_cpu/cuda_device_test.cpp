@@ -32,7 +32,7 @@ std::string message_of(const std::function<void()>& action) {
     return "nothing was thrown";
 }
 
-/// In both orders that streams may work in.
+/// A CUDA device whose streams run as early or as late as CUDA allows.
 class CudaDevice : public testing::TestWithParam<simt::Order> {
 protected:
     CudaDevice() { simt::set_order(GetParam()); }
@@ -90,7 +90,7 @@ TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {
 
 TEST_P(CudaDevice, TimesItsWorkByTheDevicesClock) {
     const auto device = make();
-    constexpr double kTolerance = 20;  // seconds that this machine may really spend
+    constexpr double kTolerance = 20;  // seconds that the test may take in real time
     double scale = 1000;
     const auto enqueue = [&](device::Timeline& timeline) {
         timeline.mark();
@@ -157,7 +157,7 @@ TEST_P(CudaDevice, HashesBitsLikeAnyDevice) {
     }
 }
 
-/// Four steps of training on `device`: an ordinary one, one with an infinity, two more.
+/// Four training steps on `device`: an ordinary one, one with an infinity, and two more.
 struct Steps {
     std::vector<float> parameters;
     StepScalars numbers;

@@ -7,7 +7,8 @@
 #include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
 
-/// The runtime of tests/simt guarantees what CUDA's guarantees and no more, to detect mistakes.
+/// The emulated runtime of tests/simt guarantees no more than CUDA's, so that mistakes are
+/// detected.
 namespace hpcai::simt {
 namespace {
 
@@ -26,7 +27,8 @@ __global__ void touch(int* to, int index) {
 constexpr int kCount = 32;
 constexpr std::size_t kBytes = kCount * sizeof(int);
 
-/// Two streams that do not wait for each other, a block of device memory each, and pinned memory.
+/// Two streams that do not wait for each other, a block of device memory for each, and pinned
+/// memory.
 class RuntimeTest : public testing::TestWithParam<Order> {
 protected:
     RuntimeTest() {

@@ -7,7 +7,7 @@
 
 #include "annotated_folder.hpp"
 
-/// Images with boxes as the network gets them.
+/// Images with boxes, as the network reads them.
 namespace hpcai::data {
 namespace {
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int kInputWidth = 24, kInputHeight = 16;  // of the network's input
 
-/// The memory of a sample.
+/// The memory for a sample.
 struct Written {
     std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kInputWidth * kInputHeight * 3);
     std::vector<float> boxes = std::vector<float>(15 * kBoxValues, -1.0f);
@@ -120,7 +120,8 @@ TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
 }
 
 TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
-    // 96 to 24 columns: three columns are less than a pixel, four are one. 32 to 16 rows.
+    // 96 columns become 24, so three columns are less than a pixel and four are one. 32 rows become
+    // 16.
     folder_.add("b", 96, 32,
                 voc_object("b", "1", "1", "3", "20") + voc_object("b", "1", "1", "4", "20") +
                     voc_object("b", "1", "5", "30", "5.5") + voc_object("b", "1", "5", "30", "6"));

@@ -40,7 +40,7 @@ protected:
         write_text(file(), text);
         return read_coco(file(), folder_.path(), choice);
     }
-    /// The message about a document without what `at` points to, or with `value` there.
+    /// Returns the error message about a document without the value at `at`, or with `value` there.
     std::string refusal_with(const char* at, const json& value) const {
         json document = kGood;
         document[json::json_pointer(at)] = value;

@@ -52,7 +52,7 @@ TEST_P(JpegOfKind, DecodesToThePixelsOfPillow) {
     errors.add(decoded.image.pixels, expected.pixels, name);
 }
 
-/// Compares the wanted part of `part` with `whole`, both divided by `denominator`.
+/// Compares a region of `part` with `whole`, both divided by `denominator`.
 void compare_region(const DecodedImage& part, const DecodedImage& whole, const PixelBox& wanted,
                     test::PixelErrors& errors) {
     ASSERT_LE(part.left, wanted.left);

@@ -17,7 +17,7 @@
 #include "annotated_folder.hpp"
 #include "data/climate_set.hpp"
 
-/// ExtremeWeather samples from files as the network gets them.
+/// ExtremeWeather samples from files, as the network reads them.
 namespace hpcai::data {
 namespace {
 
@@ -31,7 +31,7 @@ constexpr int kFileHeight = 8, kFileWidth = 12;
 constexpr std::size_t kFilePixels = kFileHeight * kFileWidth;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// The fields of sample `number`; each value encodes its channel, row and column.
+/// Returns the fields of sample `number`; each value encodes its channel, row and column.
 std::vector<float> fields_of(int number) {
     std::vector<float> fields(kClimateChannels * kFilePixels);
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -73,7 +73,7 @@ protected:
         }
         file.finish();
     }
-    /// Transcodes `from` to `to`, with the statistics of `statistics` unless empty.
+    /// Transcodes `from` to `to`, with the statistics of `statistics` unless it is empty.
     void transcode_set(const std::string& from, const std::string& to,
                        const std::string& statistics = "") {
         TranscodeOptions options;
@@ -259,7 +259,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
 
 TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     use_records();
-    fs::path records;  // of the first file: the first by name
+    fs::path records;  // of the first file by name
     for (const auto& entry : fs::directory_iterator(folder_.path() / "train_records")) {
         const bool is_before = records.empty() || entry.path() < records;
         if (entry.path().extension() == ".bin" && is_before) records = entry.path();

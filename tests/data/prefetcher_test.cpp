@@ -41,7 +41,7 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
     });
     prefetcher.begin(30, 2);
     for (int batch = 0; batch < 30; ++batch) {
-        consumed = batch;  // next() frees the slot of the batch before
+        consumed = batch;  // next() frees the slot of the previous batch
         prefetcher.next();
     }
     EXPECT_FALSE(too_far);

@@ -33,7 +33,7 @@ protected:
         return "no error";
     }
     std::filesystem::path file() const { return options_.output / "records-00001.bin"; }
-    /// So that the index may be edited.
+    /// Removes the manifest, so that the index can be edited.
     void remove_manifest() const {
         EXPECT_TRUE(std::filesystem::remove(options_.output / storage::kManifestName));
     }
@@ -41,7 +41,7 @@ protected:
 
 TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
     auto bytes = test::read_file_bytes(file());
-    bytes[bytes.size() / 2] ^= 1;  // of the second of three
+    bytes[bytes.size() / 2] ^= 1;  // in the second of three records
     test::write_file_bytes(file(), bytes);
     const RecordSet set(options_.output);
     EXPECT_NO_THROW(set.record(2));

@@ -210,7 +210,7 @@ TEST_F(IndexFile, OneRankReadsForItsGroup) {
     ReplayedGroup group;
     const SampleIndex scanned = load_samples(root(), group);
     test::TemporaryFolder elsewhere;
-    std::filesystem::rename(root(), elsewhere.path() / "set");  // rank 1 cannot look for itself
+    std::filesystem::rename(root(), elsewhere.path() / "set");  // rank 1 cannot list the folder
     group.become_rank_one();
     const SampleIndex received = load_samples(root(), group);
     EXPECT_EQ(received.root, scanned.root);

@@ -25,7 +25,7 @@ std::string refusal_of(const VocFolder& folder, const ClassChoice& choice = {}) 
     return refusal([&] { read(folder, choice); });
 }
 
-/// A folder whose only annotation has this text.
+/// Returns the error for a folder whose only annotation has this text.
 std::string refusal_of(const std::string& annotation) {
     VocFolder folder;
     folder.add("a", 40, 30, "");
@@ -52,7 +52,7 @@ TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
     VocFolder folder;
     folder.add("b", 40, 30, voc_object("wolf", "1", "1", "9", "9"));
     folder.add("a", 40, 30, voc_object(" cat\n", "1.5", "1", "9", "9"));
-    folder.add("c", 40, 30, "");  // nothing in it
+    folder.add("c", 40, 30, "");  // without objects
     const AnnotatedPictures set = read(folder);
     EXPECT_THAT(set.classes, ElementsAre("cat", "wolf"));
     ASSERT_EQ(set.pictures.size(), 3U);
