@@ -78,7 +78,7 @@ TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
         test::LoneDuplicator lone(config_);
         DataDuplicator& duplicator = lone.duplicator;
         duplicator.add_pictures(Split::training, shared_.request());
-        for (const std::uint32_t file : {1U, 11U}) {  // the first and the last file
+        for (const std::uint32_t file : {1U, 11U}) {  // a file before others, and the last one
             fs::rename(shared_.path(file), shared_.root() / ("hidden" + std::to_string(file)));
         }
         duplicator.run();

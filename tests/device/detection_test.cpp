@@ -4,7 +4,7 @@
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 
-/// The operations of Faster R-CNN against naive ones in double.
+/// The operations of Faster R-CNN compared with naive ones in double.
 namespace hpcai::device {
 namespace {
 

@@ -22,7 +22,7 @@ protected:
     }
 };
 
-// Sizes below, at and beyond what one thread takes at once, with and without a rest.
+// Sizes below, at and above the number that a thread processes at once, with and without a rest.
 const std::vector<tensor::Shape> kShapes{{1, 1, 1, 1},  {1, 1, 5, 3},  {2, 3, 4, 16},
                                          {2, 8, 8, 24}, {3, 4, 4, 21}, {1, 16, 33, 16},
                                          {2, 65, 8, 16}};

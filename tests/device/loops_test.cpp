@@ -86,7 +86,7 @@ protected:
             ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0f, std::abs(want[i]))) << i;
         }
     }
-    /// One rounding of a stored number; sums of 611 numbers stay fp32.
+    /// The tolerance of one rounding of a stored number; sums of 611 numbers stay fp32.
     double stored() const { return GetParam().dtype == DType::f32 ? 1e-6 : 0x1p-7; }
     static constexpr double kSummed = 2e-5;
 
@@ -206,7 +206,7 @@ TEST_P(LoopsOf, StepTheOptimizersAlike) {
         expect_same(1e-6, [&](const SimdKernels& loops) {
             auto parameters = w, first = v, second = g;
             for (float& value : second) value *= value;
-            for (float& value : first) value = std::abs(value);  // as AdaGrad's is
+            for (float& value : first) value = std::abs(value);  // AdaGrad's state is not negative
             const SquareSums sums =
                 step(loops, {parameters.data(), g.data(), first.data(), second.data(), w.size()});
             const std::vector<float> of_sums{static_cast<float>(sums.parameters),

@@ -28,7 +28,7 @@ protected:
 
 struct Way {
     std::vector<std::string> changes;
-    double bytes_per_gradient;  // on the wire, with its share of a scale
+    double bytes_per_gradient;  // sent, including its share of a scale
     double loss_tolerance;      // of the last epoch's mean
 };
 

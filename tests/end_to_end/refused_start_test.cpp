@@ -3,7 +3,7 @@
 
 #include "launch.hpp"
 
-/// Wrong input under mpirun: mpirun's exit code, one clear message, no files left.
+/// Wrong input under mpirun: mpirun's exit code, one clear message, no files.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -14,8 +14,8 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// `outcome` ended with `exit_code` and one message with all `parts`, and the folder has only
-    /// the files of the test.
+    /// Expects that `outcome` has `exit_code` and one message with all `parts`, and that the folder
+    /// has only the test's files.
     void expect_refused(const Outcome& outcome, int exit_code,
                         const std::vector<std::string>& parts) const {
         EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;

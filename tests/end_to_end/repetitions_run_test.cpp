@@ -190,7 +190,7 @@ protected:
 };
 
 TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
-    // One wrong bit in the first run's second all-reduce: its group of ranks 2 and 3 ends.
+    // One wrong bit in the first run's second all-reduce ends its group of ranks 2 and 3.
     const Outcome outcome = run({folder_.path(),
                                  4,
                                  {"run.repeat=2", "bagging.P_degree=2", "run.audit_steps=1"},
@@ -223,7 +223,7 @@ TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
           "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"
           "    kill -0 $$ || exit\n    sleep 0.02\n  done 2> /dev/null\n"
           "  kill -9 $$\n) & fi\n"
-          // mpirun kills only its own child: a program below a shell would continue.
+          // mpirun kills only its own child, so a program below a shell would continue.
           "exec \"$HPCAI500_BINARY\" \"$@\"\n");
     fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
     Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=100"}};

@@ -18,7 +18,7 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// A run in which sum `sum` of `world_rank` has a wrong bit.
+    /// Runs with a wrong bit in all-reduce `sum` of `world_rank`.
     Outcome run_with_fault(int ranks, int world_rank, int sum,
                            const std::vector<std::string>& changes) {
         const std::vector<std::string> launcher{
@@ -79,7 +79,8 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
 }
 
 TEST_F(SilentCorruption, OfOneOfThreeRanksNamesThatRank) {
-    // Other gradients of the first step are zero, like the last scales of residual blocks.
+    // Other gradients of the first step are zero, for example of the last scales of residual
+    // blocks.
     constexpr int kSum = 1;
     const Outcome outcome = run_with_fault(
         3, 1, kSum,

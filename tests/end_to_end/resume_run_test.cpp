@@ -31,8 +31,8 @@ TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
     for (const std::string& change : changes) begins += " --set " + change;
     begins += " --set run.deterministic=true --set training.batch_size=12";
     const std::string resumes = mpirun + " resume result";
-    // Both ranks die at once after the program has begun its second checkpoint, because without a
-    // complete checkpoint the record of its resumption would be lost, too.
+    // Both ranks die as soon as the program has begun its second checkpoint. Without a complete
+    // checkpoint, the record of its resumption would be lost, too.
     const std::string script =
         "marked() { find result/checkpoints/0 -name 'rank-*.done' -printf '%h\\n' 2> /dev/null | "
         "sort; }\n"
@@ -309,7 +309,7 @@ TEST_F(ResumedRun, HasByDefaultTheCheckpointOfAnEpochThatEndedLateEnough) {
     const Strings changes{"bagging.M=1", "workload.epochs=4"};
     ASSERT_EQ(begin(1, changes, "whole").exit_code, 0);
     const auto steps_per_epoch = std::ssize(steps("whole", 0)) / 4;
-    // The process dies at once after its second checkpoint has begun.
+    // The process dies as soon as its second checkpoint has begun.
     const std::string script = fmt::format(
         "{} run --config tiny.yaml --output result --set bagging.M=1 --set workload.epochs=30000 "
         "--set run.checkpoint_seconds=0.001 --set training.batch_size=12 & "

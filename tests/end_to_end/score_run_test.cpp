@@ -30,8 +30,8 @@ protected:
         fs::copy(finished_->path(), folder_.path(), fs::copy_options::recursive);
     }
 
-    /// Two finished groups with `changes`, if any, and in "result" their files before the
-    /// evaluation of the ensemble.
+    /// Stores in "result" the files of two finished groups with `changes`, without the evaluation
+    /// of the ensemble.
     void run_and_die(const std::vector<std::string>& changes = {}) const {
         if (!changes.empty()) {
             fs::remove_all(folder_ / "whole");

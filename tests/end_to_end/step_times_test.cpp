@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSecondsTolerance = 1e-9;  // seconds, of sums of doubles
 
-// A second epoch, and more steps than are traced.
+// Two epochs, and more steps than are traced.
 const char* const kSynthetic =
     R"(run: {name: times, seed: 3, roofline: off, trace: true, trace_steps: 2}
 workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 2}
@@ -84,7 +84,8 @@ TEST_F(StepTimes, HavePhasesThatAddUpToTheStep) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const double begin = i == 0 ? 0 : all[i - 1].end_seconds;
             const double seconds = all[i].end_seconds - begin;
-            const bool begins_epoch = i % 4 == 0;  // after a pause
+            const bool begins_epoch =
+                i % 4 == 0;  // the first step of an epoch begins after a pause
             if (!begins_epoch) {
                 EXPECT_NEAR(sum_of(all[i].phases), seconds, kSecondsTolerance) << i;
             }

@@ -76,7 +76,7 @@ TEST_F(TamperedWeather, IsToldByTheResultLineWhereNothingElseCan) {
     expect_all_told(edits_that_only_the_manifest_tells());
 }
 
-/// Another header before the elements of 12 samples.
+/// Writes another header before the elements of 12 samples.
 void put_header(const ResultCopy& copy, const std::string& file, const std::string& header) {
     const std::string content = copy.text(file);
     const std::string length{static_cast<char>((header.size() + 1) & 0xff),
