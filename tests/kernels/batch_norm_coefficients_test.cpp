@@ -7,7 +7,7 @@
 namespace hpcai::kernels {
 namespace {
 
-/// dx of both engines, in place of the gradient, with coefficients from outside.
+/// Returns dx of one engine, computed in the gradient's memory with given coefficients.
 Buffer applied(decltype(&batch_norm_gradient_apply) apply, const BatchNormShape& shape, Buffer& x,
                Buffer g, Buffer& coefficients) {
     apply(

@@ -16,7 +16,7 @@ std::int64_t elements(const BatchNormShape& shape) {
     return shape.pixels * shape.channels;
 }
 
-/// The operands of one of the joined norms.
+/// The operands of one of the fused norms.
 struct Norm {
     Buffer x, gamma, mean, inverse_deviation, dx, dgamma, dbeta;
 
@@ -39,7 +39,7 @@ struct Norm {
     }
 };
 
-/// Forms the gradients by the kernels for one norm.
+/// Computes the gradients with the kernels for one norm.
 void form_apart(const BatchNormShape& shape, const BatchNormDualGradientArguments& joined) {
     const auto form = [&](const auto& norm, const void* dy0, const void* dy1,
                           const std::uint32_t* mask) {

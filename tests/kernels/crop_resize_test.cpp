@@ -22,7 +22,8 @@ struct Case {
 
 class CropResize : public testing::Test {
 protected:
-    /// Cases with the four ways to mirror in turn, at odd addresses, the last row without a view.
+    /// Makes cases with the four ways to mirror, one after the other, at odd addresses; the last
+    /// row has no view.
     void make_rows(const std::vector<Case>& cases) {
         std::int64_t bytes = 1;
         for (std::size_t row = 0; row < cases.size(); ++row) {

@@ -8,7 +8,7 @@
 #include "kernels/reference/roi_loss.hpp"
 #include "kernels/reference/rpn_loss.hpp"
 
-/// The features of regions and the losses of detection, against naive twins.
+/// The features of regions and the losses of detection, compared with naive references.
 namespace hpcai::kernels {
 namespace {
 
@@ -31,7 +31,7 @@ protected:
         }
         return shape;
     }
-    /// Some beyond the image, on all levels, some unused.
+    /// Returns regions on all levels; some are partly outside the image, and some are unused.
     Buffer regions(const RoiAlignShape& shape) {
         const std::int64_t rows = std::int64_t{shape.images} * shape.regions;
         Buffer boxes = random_boxes(contents_, rows, 5, {150, 220}, 2);
@@ -74,10 +74,10 @@ protected:
     }
 
 private:
-    /// Sums that differ in fp32 may round to numbers next to each other.
+    /// Returns the tolerance of sums that differ in fp32 and may round to adjacent numbers.
     static double of_neighbours() { return 2 * tolerance_of(GetParam()); }
 
-    /// Sums of up to some hundred terms; the second level's gradient is not wanted.
+    /// Compares sums of up to some hundred terms; the second level's gradient is not wanted.
     static void compare_gradients(const RoiAlignShape& shape, Buffer& grids, const Buffer& dy) {
         std::vector<Buffer> dx, twin_dx;
         for (int level = 0; level < RoiAlignShape::kLevels; ++level) {

@@ -10,7 +10,7 @@
 #include "kernels/reference/roi_targets.hpp"
 #include "kernels/reference/suppression.hpp"
 
-/// The kernels that select anchors, regions and boxes, compared with naive twins.
+/// The kernels that select anchors, regions and boxes, compared with naive references.
 namespace hpcai::kernels {
 namespace {
 
@@ -20,7 +20,7 @@ Buffer scratch(std::size_t bytes) {
     return {DType::u8, static_cast<std::int64_t>(bytes)};
 }
 
-/// Logits in `steps` steps, so that many are equal, and deltas.
+/// Logits with `steps` distinct values, so that many are equal, and deltas.
 struct RpnBuffers {
     RpnBuffers(Contents& contents, const AnchorGrid& grid, int images, DType dtype,
                std::uint32_t steps) {

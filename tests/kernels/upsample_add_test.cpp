@@ -69,7 +69,7 @@ std::vector<UpsampleShape> shapes(DType dtype) {
             all.push_back({dtype, 2, 6, 8, height, width, channels});
         }
     }
-    all.push_back({dtype, 1, 2, 80, 1, 40, 512});  // several blocks a row
+    all.push_back({dtype, 1, 2, 80, 1, 40, 512});  // several blocks per row
     return all;
 }
 

@@ -10,7 +10,7 @@ constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 
-/// An unprivileged user where the tests run as root, whom permissions do not stop.
+/// Switches to an unprivileged user if the tests run as root, for whom permissions have no effect.
 class AsNobody {
 public:
     AsNobody() { EXPECT_TRUE(geteuid() != 0 || seteuid(65534) == 0); }
@@ -118,7 +118,7 @@ TEST(Interfaces, OfAnotherNetworkNamespaceAreKnownAsSuch) {
     const FakeSysfs sysfs;
     EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
     sysfs.put("class/net/lo/ifindex", "1");
-    sysfs.put("class/net/lo/address", "02:00:00:00:00:01");  // a loopback has zeros
+    sysfs.put("class/net/lo/address", "02:00:00:00:00:01");  // a loopback's address is zero
     EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
 }
 

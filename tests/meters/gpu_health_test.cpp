@@ -15,7 +15,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Numbers = std::vector<std::int64_t>;
 
-/// A GPU of the library that stands in for NVIDIA's.
+/// A GPU of the emulated NVML.
 class HealthOfAGpu : public testing::Test {
 protected:
     void SetUp() override {

@@ -10,7 +10,7 @@
 namespace hpcai::meters {
 namespace {
 
-/// The library that stands in for NVIDIA's, with a clock that the tests set.
+/// The emulated NVML, with a clock that the tests set.
 class NvmlOfStandIn : public testing::Test {
 protected:
     void SetUp() override {
@@ -54,7 +54,7 @@ TEST_F(NvmlOfStandIn, SumsThePowerWhereAGpuCountsNoEnergyAndSaysSoInTheName) {
     EXPECT_DOUBLE_EQ(gpus[0].read(), 200);
     seconds_ = 3;
     nvml_->milliwatts = 300'000;
-    EXPECT_DOUBLE_EQ(gpus[0].read(), 400);  // 200 W in the mean for a second
+    EXPECT_DOUBLE_EQ(gpus[0].read(), 400);  // a mean of 200 W for a second
 }
 
 TEST_F(NvmlOfStandIn, NamesTheCallThatFails) {

@@ -13,7 +13,8 @@ using ops::Ledger;
 
 constexpr std::int64_t kSize = 8;
 
-/// 8 x 8 x 3 pixels, a 3 x 3 convolution to 4 channels, its ReLU, the mean, two classes.
+/// Returns a network of 8 x 8 x 3 pixels: a 3 x 3 convolution to 4 channels, ReLU, mean, two
+/// classes.
 graph::Graph small_network(std::int64_t batch, bool fused = false) {
     graph::Graph graph;
     const auto pixels = graph.add_input("images", {batch, kSize, kSize, 3}, tensor::DType::u8);

@@ -42,7 +42,7 @@ FasterRcnn tiny(Norm norm) {
     return options;
 }
 
-/// Bright rectangles on a dark ground, whose channel shows their class.
+/// Bright rectangles on a dark background; the channel shows the class.
 struct Scene {
     std::vector<float> images, boxes;
     std::vector<std::int32_t> keys;
@@ -85,7 +85,7 @@ struct Scene {
     }
 };
 
-/// A detector on the CPU, with the same weights whatever its graph looks like.
+/// A detector on the CPU, with the same weights for every form of its graph.
 class Detector {
 public:
     Detector(const FasterRcnn& options, bool fuses)

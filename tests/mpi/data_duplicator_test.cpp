@@ -13,7 +13,7 @@
 #include "data/staging.hpp"
 #include "shared_folder.hpp"
 
-/// Copies that the ranks of a node make together.
+/// Copies that the ranks of a node make jointly.
 namespace hpcai::data {
 namespace {
 
@@ -23,7 +23,7 @@ using mpi_tests::world;
 
 constexpr std::uint32_t kDuplicatedFiles = 40;
 
-/// `degree` ranks a group; `node_of_rank` plays hosts, each with a directory of its own.
+/// Groups of `degree` ranks; `node_of_rank` emulates hosts, each with a separate directory.
 class RanksStage : public testing::Test {
 protected:
     RanksStage() : everyone_(world().everyone), folder_(everyone_), shared_(folder("shared")) {
@@ -53,7 +53,7 @@ protected:
         return {duplicator.pictures(Split::training), duplicator.record(),
                 duplicator.staging_lock()};
     }
-    /// Files in the bootstraps of the groups on a node.
+    /// Returns the files in the bootstraps of the groups on a node.
     std::set<std::uint32_t> needed_on(int node) const {
         const plan::DataSampler sampler(config_.bagging, config_.run.seed, kDuplicatedFiles);
         std::set<std::uint32_t> needed;

@@ -57,7 +57,7 @@ TEST(OutputShape, RefusesWindowsWithoutExtentStrideOrPixels) {
     EXPECT_THROW(convolved(8, 3, 0, 1), Error);
     EXPECT_THROW(convolved(8, 3, -1, 1), Error);
     EXPECT_THROW(convolved(8, 3, 1, -1), Error);
-    // A window of padding alone has no maximum.
+    // A window with padding only has no maximum.
     EXPECT_THROW(
         output_shape(MaxPool{.input = {1, 8, 8, 4}, .kernel = 2, .stride = 2, .padding = 2}),
         Error);

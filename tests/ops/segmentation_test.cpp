@@ -11,7 +11,7 @@
 namespace hpcai::ops {
 namespace {
 
-/// The class of a point among five.
+/// Returns the class of a point among five.
 int class_of(const std::vector<float>& boxes, float x, float y) {
     return class_at({boxes.data(), static_cast<std::int64_t>(boxes.size() / 5), 5}, x, y);
 }

@@ -27,7 +27,8 @@ DataSampler sampler(Sampler kind, std::uint32_t samples, std::uint64_t seed = 1,
 constexpr Sampler kAll[] = {Sampler::poisson, Sampler::bootstrap, Sampler::subsample,
                             Sampler::none};
 
-/// Chi-square of the numbers of samples with counts 0, 1, ... 4 and at least 5, against Poisson(1).
+/// Returns chi-square of the numbers of samples with counts 0, 1, ... 4 and at least 5, against
+/// Poisson(1).
 double chi_square_against_poisson(const std::vector<std::uint16_t>& counts) {
     std::vector<double> seen(6, 0);
     for (const auto count : counts) seen[std::min<std::size_t>(count, 5)] += 1;
@@ -176,8 +177,8 @@ TEST(EpochOrder, IsEachOfAllPermutationsEquallyOften) {
     EXPECT_LT(chi_square, 172.3);  // 119 degrees of freedom, p = 0.001
 }
 
-/// The definition, computed by another program from the contract. A difference means that results
-/// before and after are not comparable, which CHANGELOG must state.
+/// Compares with draws that another program computed from the contract. After a change of the
+/// draws, results are not comparable with earlier ones, which CHANGELOG must state.
 TEST(DataSampler, StillDrawsWhatItDrewWhenItWasDefined) {
     using Counts = std::vector<std::uint16_t>;
     using Order = std::vector<std::uint32_t>;

@@ -236,7 +236,7 @@ TEST(Layout, BlamesTheConfigurationForWhatNoOtherNumberOfRanksWouldCure) {
               std::string::npos);
     refusal({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
     refusal({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
-    // Two replicas stay two replicas for any number of stages.
+    // Two replicas remain two replicas for any number of stages.
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
             ExitCode::usage);
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},

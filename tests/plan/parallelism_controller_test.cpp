@@ -31,7 +31,7 @@ std::vector<int> shuffled(std::vector<int> values, std::uint64_t seed) {
     return values;
 }
 
-/// Every rank has one place, and the look-ups agree with each other.
+/// Expects that every rank has one place, and that all look-ups agree.
 void expect_consistent(const ParallelismController& controller, const std::vector<int>& nodes) {
     const Layout& layout = controller.layout();
     std::set<std::pair<int, int>> in_groups, on_nodes;
@@ -80,7 +80,7 @@ TEST(ParallelismController, SpansOnlyAsManyNodesAsNeededHoweverRanksAreNumbered)
 }
 
 TEST(ParallelismController, KeepsAGroupOnANodeWhereverOneFitsAmongUnequalNodes) {
-    // In order of nodes (3+1, 3+1) both groups would span two nodes.
+    // In the order of nodes (3+1, 3+1), both groups would span two nodes.
     const std::vector<int> nodes = nodes_of_sizes({3, 4, 1});
     const ParallelismController controller({8, 2, 4}, nodes);
     expect_consistent(controller, nodes);
@@ -89,7 +89,7 @@ TEST(ParallelismController, KeepsAGroupOnANodeWhereverOneFitsAmongUnequalNodes) 
 }
 
 TEST(ParallelismController, JoinsRemaindersThatFitEachOther) {
-    // Degree 8: the whole groups on nodes 0 and 2, then 5+3 and 6+2.
+    // P_degree 8: whole groups on nodes 0 and 2, then 5+3 and 6+2.
     const std::vector<int> nodes = nodes_of_sizes({13, 6, 10, 3});
     const ParallelismController controller({32, 4, 8}, nodes);
     expect_consistent(controller, nodes);
