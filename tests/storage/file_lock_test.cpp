@@ -50,7 +50,7 @@ TEST(FileLock, EndsWithItsProcess) {
     const pid_t child = ::fork();
     if (child == 0) {
         const FileLock lock(path);
-        ::_exit(lock.state() == State::held ? 7 : 1);  // nothing is destroyed
+        ::_exit(lock.state() == State::held ? 7 : 1);  // no destructor runs
     }
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -9,7 +9,7 @@
 namespace hpcai::storage {
 namespace {
 
-/// A file of version 1.0 with `header` as it stands, then `element_bytes` zeros.
+/// Returns a file of version 1.0 with `header` unchanged, then `element_bytes` zeros.
 std::vector<std::byte> npy_bytes(const std::string& header, std::size_t element_bytes) {
     std::string text("\x93NUMPY\x01\x00", 8);
     text += static_cast<char>(header.size() & 0xff);

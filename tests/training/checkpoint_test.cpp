@@ -56,7 +56,7 @@ protected:
     fs::path file(std::int64_t step, const char* suffix = ".safetensors") const {
         return checkpoint_folder(place(), step) / (std::string("rank-0") + suffix);
     }
-    /// The newest checkpoint that can be read, and the messages of newer ones.
+    /// Returns the newest checkpoint that can be read, and the messages of newer ones.
     std::optional<Checkpoint> newest(std::vector<std::string>* refused = nullptr) const {
         for (const std::int64_t step : list_checkpoints(place().folder)) {
             try {
@@ -175,7 +175,7 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
     storage::Dice dice(6);
     int refused = 0;
     for (int damage = 0; damage < 300; ++damage) {
-        // Most bytes are values; errors in the bytes before them matter to a reader.
+        // Most bytes are values; errors in earlier bytes matter to a reader.
         auto damaged = sound;
         const auto head = static_cast<std::ptrdiff_t>(damage % 2 == 0 ? 400 : sound.size());
         const auto part = storage::mutated({sound.begin(), sound.begin() + head}, dice);
@@ -237,7 +237,7 @@ protected:
         }
         _exit(0);
     }
-    /// Returns the status of waitpid. The fault strikes at call number `fault`.
+    /// Returns the status of waitpid(). The fault is at call number `fault`.
     int run_with(const char* fault, int call) const {
         const pid_t child = fork();
         if (child == 0) {

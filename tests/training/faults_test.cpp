@@ -76,7 +76,7 @@ TEST(Faults, OfGroupsAndRanksThatAreNotThereAreRefused) {
                 HasSubstr("got 'kill@3:2:5'"));
 }
 
-/// Rank 0 of group 1, alone in it.
+/// Rank 0 of group 1, which has no other rank.
 class InjectedFault : public testing::Test {
 protected:
     InjectedFault() { initialize(graph_, config_.run.seed, 0, store_); }
@@ -128,7 +128,7 @@ TEST_F(InjectedFault, EndsTheProcessInItsStep) {
     const auto strike = [&](const char* fault) {
         const auto mine = injector(fault);
         mine->begin_step(4);
-        _exit(77);  // not due yet
+        _exit(77);  // the fault is not due yet
     };
     EXPECT_EXIT(strike("kill@1:0:4"), testing::KilledBySignal(SIGKILL), "");
     EXPECT_EXIT(strike("kill@1:0:3"), testing::KilledBySignal(SIGKILL), "injected in step 4");

@@ -83,7 +83,7 @@ TEST_F(Phases, ForgetTheStepBeforeAndThePauseBehindIt) {
     EXPECT_EQ(step.other, 0);
 }
 
-// Two clocks that are read one after the other.
+// Two clocks are read one after the other.
 TEST_F(Phases, AreNeverNegative) {
     clock_.begin(now_);
     clock_.enter(Phase::backward, now_);

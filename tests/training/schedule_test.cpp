@@ -107,7 +107,7 @@ TEST(MakeSchedule, ScalesTheFinalRateWithTheBatchToo) {
     }
 }
 
-/// The settings of one case of tests/data/reference/schedule.json.
+/// Returns the settings of one case of tests/data/reference/schedule.json.
 config::TrainingConfig settings_of(const nlohmann::json& wanted, const nlohmann::json& reference) {
     static const std::map<std::string, config::Schedule> kKinds{
         {"constant", config::Schedule::constant},

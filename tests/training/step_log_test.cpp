@@ -66,7 +66,7 @@ TEST_F(LoggedTraining, HasPhasesThatAddUpToTheStepWithoutThePauses) {
     ASSERT_EQ(log_->step_seconds().size(), steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         EXPECT_EQ(sum_of(steps[i].phases), log_->step_seconds()[i]) << i;
-        // Each clock reading after a phase is the next one's beginning.
+        // Each clock reading after a phase is the beginning of the next phase.
         EXPECT_EQ(steps[i].phases.input_wait, 1);
         EXPECT_EQ(steps[i].phases.forward, 1);
         EXPECT_EQ(steps[i].phases.optimizer, 1);

@@ -123,8 +123,7 @@ TEST(Watchdog, ThatIsToldToStopSaysNothing) {
     EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
 }
 
-/// Exits with 0 if the process was stopped for a while and has still learned a step time of one or
-/// two seconds.
+/// Exits with 0 if the process was suspended and still learned a step time of one or two seconds.
 void suspend(int seconds) {
     Watchdog watchdog({StepTimeout(3600, 0), 30, [](const std::string&) {}});
     watchdog.begin();
@@ -145,7 +144,7 @@ TEST(WatchdogDeathTest, DoesNotLearnTheTimeInWhichTheProcessWasStopped) {
     EXPECT_EXIT(suspend(7), testing::ExitedWithCode(0), "");
 }
 
-/// A process whose thread completes no step. It notices the expiry, or never does.
+/// A process whose thread completes no step. It notices the timeout if `notices`.
 void hang(std::function<bool()> may_end, bool notices) {
     std::atomic<bool> has_expired = false;
     Watchdog watchdog({StepTimeout(0.05, 0.05), notices ? 3 : 0.5,

@@ -45,7 +45,7 @@ protected:
         return all;
     }
 
-    /// Rewrites the file with its tensors after `change`.
+    /// Writes the file again with its tensors after `change`.
     void rewrite(const std::function<void(std::vector<StoredTensor>&)>& change) {
         const SafetensorsFile file = storage::read_safetensors(path_);
         std::vector<StoredTensor> tensors = file.tensors();
@@ -53,8 +53,8 @@ protected:
         storage::write_safetensors(path_, tensors, file.metadata());
     }
 
-    /// Expects that reading fails with a message with the file and `part`, and that nothing has
-    /// changed.
+    /// Expects that reading fails with a message with the file and `part`, and that no parameter
+    /// has changed.
     void expect_refused(const std::string& part) {
         graph::ParameterStore store(graph_, *device_);
         fill(store, 1000);

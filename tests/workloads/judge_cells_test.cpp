@@ -9,7 +9,8 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Ten samples of four cells and two classes. A model is wrong only in the first of some samples.
+/// Ten samples of four cells and two classes. A model is wrong only in the first cell of some
+/// samples.
 class CellJudge : public testing::Test {
 protected:
     static std::vector<float> saying(const std::vector<std::int32_t>& labels, int wrong_samples) {
