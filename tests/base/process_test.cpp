@@ -34,7 +34,7 @@ TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
     EXPECT_TRUE(has_ended(other));
 }
 
-TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirEnd) {
+TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotTheyWereAwaited) {
     std::array<int, 2> pipe_ends{};
     ASSERT_EQ(pipe(pipe_ends.data()), 0);
     const pid_t child = fork();

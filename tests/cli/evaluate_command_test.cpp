@@ -145,7 +145,7 @@ TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
                    "--lowest-score: expected a number from 0 to below 1, got 'x'");
 }
 
-TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
+TEST_F(EvaluateDetections, ReportsItWhereThereIsNothingToFind) {
     write("annotations.json", R"({"images":[{"id":1}],"categories":[],"annotations":[]})");
     const json got = evaluated({"nothing.json"});
     EXPECT_TRUE(got["quality"].is_null());
@@ -153,7 +153,7 @@ TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
     EXPECT_NE(evaluate({"nothing.json"}).out.find("quality none"), std::string::npos);
 }
 
-TEST_F(EvaluateDetections, RefusesWhatDoesNotFit) {
+TEST_F(EvaluateDetections, RejectsWhatDoesNotFit) {
     const std::vector<std::string> two{"nothing.json", "nothing.json"};
     write("stranger.json", R"([{"image_id":99,"category_id":1,"bbox":[0,0,1,1],"score":1}])");
     expect_refused(evaluate({"stranger.json"}), 4,
@@ -172,7 +172,7 @@ TEST_F(EvaluateDetections, RefusesWhatDoesNotFit) {
     expect_refused(run({"evaluate"}), 2, "expected --annotations with --detections");
 }
 
-TEST_F(EvaluateDetections, RefusesHowToFuseASingleList) {
+TEST_F(EvaluateDetections, RejectsHowToFuseASingleList) {
     for (const std::vector<std::string>& option : {std::vector<std::string>{"--aggregation", "nms"},
                                                    {"--weights", "3"},
                                                    {"--overlap", "0.5"},
@@ -225,7 +225,7 @@ TEST_F(EvaluatePredictions, CountsEachAndTheVote) {
         << one.out;
 }
 
-TEST_F(EvaluatePredictions, RefusesWhatDoesNotFit) {
+TEST_F(EvaluatePredictions, RejectsWhatDoesNotFit) {
     write_rows("short.npy", {1, 0}, {1, 2});
     write_rows("wide.npy", std::vector<float>(12), {4, 3});
     expect_refused(evaluate({"short.npy"}), 4,

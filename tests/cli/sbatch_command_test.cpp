@@ -81,7 +81,7 @@ TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
     EXPECT_EQ(text_of(folder / "own").find("an edit"), std::string::npos);
 }
 
-TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
+TEST(Sbatch, RejectsAFileThatIsCalledAsStandardOutputIs) {
     const TemporaryFolder folder;
     expect_refused(
         run_in(folder.path(), {"sbatch", "--config", source("configs/smoke.yaml"), "--nodes", "1",
@@ -90,7 +90,7 @@ TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(Sbatch, RefusesRanksThatDoNotFit) {
+TEST(Sbatch, RejectsRanksThatDoNotFit) {
     expect_refused(sbatch({"--nodes", "3", "--ranks-per-node", "2"}), 3,
                    "bagging.M=2 x bagging.P_degree=1 needs 2 ranks (eq. 5), got 6");
     expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--array", "M=1,2,4"}), 3,
@@ -118,7 +118,7 @@ Outcome with_gpus(const std::string& ranks, const std::string& gpus, const Words
     return sbatch(options);
 }
 
-TEST(Sbatch, RefusesRanksThatWouldShareGpusWhereTheyMustNot) {
+TEST(Sbatch, RejectsRanksThatWouldShareGpusWhereTheyMustNot) {
     expect_refused(
         with_gpus("4", "2", {"bagging.P_degree=2", "run.level=hardware", "device.kind=auto"}), 3,
         "sbatch: 4 ranks on each node would share 2 GPUs: at a run.level other than "
@@ -162,7 +162,7 @@ TEST(Sbatch, NotesMissingDataAndAnIncompleteSubmission) {
     EXPECT_EQ(sbatch({"--nodes", "2"}).error, "") << "data in memory, level custom";
 }
 
-TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
+TEST(Sbatch, RejectsAnArrayWithTheSameTaskTwice) {
     const Words four{"--nodes", "1", "--ranks-per-node", "4"};
     const auto refusal = [&](Words array) {
         array.insert(array.end(), four.begin(), four.end());
@@ -175,7 +175,7 @@ TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
                    "got 'bagging.M=1 training.learning_rate=0.10', which is");
 }
 
-TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
+TEST(Sbatch, RejectsWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "0"}), 2, "sbatch: --nodes: expected an integer");
     expect_refused(sbatch({"--nodes", "1", "--time", "1h"}), 2, "sbatch: --time: expected");
     expect_refused(sbatch({"--nodes", "1", "--time", "2"}), 2, "more than 2 minutes");
@@ -261,7 +261,7 @@ TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 
-TEST_F(BatchScriptRun, ExitsAsStatusSaysWhereTheRunCameSomewhere) {
+TEST_F(BatchScriptRun, ExitsAsStatusDoesIfTheRunMadeProgress) {
     const Words options{"--ranks-per-node", "2", "--launcher", "srun"};
     EXPECT_EQ(start(options, "7", std::string(kStops) + "; exit 1").exit_code, 7);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));

@@ -163,7 +163,7 @@ TEST_P(SumPrograms, EndWithTheSameBitsOnAllRanks) {
     }
 }
 
-TEST_P(SumPrograms, SayWithInfinityWhatOneRankSaysWithIt) {
+TEST_P(SumPrograms, GiveInfinityWhereOneRankGivesIt) {
     for (const WireFormat format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -246,7 +246,7 @@ TEST(TorusColumns, AreThoseOfTheGridNearestToASquare) {
     EXPECT_EQ(columns(100042), 50021);
 }
 
-TEST(TorusColumns, ThatDoNotDivideTheRanksAreRefusedByTheirKey) {
+TEST(TorusColumns, ThatDoNotDivideTheRanksAreRejectedByTheirKey) {
     for (const int columns : {0, -1, 3, 5, 16}) {
         try {
             columns_of_torus(columns, 8);

@@ -34,7 +34,7 @@ TEST(AllReduceTraffic, OfAllWithAllIsTheFormulaByHand) {
     EXPECT_EQ(traffic.out_of_node, 8000);
 }
 
-TEST(AllReduceTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
+TEST(AllReduceTraffic, IncludesStatisticsThatAreSummedOverSomeRanks) {
     // Spans of six ranks on nodes of three: one message to the neighbour and then two to every
     // second rank, one or two of which are on the other node.
     const std::vector<int> nodes{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};

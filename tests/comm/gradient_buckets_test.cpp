@@ -160,7 +160,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     EXPECT_GE(buckets.accounting().overlapped_seconds, hidden + kSeconds);
 }
 
-TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {
+TEST_F(BucketsOfADevice, ReportWhenSumsBeginAndEnd) {
     for (const bool overlap : {true, false}) {
         GradientBuckets buckets = make(overlap);
         std::string told;
@@ -220,7 +220,7 @@ TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {
     EXPECT_FALSE(buckets.accounting().timed);
 }
 
-TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
+TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAgain) {
     GradientBuckets buckets = make(true);
     buckets.count_repeated_step();
     EXPECT_EQ(reducer_.notes, "");
@@ -228,7 +228,7 @@ TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
     EXPECT_EQ(buckets.accounting().bytes_reduced, 24);
 }
 
-TEST_F(BucketsOfADevice, OnlyAnExceptionThatEndsThemMakesTheReducerGiveUp) {
+TEST_F(BucketsOfADevice, OnlyAnExceptionThatEndsThemAbortsTheReducer) {
     { const GradientBuckets buckets = make(true); }
     EXPECT_EQ(reducer_.notes, "");
     try {

@@ -71,7 +71,7 @@ TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWit
     EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
 }
 
-TEST(AgreementMessage, BytesThatAreNoMessageAreRefused) {
+TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
     const AgreementMessage message{
         MembershipAgreementKind::result,
         1,

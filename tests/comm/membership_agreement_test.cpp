@@ -93,7 +93,7 @@ TEST(MembershipAgreement, ALeaderThatComesAfterTheDecisionStaysAlone) {
     EXPECT_EQ(leaders.decision(1).voters(), (std::vector{1, 2}));
 }
 
-TEST(MembershipAgreement, NobodyStartsASecondVoteAfterADecision) {
+TEST(MembershipAgreement, NoLeaderStartsASecondVoteAfterADecision) {
     MembershipAgreement game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
     game.advance(150);  // The first leader was silent, so this leader uses the second.
     game.receive({MembershipAgreementKind::closed, 0, 0, {}, {}}, 151);
@@ -203,7 +203,7 @@ TEST(MembershipAgreement, AllButOneGroupFailEarlyAndTheOneIsWaitedFor) {
     }
 }
 
-TEST(MembershipAgreement, AGroupThatFailedEarlyGivesUpADeadOneWhenTheCompletedOnesDo) {
+TEST(MembershipAgreement, AGroupThatFailedEarlyStopsWaitingForADeadOneWhenTheCompletedOnesDo) {
     Leaders leaders(4);
     leaders.arrive_at(0, 5, GroupState::failed);
     leaders.arrive_at(1, 700);

@@ -161,7 +161,7 @@ TEST_P(WireFormats, AddDecodedIsDecodeAndAdd) {
     EXPECT_EQ(sum, want);
 }
 
-TEST_P(WireFormats, BuffersOfAnotherSizeAreRefused) {
+TEST_P(WireFormats, BuffersOfAnotherSizeAreRejected) {
     std::vector<float> values(300), residual(299);
     std::vector<std::byte> wire(wire_bytes(GetParam(), 300) + 1);
     EXPECT_THROW(encode(GetParam(), values, wire, {}), Error);

@@ -145,7 +145,7 @@ TEST(Writer, JsonHoldsEveryKey) {
     EXPECT_EQ(to_yaml(parse(to_json(Config{}), "result.json", {})), to_yaml(Config{}));
 }
 
-TEST(Writer, ValueTextNamesChoicesAndRefusesUnknownKeys) {
+TEST(Writer, ValueTextNamesChoicesAndRejectsUnknownKeys) {
     EXPECT_EQ(value_text(Config{}, "workload.model"), "resnet50_v1.5");
     EXPECT_EQ(value_text(Config{}, "run.name"), "run");
     EXPECT_EQ(value_text(Config{}, "bagging.M"), "auto");

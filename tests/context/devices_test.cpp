@@ -40,7 +40,7 @@ TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     EXPECT_EQ(choose_precision(Precision::automatic, integers), kFp32);
 }
 
-TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
+TEST(ChoosePrecision, RejectsWhatTheDeviceLacksAndNamesWhatThereIs) {
     using config::Precision;
     const auto refusal = [](Precision wanted) {
         return error_of(ExitCode::usage, [&] {

@@ -136,7 +136,7 @@ TEST(CudnnPlans, AreNamedAlikeEachTime) {
     EXPECT_EQ(first, names());
 }
 
-TEST(CudnnPlans, RefuseATypeThatTheyCannotComputeIn) {
+TEST(CudnnPlans, RejectATypeThatTheyCannotComputeIn) {
     const ConvolutionShape shape{.images = 1,
                                  .height = 8,
                                  .width = 8,

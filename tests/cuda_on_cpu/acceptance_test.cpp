@@ -97,7 +97,7 @@ TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
     EXPECT_EQ(context_of(*device).plans->find(key("norm")), "");
 }
 
-TEST(Acceptance, RefusesWhatTheDeviceDoesNotRunAndForgetsIt) {
+TEST(Acceptance, RejectsWhatTheDeviceDoesNotRunAndForgetsIt) {
     for (const P failing : {P::forward_with_statistics, P::normalized_weight_gradient}) {
         for (const bool autotune : {true, false}) {
             const auto device = make_cuda_device({.autotune = autotune});
@@ -112,7 +112,7 @@ TEST(Acceptance, RefusesWhatTheDeviceDoesNotRunAndForgetsIt) {
     }
 }
 
-TEST(Acceptance, RefusesFrozenNorms) {
+TEST(Acceptance, RejectsFrozenNorms) {
     const auto device = make_cuda_device({.autotune = false});
     ops::NormConvolution joined = kJoined;
     joined.norm.frozen = true;

@@ -47,7 +47,7 @@ TEST_F(Autotune, TakesPlansThatAgreeWithOthersAndWritesThemDown) {
     }
 }
 
-TEST_F(Autotune, RefusesTheFirstPlanIfItIsWrong) {
+TEST_F(Autotune, RejectsTheFirstPlanIfItIsWrong) {
     simt::set_bad_plans({.wrong = 14});
     for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
         EXPECT_THAT(plan, testing::AnyOf("loops15", "loops16")) << problem;
@@ -115,7 +115,7 @@ TEST_F(Autotune, KeepsThePlansThatItKnows) {
     EXPECT_EQ(nlohmann::json(plans_after({.plan_cache = file_})), other["plans"]);
 }
 
-TEST_F(Autotune, TimesAgainWhereAKnownPlanIsGoneOrRefuses) {
+TEST_F(Autotune, TimesAgainWhereAKnownPlanIsGoneOrRejects) {
     plans_after({.plan_cache = file_});
     for (const char* gone : {"loops99", "loops0"}) {
         nlohmann::json other = written();

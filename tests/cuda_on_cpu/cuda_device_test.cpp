@@ -256,7 +256,7 @@ TEST_P(CudaDevice, RoundsWhatItStoresToNearestEven) {
               (std::vector<float>{1, 65504, kInfinity, -kInfinity}));
 }
 
-TEST_P(CudaDevice, RefusesAnotherNumberOfValues) {
+TEST_P(CudaDevice, RejectsAnotherNumberOfValues) {
     const auto device = make();
     std::vector<float> values(7);
     const Array<float> memory(*device, std::vector<float>(16));
@@ -266,7 +266,7 @@ TEST_P(CudaDevice, RefusesAnotherNumberOfValues) {
     EXPECT_THROW(device->build(ops::Relu{{4}}, {.compute = DType::s32}), Error);
 }
 
-TEST_P(CudaDevice, SaysWhatItIsAndPromises) {
+TEST_P(CudaDevice, ReportsWhatItIsAndPromises) {
     const auto device = make();
     EXPECT_THAT(device->description(), HasSubstr("(device 0, 4 GiB), CUDA 13.0, driver for CUDA "));
     EXPECT_EQ(device->threads(), 1);

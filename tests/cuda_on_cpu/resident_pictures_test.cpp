@@ -176,7 +176,7 @@ TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
     EXPECT_EQ(pixels, pixels_of(on_host.next()));
 }
 
-TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
+TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesidesTheReserve) {
     constexpr std::size_t kHas = std::size_t{3} << 20;
     simt::set_free_memory(kHas);
     for (const MemoryBudget& budget :

@@ -96,7 +96,7 @@ TEST_F(RecordedTrainer, ReportsTheMeanLossOfTheStepsThatItHasRead) {
     EXPECT_NEAR(got.reports[24].loss, rest, 1e-4);
 }
 
-TEST_F(RecordedTrainer, ReadsEveryStepWhenItIsToldTo) {
+TEST_F(RecordedTrainer, ReadsEveryStepWhenConfigured) {
     config_.run.loss_steps = 1;
     SmallModel gpu = on_gpu(config_, DType::f32), cpu = on_cpu(config_);
     const Course got = train(gpu), want = train(cpu);

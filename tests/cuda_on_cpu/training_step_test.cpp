@@ -106,7 +106,7 @@ TEST_F(StepOnGpu, HasItsPhasesByTheClockOfTheGpu) {
     EXPECT_EQ(log.kernels(), nullptr) << "the host sees only that they are enqueued";
 }
 
-TEST_F(StepOnGpu, IsNotTimedWhereNobodyAsks) {
+TEST_F(StepOnGpu, IsNotTimedUnlessRequested) {
     graph::Network network(graph_, *gpu_, store_, options_);
     NotingReducer reducer;
     StepLog log({.now = [] { return 0.0; }, .measure_phases = false}, *gpu_);

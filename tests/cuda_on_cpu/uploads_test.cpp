@@ -79,7 +79,7 @@ TEST_P(Uploads, MayBeEverLarger) {
     }
 }
 
-TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
+TEST_P(Uploads, ContinueAfterOneThatThereIsNoMemoryFor) {
     const auto device = make_device();
     const Array<float> target(*device, std::vector<float>(100000));
     const std::vector<float> small(2000, 3), large(100000, 5);
@@ -95,7 +95,7 @@ TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
     EXPECT_EQ(target.read(), large);
 }
 
-TEST_P(Uploads, ToWhereNoWorkGoesArriveAheadOfTheWorkBehind) {
+TEST_P(Uploads, ToUnusedMemoryArriveAheadOfLaterWork) {
     const auto device = make_device();
     for (const std::size_t count :
          {1, 3000, 1500000}) {  // numbers of floats; the last are sent in many pieces

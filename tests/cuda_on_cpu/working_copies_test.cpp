@@ -120,7 +120,7 @@ TEST_P(WorkingCopies, FollowTheParametersInEveryStep) {
     }
 }
 
-TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingGoesOn) {
+TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingContinues) {
     run(0);
     const std::vector<float> right = losses();
     for (int step = 1; step < kTrainedSteps; ++step) {
@@ -146,7 +146,7 @@ TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
     EXPECT_EQ(step_.read().skipped_steps, 2u * kTrainedSteps);
 }
 
-TEST_P(WorkingCopies, AreMadeAnewWhereParametersAreWritten) {
+TEST_P(WorkingCopies, AreMadeAgainWhereParametersAreWritten) {
     for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         network_.set_parameters(parameters_);

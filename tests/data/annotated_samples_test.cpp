@@ -130,7 +130,7 @@ TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
     EXPECT_THAT(made.samples->boxes(1), ElementsAre(Box{0, 0, 1, 10, 1}, Box{0, 2, 7.5f, 3, 1}));
 }
 
-TEST_F(AnnotatedSamples, TooManyBoxesAreRefusedWithThePicture) {
+TEST_F(AnnotatedSamples, TooManyBoxesAreRejectedWithThePicture) {
     std::string objects;
     for (int i = 0; i < 16; ++i) objects += voc_object("b", "1", "1", "90", "20");
     folder_.add("many", 96, 32, objects);

@@ -102,7 +102,7 @@ TEST_F(ClimateFiles, AnUnfinishedOneLeavesNothing) {
     EXPECT_THROW(ClimateFileWriter("/proc/none/x.h5", {2, 4, 6, {}}), Error);
 }
 
-TEST_F(ClimateFiles, TellTheOrderOfColumnsFromTheBoxes) {
+TEST_F(ClimateFiles, InferTheOrderOfColumnsFromTheBoxes) {
     RawClimateFile raw;
     raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // valid only as ymin, xmin, ymax, xmax
     const std::vector<Box> expected{{5, 1, 7, 3, 1}, {1, 4, 3, 6, 2}};
@@ -117,7 +117,7 @@ TEST_F(ClimateFiles, TellTheOrderOfColumnsFromTheBoxes) {
     EXPECT_EQ(ranges.boxes(0), expected);
 }
 
-TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
+TEST_F(ClimateFiles, RejectColumnsThatFitBothOrdersOrNeitherUnlessConfigured) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 2, 3, 4, 0}};
                 }),
@@ -135,7 +135,7 @@ TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
                 HasSubstr("within 6 x 8 pixels"));
 }
 
-TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
+TEST_F(ClimateFiles, AreRejectedWhenTheBoxesContradictTheirAttribute) {
     ClimateFileWriter writer(path(), {1, 6, 8, {}});
     writer.write(0, std::vector<float>(16 * 6 * 8), std::vector<Box>{{5, 1, 7, 3, 1}});
     writer.finish();
@@ -169,7 +169,7 @@ TEST_F(ClimateFiles, ClipBoxesAndDropThoseWithoutArea) {
     EXPECT_EQ(file.dropped_boxes(), 3);
 }
 
-TEST_F(ClimateFiles, RefuseClassesOutOfRange) {
+TEST_F(ClimateFiles, RejectClassesOutOfRange) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 5, 3, 7, 4}};
                 }),
@@ -180,7 +180,7 @@ TEST_F(ClimateFiles, RefuseClassesOutOfRange) {
                 HasSubstr("row 1: class -1"));
 }
 
-TEST_F(ClimateFiles, TellWhichPressureLevelChannel13Is) {
+TEST_F(ClimateFiles, NameThePressureLevelOfChannel13) {
     RawClimateFile raw;
     raw.values.assign(2 * 16 * 6 * 8, 1999.0F);
     EXPECT_EQ(open(raw).level(), GeopotentialLevel::hpa_1000);
@@ -205,7 +205,7 @@ TEST_F(ClimateFiles, AreReadThroughChunksAcrossSamplesAndDeflate) {
     }
 }
 
-TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
+TEST_F(ClimateFiles, RejectWrongNamesShapesAndTypes) {
     EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }),
                 HasSubstr("images: there is no such dataset"));
     EXPECT_THAT(refusal_of([](auto& raw) { raw.boxes_name = "labels"; }),
@@ -229,7 +229,7 @@ TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
                 HasSubstr("boxes: expected integers"));
 }
 
-TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
+TEST_F(ClimateFiles, RejectSamplesThatNoMemoryHolds) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.image_extents = {2, 16, 8192, 8193};
                     raw.chunk = {1, 1, 64, 64};
@@ -238,7 +238,7 @@ TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
                 HasSubstr("2 x 16 x 8192 x 8193 is more than 4 GiB a sample"));
 }
 
-TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
+TEST_F(ClimateFiles, RejectLinksToOtherFiles) {
     test::write_raw(folder_.path() / "other.h5", {});
     const hid_t file = H5Fcreate(path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_external("other.h5", "images", file, "images", H5P_DEFAULT, H5P_DEFAULT);
@@ -246,7 +246,7 @@ TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
     EXPECT_THAT(refusal(), HasSubstr("images: "));
 }
 
-TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
+TEST_F(ClimateFiles, RejectWhatIsNoHdf5File) {
     EXPECT_THAT(refusal(), HasSubstr("cannot read"));
     std::filesystem::create_directory(path());
     EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
@@ -255,7 +255,7 @@ TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
     EXPECT_THAT(refusal(), HasSubstr("cannot be opened as HDF5"));
 }
 
-TEST_F(ClimateFiles, AreNotBlamedWhenTheSystemHasNothingLeftToTryThemWith) {
+TEST_F(ClimateFiles, AreNotRejectedWhenTheSystemCannotStartAProcessToTryThem) {
     test::write_raw(path(), {});
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -340,7 +340,7 @@ bool is_readable(const std::filesystem::path& path) {
 
 // Runs in separate processes, because the library keeps objects of a damaged file that it cannot
 // close.
-TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
+TEST_F(ClimateFiles, ShortenedAnywhereAreRejected) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;
@@ -348,7 +348,7 @@ TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
     EXPECT_EXIT(open_shortened(path()), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRejectedOrRead) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;
@@ -357,7 +357,7 @@ TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
     EXPECT_EXIT(open_changed(path()), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedWhereTheEndOfProcessesIsNotTold) {
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRejectedIfTheEndOfProcessesIsNotReported) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;

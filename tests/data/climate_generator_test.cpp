@@ -241,7 +241,7 @@ TropicalDepths tropical_depths(double intensity_spread) {
     return depths;
 }
 
-TEST(ClimateGenerator, StrengthTellsDepressionsFromCyclonesUnlessItIsSpread) {
+TEST(ClimateGenerator, StrengthDistinguishesDepressionsFromCyclonesUnlessItIsSpread) {
     const TropicalDepths sharp = tropical_depths(0), spread = tropical_depths(0.6);
     ASSERT_GE(std::min(sharp.of_depressions.size(), sharp.of_cyclones.size()), 10U);
     EXPECT_LT(std::ranges::max(sharp.of_depressions), std::ranges::min(sharp.of_cyclones));
@@ -348,7 +348,7 @@ TEST(ClimateGenerator, AgreesWithPublishedStatistics) {
     }
 }
 
-TEST(ClimateGenerator, RefusesSettingsOutOfRange) {
+TEST(ClimateGenerator, RejectsSettingsOutOfRange) {
     for (const auto& change : std::initializer_list<void (*)(ClimateSettings&)>{
              [](ClimateSettings& s) { s.height = 63; }, [](ClimateSettings& s) { s.height = 769; },
              [](ClimateSettings& s) { s.width = 1153; },

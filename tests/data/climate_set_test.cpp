@@ -235,7 +235,7 @@ TEST(SyntheticClimate, InHalfPrecisionIsTheSameWeatherRounded) {
     }
 }
 
-TEST(SyntheticClimate, SizesThatTheGeneratorLacksAreRefused) {
+TEST(SyntheticClimate, SizesThatTheGeneratorLacksAreRejected) {
     config::Config config = small_config();
     config.workload.image_size = 800;
     EXPECT_THROW(make_synthetic_climate(config), Error);

@@ -96,7 +96,7 @@ TEST_F(DamagedStage, TouchesNoWholeFileThatItDidNotWrite) {
     EXPECT_EQ(test::read_file_bytes(training() / "1"), shared_.bytes(1));
 }
 
-TEST_F(DamagedStage, SaysWhatToDoWithADamagedMarker) {
+TEST_F(DamagedStage, ReportsWhatToDoWithADamagedMarker) {
     run();
     test::write_file_bytes(stage() / "stage.json", {'{'});
     EXPECT_THAT(refused([&] { run(); }).second,
@@ -132,7 +132,7 @@ TEST_F(DamagedStage, FollowsNoLinkOutOfItsFolder) {
     EXPECT_EQ(files_below(victim).size(), 12U);
 }
 
-TEST_F(DamagedStage, RefusesFoldersThatAreNotItsOwn) {
+TEST_F(DamagedStage, RejectsFoldersThatAreNotItsOwn) {
     test::write_file_bytes(stage() / "somebody's", {1});
     EXPECT_THAT(refused([&] { run(); }).second,
                 HasSubstr("is not a staging folder of this program"));

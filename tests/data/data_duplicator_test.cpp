@@ -169,7 +169,7 @@ TEST_F(Duplicator, ResumesWhatAKilledRunLeftAndChecksIt) {
     EXPECT_EQ(files_below(training()).size(), 14U);
 }
 
-TEST_F(Duplicator, SaysWhichFileADiskDidNotTakeAndKeepsTheRest) {
+TEST_F(Duplicator, ReportsWhichFileCouldNotBeWrittenAndKeepsTheRest) {
     shared_.add(3000 * kKib);
     const int status = in_own_process([&] {
         std::signal(SIGXFSZ, SIG_IGN);
@@ -232,7 +232,7 @@ TEST_F(Duplicator, CountsWhatItsManifestDoesNotList) {
     EXPECT_THAT(duplicator.notes(), testing::ElementsAre(testing::StartsWith("1 staged files")));
 }
 
-TEST_F(Duplicator, RefusesAManifestThatItCannotRead) {
+TEST_F(Duplicator, RejectsAManifestThatItCannotRead) {
     fs::create_directories(shared_.root() / storage::kManifestName);
     const auto [code, text] = refused([&] { run(); });
     EXPECT_EQ(code, ExitCode::data);
@@ -261,7 +261,7 @@ TEST_F(Duplicator, IsNotFooledBySparseFilesWhoseSizesOverflow) {
     EXPECT_THAT(text, HasSubstr("staging needs 4.00 EiB"));
 }
 
-TEST_F(Duplicator, RefusesAFileThatIsListedTwice) {
+TEST_F(Duplicator, RejectsAFileThatIsListedTwice) {
     const StagingRequest twice{shared_.root() / "a", 2, [](std::uint32_t) { return "3"; }};
     test::LoneDuplicator lone(config_);
     DataDuplicator& duplicator = lone.duplicator;
@@ -296,7 +296,7 @@ struct Policy {
     bool after_success, after_failure;  // whether the staging folder exists
 };
 
-TEST_F(Duplicator, CleansUpAsItIsTold) {
+TEST_F(Duplicator, CleansUpAsConfigured) {
     using enum config::StagingCleanup;
     for (const Policy& policy :
          {Policy{keep, true, true}, Policy{remove, false, false},

@@ -197,7 +197,7 @@ TEST_F(LoadedClimate, ValuesThatThePrecisionCannotHoldMakeASampleBad) {
     EXPECT_EQ(LoadedSample(*load().training, 0).reason, "");
 }
 
-TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
+TEST_F(LoadedClimate, AnotherPressureLevelIsRejected) {
     use_records();
     const fs::path index = folder_.path() / "test_records" / kRecordIndexName;
     std::ifstream in(index);
@@ -226,7 +226,7 @@ TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
     EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
 }
 
-TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
+TEST_F(LoadedClimate, SyntheticAndDuplicateFilesAreDisqualifications) {
     for (const bool as_records : {false, true}) {
         SCOPED_TRACE(as_records);
         for (const char* name : {"train_records", "test_records"}) {
@@ -276,7 +276,7 @@ TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     EXPECT_EQ(LoadedSample(*sets.training, 1).reason, "");
 }
 
-TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
+TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRejected) {
     transcode_set("train", "train_records");
     transcode_set("test", "test_records");
     config_.data.path = (folder_.path() / "train_records").string();
@@ -291,7 +291,7 @@ TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("the values are bf16"));
 }
 
-TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
+TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRejected) {
     config_.workload.image_width = kFileWidth + 4;
     EXPECT_THAT(refusal([&] { load(); }),
                 AllOf(HasSubstr("a.h5"), HasSubstr("8 x 12"), HasSubstr("8 x 16")));
@@ -305,7 +305,7 @@ TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("nothing"));
 }
 
-TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRefusedWithTheirSample) {
+TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRejectedWithTheirSample) {
     ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {1, 2, 5, 7, 1}});
     file.finish();

@@ -47,7 +47,7 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
     EXPECT_FALSE(too_far);
 }
 
-TEST_P(PrefetcherWithThreads, BeginsBehindTheBatchesThatAreLeftOut) {
+TEST_P(PrefetcherWithThreads, BeginsAfterTheBatchesThatAreLeftOut) {
     std::vector<std::atomic<int>> filled(7);
     Prefetcher prefetcher(3, GetParam(), [&](int slot, std::int64_t batch, std::int64_t) {
         EXPECT_EQ(slot, batch % 3);
@@ -65,7 +65,7 @@ TEST_P(PrefetcherWithThreads, BeginsBehindTheBatchesThatAreLeftOut) {
     EXPECT_THROW(prefetcher.next(), Error);
 }
 
-TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndGoesOn) {
+TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndContinues) {
     Prefetcher prefetcher(2, GetParam(), [](int, std::int64_t batch, std::int64_t row) {
         if (batch == 1 && row >= 2) throw std::runtime_error("row " + std::to_string(row));
     });

@@ -66,7 +66,7 @@ TEST(Resize, ACropOfTheSourceIsResizedAsIfItWereAPictureOfItsOwn) {
     EXPECT_EQ(direct, resize(copy, full_resize_request(copy.view(), 12, 12)));
 }
 
-TEST(Resize, RefusesABoxOutsideTheSource) {
+TEST(Resize, RejectsABoxOutsideTheSource) {
     const Image source(10, 10);
     EXPECT_THROW(resize(source, {{0, 0, 11, 10}, 5, 5, {0, 0, 5, 5}}), Error);
     EXPECT_THROW(resize(source, {{4, 0, 4, 10}, 5, 5, {0, 0, 5, 5}}), Error);

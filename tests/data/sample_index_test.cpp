@@ -168,7 +168,7 @@ TEST_F(IndexFile, HoldsTheScanAndMovesWithItsFolder) {
     EXPECT_TRUE(fs::exists(read.path_of(0)));
 }
 
-TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
+TEST_F(IndexFile, IsRejectedWhereItIsNotWhatWasWritten) {
     const std::string header =
         R"({"schema":"hpcai500-index-1","root":"set","classes":["a","b"],"samples":2})"
         "\n";

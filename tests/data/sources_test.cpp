@@ -166,7 +166,7 @@ TEST_F(Sources, AnEpochMayBeAbandoned) {
     EXPECT_GE(source.wait_seconds(), 0.0);
 }
 
-TEST_F(Sources, GoOnBehindBatchesThatWereTrainedOnBefore) {
+TEST_F(Sources, ContinueAfterBatchesThatWereTrainedOnBefore) {
     const auto batches_from = [&](std::int64_t first) {
         TrainingSource source(samples(), {.batch_size = 4}, 5, 1);
         source.begin_epoch(2, sequence(23, 15), first);

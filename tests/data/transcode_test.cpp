@@ -160,7 +160,7 @@ TEST_F(Transcode, AConstantChannelBecomesZeros) {
     for (const std::byte byte : set.record(0)) EXPECT_EQ(byte, std::byte{0});
 }
 
-TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
+TEST_F(Transcode, SamplesThatAreNotFiniteAreRejectedOrSkipped) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 1);
     raw.values[kOne + 5] = kMissingValue;
@@ -207,7 +207,7 @@ TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
     EXPECT_EQ(transcode(options_).samples, 2);
 }
 
-TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
+TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRejected) {
     write_two_files();
     transcode(options_);
     RawClimateFile raw;
@@ -220,7 +220,7 @@ TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
                                                         HasSubstr("records"), HasSubstr("Z1000")));
 }
 
-TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
+TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatNameThem) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 16000);
     std::fill_n(raw.values.begin(), kOne, kMissingValue);
@@ -232,14 +232,14 @@ TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
     EXPECT_EQ(RecordSet(options_.output).channel_names()[13], "Z100");
 }
 
-TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
+TEST_F(Transcode, NamesThatNoIndexHoldsAreRejectedAtOnce) {
     for (const char* name : {".a.h5", "\xff.h5"}) {
         options_.files = {folder_.path() / name};  // no listing includes this file
         EXPECT_THAT(refusal(ExitCode::data), HasSubstr("name"));
     }
 }
 
-TEST_F(Transcode, ALinkIsRefusedBeforeAnyWork) {
+TEST_F(Transcode, ALinkIsRejectedBeforeAnyWork) {
     write_two_files();
     std::filesystem::create_directory(folder_.path() / "real");
     std::filesystem::create_directory_symlink(folder_.path() / "real", folder_.path() / "link");
@@ -254,7 +254,7 @@ TEST_F(Transcode, ALinkIsRefusedBeforeAnyWork) {
     }
 }
 
-TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
+TEST_F(Transcode, RejectsFilesThatDifferAndFoldersThatHoldSomething) {
     write_two_files();
     RawClimateFile other;
     other.image_extents[3] = 9;

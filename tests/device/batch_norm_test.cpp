@@ -111,7 +111,7 @@ TEST_P(BatchNorm, WritesNoInputGradientWhereNoneIsWanted) {
     }
 }
 
-TEST_P(BatchNorm, RefusesAnAdditionWithoutRelu) {
+TEST_P(BatchNorm, RejectsAnAdditionWithoutRelu) {
     const auto device = GetParam().make();
     EXPECT_THROW(device->build(ops::BatchNorm{.input = {2, 4, 4, 16}, .add = true},
                                {.compute = GetParam().compute}),

@@ -273,7 +273,7 @@ TEST(DeterministicCpuDevice, OptimizerHasTheSameBitsWithAnyNumberOfThreads) {
     }
 }
 
-TEST(DeterministicCpuDevice, SaysSoInItsDescription) {
+TEST(DeterministicCpuDevice, NamesThePropertyInItsDescription) {
     const auto says = [](bool deterministic) {
         return make_cpu_device({.deterministic = deterministic})
             ->description()

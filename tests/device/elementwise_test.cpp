@@ -74,7 +74,7 @@ TEST_P(Elementwise, NormalizeMapsTheEndsOfTheScale) {
     EXPECT_EQ(got.output.values, (std::vector<double>{-2, 2}));
 }
 
-TEST_P(Elementwise, NormalizeRefusesMeansForAnotherNumberOfChannels) {
+TEST_P(Elementwise, NormalizeRejectsMeansForAnotherNumberOfChannels) {
     const auto device = GetParam().make();
     EXPECT_THROW(device->build(ops::InputNormalize{{1, 2, 2, 4}, {0, 0, 0}, {1, 1, 1}},
                                {.compute = GetParam().compute}),

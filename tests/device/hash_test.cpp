@@ -122,7 +122,7 @@ TEST(Hash, SeesSwappedElements) {
     }
 }
 
-TEST(Hash, TellsWhatComparesEqualOrNotAtAllApartByItsBits) {
+TEST(Hash, DistinguishesByTheirBitsNumbersThatCompareEqualOrNotAtAll) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float other_nan = std::bit_cast<float>(std::bit_cast<std::uint32_t>(nan) + 1);
     EXPECT_NE(hash({0.0F, 1.0F}), hash({-0.0F, 1.0F}));

@@ -108,7 +108,7 @@ TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
     }
 }
 
-TEST_P(Joined, OperationsAreRefusedWhereTheyWereNotMeantToBe) {
+TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
     const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };

@@ -144,7 +144,7 @@ TEST_P(RankStatistics, KeepTheirPrecisionFarFromZero) {
     expect_like_whole_batch({.input = {4, 20, 20, 16}}, 2, mean);
 }
 
-TEST_P(RankStatistics, AreRefusedWithoutASumOverAsManyRanks) {
+TEST_P(RankStatistics, AreRejectedWithoutASumOverAsManyRanks) {
     const auto device = GetParam().make();
     Team team(2);
     TeamSum of_two(team, 0);

@@ -150,7 +150,7 @@ TEST_P(UpdateOf, EveryOptimizerAgreesWithItsNaiveTwin) {
     }
 }
 
-TEST_P(UpdateOf, EveryOptimizerDecaysAndTrustsWhereItIsToldToAndLeavesTheRestAlone) {
+TEST_P(UpdateOf, EveryOptimizerUsesDecayAndTrustRatiosOnlyWhereConfigured) {
     const Ranges ranges{{0, 13, true, true}, {16, 33, false},           {48, 48, true, true},
                         {64, 701, true},     {704, 20001, false, true}, {20008, 20024, true, true}};
     for (std::size_t rule = 0; rule < kRules.size(); ++rule) {
@@ -198,7 +198,7 @@ TEST_P(UpdateOf, NoOptimizerChangesAnythingWhileGradientsAreNotFinite) {
     }
 }
 
-TEST_P(UpdateOf, RefusesBuffersAndRangesThatDoNotFit) {
+TEST_P(UpdateOf, RejectsBuffersAndRangesThatDoNotFit) {
     const auto device = GetParam().make();
     Buffers buffers(*device, 16);
     for (const OptimizerRule& rule : kRules) {
@@ -321,7 +321,7 @@ TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
     }
 }
 
-TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
+TEST_P(UpdateOf, RecordsNothingThatWaitsAndContinuesAfterwards) {
     const auto device = GetParam().make();
     if (!device->can_record()) return;
     EXPECT_THROW(device->record([&] { device->synchronize(); }), Error);

@@ -207,7 +207,7 @@ TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
     }
 }
 
-TEST_F(CompleteRun, HasWeightsThatANetworkOfAnotherWidthRefuses) {
+TEST_F(CompleteRun, HasWeightsThatANetworkOfAnotherWidthRejects) {
     const Outcome refused =
         run_ranks(folder_->path(), 1,
                   {"bagging.M=1", "workload.backbone_width=8",

@@ -85,7 +85,7 @@ TEST_F(CountersOfARun, AreThoseOfTheInterfacesThatThisMachineHas) {
     EXPECT_EQ(counted, are_known ? nlohmann::json(sent) : nlohmann::json());
 }
 
-TEST_F(CountersOfARun, TellWhenTheCorePhaseBeganAndEnded) {
+TEST_F(CountersOfARun, ReportWhenTheCorePhaseBeganAndEnded) {
     double longest = 0;
     for (int number = 0; number < 2; ++number) {
         const nlohmann::json one = group(number);
@@ -180,7 +180,7 @@ TEST_F(CountersOfARun, MayBeTurnedOffButForTheCorePhase) {
     expect_verified(*folder_ / "unmetered");
 }
 
-TEST_F(CountersOfARun, AreJoinedByThoseOfAMeterBesideTheMachine) {
+TEST_F(CountersOfARun, AreExtendedByThoseOfAnExternalMeter) {
     const Outcome outcome =
         energy("time,watts\n0,500\n253402300000,500\n", {"--longest-gap", "86400"});
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;

@@ -211,7 +211,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
 
 /// SIGTERM, by which launchers end the other ranks after a death, is not a request to stop and
 /// requeue.
-TEST_F(LostRank, BesideOneThatSigtermHasEndedIsTakenForACrash) {
+TEST_F(LostRank, WithOneThatSigtermHasEndedIsACrash) {
     epochs_ = kEndless;
     const Outcome run = run_groups({2, 2}, {{"STOP", 3}, {"TERM", 0}}, {});
     EXPECT_EQ(run.exit_code, 6) << run.out << run.error;

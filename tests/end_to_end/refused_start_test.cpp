@@ -80,7 +80,7 @@ TEST_F(RefusedStart, NamesInitialWeightsThatDoNotFit) {
                    {"old.safetensors"});
 }
 
-TEST_F(RefusedStart, SaysWhatAMachineWithoutGpuLacks) {
+TEST_F(RefusedStart, ReportsWhatAMachineWithoutGpuLacks) {
     if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY); driver != nullptr) {
         dlclose(driver);
         GTEST_SKIP() << "this machine has NVIDIA's driver";
@@ -89,7 +89,7 @@ TEST_F(RefusedStart, SaysWhatAMachineWithoutGpuLacks) {
                    {"device.kind", "NVIDIA driver", "libcuda.so.1"});
 }
 
-TEST_F(RefusedStart, RefusesWhatOnlyOtherDevicesHave) {
+TEST_F(RefusedStart, RejectsWhatOnlyOtherDevicesHave) {
     expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cpu", "training.precision=mixed"}), 2,
                    {"training.precision", "'mixed'", "fp32"});
     expect_refused(run({.folder = folder_.path(),
@@ -109,7 +109,7 @@ TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
         2, {"parallel.model_degree", "expected 1 to 2, the number of channels of fc, got 4"});
 }
 
-TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
+TEST_F(RefusedStart, RejectsInt8InPartsThatHaveNone) {
     expect_refused(run_ranks(folder_.path(), 3,
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
                               "training.precision=int8", "workload.backbone_width=64"}),

@@ -82,7 +82,7 @@ TEST_F(Repetitions, AreVerifiedTogether) {
     expect_series_verified(result(""), "REPETITIONS 2 of 2 ");
 }
 
-TEST_F(Repetitions, AreToldWhereOneOrTheirSummaryWasChanged) {
+TEST_F(Repetitions, AreDetectedWhereOneOrTheirSummaryWasChanged) {
     const std::vector<Edit> edits{
         {"median", kSummary, "vflops",
          [](const ResultCopy& copy) { copy.increase(kSummary, "/vflops/median"); }},
@@ -189,7 +189,7 @@ protected:
     storage::TemporaryFolder folder_;
 };
 
-TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
+TEST_F(TroubledRepetitions, ContinueAfterOneInWhichAGroupFailed) {
     // One wrong bit in the first run's second all-reduce ends its group of ranks 2 and 3.
     const Outcome outcome = run({folder_.path(),
                                  4,

@@ -212,7 +212,7 @@ TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
     expect_verified();
 }
 
-TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
+TEST_F(ScoredRun, IsRejectedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     run_and_die();
     const fs::path samples = folder_ / "set/val";
     const fs::path first = samples / "0000_disc_stripes";
@@ -230,7 +230,7 @@ TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     EXPECT_TRUE(is_unscored());
 }
 
-TEST_F(ScoredRun, IsRefusedWhereAModelIsNotWorthWhatItsRecordSays) {
+TEST_F(ScoredRun, IsRejectedIfAModelDoesNotHaveTheQualityOfItsRecord) {
     run_and_die();
     Json record = json_of(folder_ / "result/groups/1/record.json");
     record["quality"] = 0.9375;

@@ -168,7 +168,7 @@ void unlabel(const ResultCopy& copy, std::int64_t cells) {
     copy.put(labels, content);
 }
 
-TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
+TEST_F(SegmentationRun, IsDetectedWhereAFileOrANumberWasChanged) {
     const std::string labels = "evaluation/labels.npy", names = "evaluation/classes.txt";
     const auto increased = [](const std::string& name, const std::string& key) {
         std::string pointer = "/" + key;

@@ -98,7 +98,7 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
     EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
-TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
+TEST_F(StagedRun, ContinuesWhereAKilledOneStopped) {
     // The calls are before the staging folder has its marker, and within the only pack.
     for (const std::string call : {"4", "20"}) {
         const Outcome killed =
@@ -120,7 +120,7 @@ TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
     }
 }
 
-TEST_F(StagedRun, IsRefusedForItsResultDirectoryBeforeItCopies) {
+TEST_F(StagedRun, IsRejectedForItsResultDirectoryBeforeItCopies) {
     fs::create_directories(folder_ / "taken/by");
     const Outcome outcome = run_after("exec", "taken");
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
@@ -128,7 +128,7 @@ TEST_F(StagedRun, IsRefusedForItsResultDirectoryBeforeItCopies) {
     EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
-TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
+TEST_F(StagedRun, IsRejectedWhereTheDiskIsTooSmall) {
     const std::string mount = "mount -t tmpfs -o size=16k none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {
         GTEST_SKIP() << "no right to mount a small disk";

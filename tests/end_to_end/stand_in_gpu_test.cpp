@@ -101,7 +101,7 @@ TEST_F(StandInGpu, TimesThePhasesOfTheStepBeforeEachReading) {
     EXPECT_TRUE(json_of(folder_ / "gpu/groups/0/trace.json")["traceEvents"].is_array());
 }
 
-TEST_F(StandInGpu, RefusesPartsOfLayers) {
+TEST_F(StandInGpu, RejectsPartsOfLayers) {
     const Outcome outcome = train("gpu", 2, "fp32", {"parallel.mode=model"});
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_NE(outcome.error.find(
@@ -223,7 +223,7 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
     EXPECT_FALSE(fs::exists(folder_ / "cpu"));
 }
 
-TEST_F(StandInGpu, SaysThatResidentPicturesDoNotFit) {
+TEST_F(StandInGpu, ReportsThatResidentPicturesDoNotFit) {
     const Outcome outcome = train("gpu", 1, "fp32", {"data.resident_mib=2147483647"});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
     EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: 2147483647 MiB "))

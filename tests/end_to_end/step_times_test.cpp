@@ -173,7 +173,7 @@ TEST_F(StepTimes, AreDrawnByTheTrace) {
     }
 }
 
-TEST_F(StepTimes, AreNotMeasuredWhereNobodyAsks) {
+TEST_F(StepTimes, AreNotMeasuredUnlessRequested) {
     const Outcome outcome =
         run_ranks(folder_->path(), 2,
                   {"bagging.M=1", "run.trace=false", "run.measure_phases=false"}, "plain");

@@ -86,7 +86,7 @@ TEST(DetectionQuality, LeavesOutWhatIsNotANumber) {
     EXPECT_EQ(at_half(kTwo, unsound).mean->coco, 0);
 }
 
-TEST(DetectionQuality, RefusesAnImageOrCategoryThatIsNotThere) {
+TEST(DetectionQuality, RejectsAnImageOrCategoryThatIsNotThere) {
     for (const Detection& one : Detections{{2, 1}, {-1, 1}, {0, 0}, {0, 3}}) {
         EXPECT_THROW(at_half(kTwo, {one}), Error);
         EXPECT_THROW(at_half({2, 2, {{one.image, one.category, {}}}}, {}), Error);

@@ -24,7 +24,7 @@ TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 30, 0}, 0.001), 0.0005);
 }
 
-TEST(UninterruptiblePhases, AreAsLongAsTheLongestBehindTheStepsThatTheyFollow) {
+TEST(UninterruptiblePhases, AreAsLongAsTheLongestAfterTheStepsThatTheyFollow) {
     UninterruptiblePhases pauses;
     EXPECT_FALSE(pauses.is_due(6)) << "there are none";
     pauses.set_interval(3);

@@ -17,7 +17,7 @@ Buffer applied(decltype(&batch_norm_gradient_apply) apply, const BatchNormShape&
     return g;
 }
 
-TEST(BatchNormCoefficients, MakeTheGradientOfWhoeverFormedTheSums) {
+TEST(BatchNormCoefficients, MakeTheGradientForAnySourceOfTheSums) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         for (const std::int64_t channels : {8, 24, 5}) {
             const BatchNormShape shape{dtype, 2, 37, channels};

@@ -110,7 +110,7 @@ TEST_P(BatchNormDualGradient, HasTheBitsOfOneNormAfterTheOther) {
     }
 }
 
-TEST_P(BatchNormDualGradient, RefusesSpansAndPartsOfVectors) {
+TEST_P(BatchNormDualGradient, RejectsSpansAndPartsOfVectors) {
     EXPECT_THROW(batch_norm_dual_gradient({GetParam(), 2, 1, 8}, {}, nullptr), Error);
     EXPECT_THROW(batch_norm_dual_gradient({GetParam(), 1, 1, 12}, {}, nullptr), Error);
 }

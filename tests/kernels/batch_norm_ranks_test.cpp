@@ -156,7 +156,7 @@ TEST_P(BatchNormRanks, KeepTheirPrecisionFarFromZero) {
     }
 }
 
-TEST_P(BatchNormRanks, KeepNotANumberForEverybodyToSee) {
+TEST_P(BatchNormRanks, KeepNaN) {
     for (const RankEngine& engine : {kRankKernels, kRankTwins}) {
         Step step(GetParam(), 10, 3, 0.5);
         step.x.set(3 * 12 + 1, NAN);  // of the second rank

@@ -371,7 +371,7 @@ TEST_P(BatchNormKernel, MayOverwriteWhatItHasRead) {
     }
 }
 
-TEST_P(BatchNormKernel, KeepsNotANumberForEverybodyToSee) {
+TEST_P(BatchNormKernel, KeepsNaN) {
     for (const std::int64_t channels : {3, 16}) {
         Given given(GetParam(), {.input = {2, 3, 3, channels}, .relu = true});
         given.x.set(channels + 1, NAN);

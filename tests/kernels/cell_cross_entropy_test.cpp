@@ -148,7 +148,7 @@ TEST_P(CellKernels, GradientsAreTheReferencesAndZeroInThePadding) {
     }
 }
 
-TEST(CellKernel, RefusesAGridWithoutCells) {
+TEST(CellKernel, RejectsAGridWithoutCells) {
     EXPECT_THROW(cell_cross_entropy({.images = 1, .classes = 2}, {}, nullptr), Error);
 }
 

@@ -123,7 +123,7 @@ TEST_F(CropResize, HasTheCpusBitsForDrawnViewsOfTheUsualSide) {
     EXPECT_TRUE(same(got, on_cpu(224)));
 }
 
-TEST_F(CropResize, RefusesRowsAndSidesThatDoNotFit) {
+TEST_F(CropResize, RejectsRowsAndSidesThatDoNotFit) {
     EXPECT_THROW(crop_resize({.rows = 65536, .side = 8}, nullptr), Error);
     EXPECT_THROW(crop_resize({.rows = 0, .side = 8}, nullptr), Error);
     EXPECT_THROW(crop_resize({.rows = 1, .side = 0}, nullptr), Error);

@@ -125,7 +125,7 @@ TEST_P(RegionKernels, OfUnusedRegionsAreZeros) {
     for (std::int64_t i = 0; i < dx.count(); ++i) ASSERT_EQ(dx[i], 0);
 }
 
-TEST_P(RegionKernels, RefuseSizesThatTheyHaveNoRoomFor) {
+TEST_P(RegionKernels, RejectSizesThatTheyHaveNoRoomFor) {
     EXPECT_THROW(roi_align(shape(5, 8, 17, 1), {}, nullptr), Error);
     EXPECT_THROW(roi_align_gradient(shape(5, 8, 16, 5), {}, nullptr), Error);
 }

@@ -134,7 +134,7 @@ TEST(Suppression, IsTheTwinsForListsOfAllLengths) {
     }
 }
 
-TEST(Suppression, RefusesListsThatAreTooLong) {
+TEST(Suppression, RejectsListsThatAreTooLong) {
     EXPECT_THROW(suppress({.lists = 1, .length = 4097}, nullptr), Error);
     EXPECT_THROW(suppress({.lists = 65536, .length = 1}, nullptr), Error);
 }
@@ -243,7 +243,7 @@ TEST(RoiTargetKernels, AreTheTwins) {
     }
 }
 
-TEST(DetectionKernels, RefuseSizesThatTheyHaveNoRoomFor) {
+TEST(DetectionKernels, RejectSizesThatTheyHaveNoRoomFor) {
     const AnchorGrid grid = small_grid(4, 4, 2);
     EXPECT_THROW(
         proposals_workspace_bytes({.grid = grid, .images = 1, .per_level = 4097, .limit = 1}),

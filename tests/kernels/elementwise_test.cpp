@@ -153,7 +153,7 @@ TEST_P(ElementwiseKernels, FillWritesEveryElementAndNoMore) {
     }
 }
 
-TEST(ElementwiseKernel, RefusesIntegers) {
+TEST(ElementwiseKernel, RejectsIntegers) {
     Buffer integers(DType::s32, 4);
     EXPECT_THROW(fill(DType::s32, integers.data(), 0, 4, nullptr), Error);
 }

@@ -140,7 +140,7 @@ TEST(InputNormalizeTwin, HasTheBitsOfTheCpuDevice) {
     for (std::int64_t i = 0; i < flat.count(); ++i) EXPECT_EQ(got[i / 3 * 4 + i % 3], flat[i]);
 }
 
-TEST(InputNormalizeTwin, RefusesChannelsThatDoNotFit) {
+TEST(InputNormalizeTwin, RejectsChannelsThatDoNotFit) {
     NormalizeArguments arguments;
     arguments.channels = 33;
     arguments.padded_channels = 40;

@@ -243,7 +243,7 @@ TEST_P(Pooling, AverageAgreesWithTwinAndNaiveOperation) {
     }
 }
 
-TEST(PoolingKernel, RefusesWindowsThatDoNotFit) {
+TEST(PoolingKernel, RejectsWindowsThatDoNotFit) {
     PoolShape shape{.images = 1, .height = 40, .width = 40, .channels = 8, .kernel = 17};
     EXPECT_THROW(max_pool(shape, nullptr, nullptr, nullptr, nullptr), Error);
     shape.kernel = shape.padding = 2;

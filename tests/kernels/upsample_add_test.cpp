@@ -125,7 +125,7 @@ TEST_P(UpsampleAddKernels, OnlyTheGradientThatIsWantedIsWritten) {
     EXPECT_TRUE(same(fine_alone, dy));
 }
 
-TEST(UpsampleAddKernel, RefusesASideThatIsTooLong) {
+TEST(UpsampleAddKernel, RejectsASideThatIsTooLong) {
     Buffer nothing(DType::f32, 4);
     const UpsampleShape shape{DType::f32, 1, 1, 32769, 1, 1, 1};
     EXPECT_THROW(upsample_add(shape, nothing.data(), nothing.data(), nothing.data(), nullptr),

@@ -44,7 +44,7 @@ TEST_F(NvmlOfStandIn, CountsTheMillijoulesOfEachGpu) {
     EXPECT_DOUBLE_EQ(gpus[1].read(), 5'000'001.25);
 }
 
-TEST_F(NvmlOfStandIn, SumsThePowerWhereAGpuCountsNoEnergyAndSaysSoInTheName) {
+TEST_F(NvmlOfStandIn, SumsThePowerIfAGpuCountsNoEnergyAndNamesTheCounterSo) {
     nvml_->has_no_counter = true;
     nvml_->milliwatts = 100'000;
     const auto gpus = counters({"GPU-1"});
@@ -72,7 +72,7 @@ TEST_F(NvmlOfStandIn, IsNotAskedWhereNoRankUsesAGpu) {
     EXPECT_TRUE(counters({}).empty());
 }
 
-TEST(Nvml, IsSaidToBeAbsentWhereItsLibraryIs) {
+TEST(Nvml, IsReportedAbsentIfItsLibraryIs) {
     const std::vector<std::string> uuids{"GPU-1"};
     const auto gpus = gpu_counters({"libno-such-nvml.so.1", [] { return 0.0; }}, uuids);
     ASSERT_EQ(names_of(gpus), std::vector<std::string>{"nvml"});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kForEver = 3600;
 
-TEST(Repeater, BeginsBeforeItRepeatsAndEndsBehindThat) {
+TEST(Repeater, BeginsBeforeItRepeatsAndEndsAfterThat) {
     std::atomic<int> begun = 0, repeated = 0, ended = 0;
     std::promise<void> third;
     Repeater repeater({.begin = [&] { begun += repeated == 0 ? 1 : 100; },

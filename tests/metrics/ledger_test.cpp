@@ -78,7 +78,7 @@ TEST(FlopsLedger, TotalsAreTheSumsOfTheRows) {
     }
 }
 
-TEST(FlopsLedger, RefusesABatchAndFusedNodes) {
+TEST(FlopsLedger, RejectsABatchAndFusedNodes) {
     EXPECT_THROW(FlopsLedger(small_network(2)), Error);
     EXPECT_THROW(FlopsLedger(small_network(1, true)), Error);
 }

@@ -56,7 +56,7 @@ std::vector<RunnerOptions> all_kinds() {
     return kinds;
 }
 
-TEST(DeterministicResNet, LeavesTheSameBitsBehindWithAnyNumberOfThreads) {
+TEST(DeterministicResNet, LeavesTheSameBitsWithAnyNumberOfThreads) {
     for (RunnerOptions options : all_kinds()) {
         options.deterministic = true;
         const std::vector<float> want = train(options);

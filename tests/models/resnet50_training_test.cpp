@@ -119,7 +119,7 @@ TEST(TinyResNet, AveragesTwoHalfBatchesWhenStatisticsSpanHalfABatch) {
     }
 }
 
-TEST(TinyResNet, GivesPaddingRowsNoSayInTheGradient) {
+TEST(TinyResNet, GivesPaddingRowsNoEffectOnTheGradient) {
     // Two rows of padding change the statistics, but neither the loss nor the classifier's
     // gradient.
     ResNet50 options = tiny(16);

@@ -83,14 +83,14 @@ TEST_F(ListedFiles, AreHashedByOneRankEach) {
     EXPECT_EQ(sets.training->samples(), kFiles);
 }
 
-TEST_F(ListedFiles, ThatOneRankFindsChangedAreRefusedByAll) {
+TEST_F(ListedFiles, ThatOneRankFindsChangedAreRejectedByAll) {
     const comm::Communicator& everyone = world().everyone;
     const int last = everyone.size() - 1;
     if (everyone.rank() == last) change(last);
     expect_refused(name_of(last) + "' is not the file that");
 }
 
-TEST_F(ListedFiles, ThatAreShorterAtOneRankAreRefusedByAll) {
+TEST_F(ListedFiles, ThatAreShorterAtOneRankAreRejectedByAll) {
     const comm::Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "one rank has one file";
     if (everyone.rank() == everyone.size() - 1) {

@@ -144,7 +144,7 @@ TEST(Communicator, SplitOrdersByKeyAndKeepsPartsApart) {
     EXPECT_EQ(sum[0], expected);
 }
 
-TEST(Communicator, UnequalCountsAreRefusedBeforeAnyMessage) {
+TEST(Communicator, UnequalCountsAreRejectedBeforeAnyMessage) {
     Communicator& ranks = world().everyone;
     const std::array<std::byte, 4> mine{};
     std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(ranks.size()) + 1);
@@ -152,7 +152,7 @@ TEST(Communicator, UnequalCountsAreRefusedBeforeAnyMessage) {
     ranks.barrier();
 }
 
-TEST(Communicator, WhatMpiRefusesBecomesAnError) {
+TEST(Communicator, WhatMpiRejectsBecomesAnError) {
     Communicator& ranks = world().everyone;
     std::array<std::byte, 1> bytes{};
     try {

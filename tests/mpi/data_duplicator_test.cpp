@@ -173,7 +173,7 @@ TEST_F(RanksStage, ReuseTogetherWhatIsThere) {
     EXPECT_EQ(again.record.reused_bytes, bytes_of(needed_on(0)));
 }
 
-TEST_F(RanksStage, AllHearOfTheFileThatOneCannotCopy) {
+TEST_F(RanksStage, AllThrowTheErrorOfTheFileThatOneCannotCopy) {
     play(1, std::vector<int>(static_cast<std::size_t>(everyone_.size()), 0));
     config_.bagging.sampler = config::Sampler::none;
     DataDuplicator duplicator(config_, *controller_, everyone_, 2);
@@ -187,7 +187,7 @@ TEST_F(RanksStage, AllHearOfTheFileThatOneCannotCopy) {
     everyone_.barrier();
 }
 
-TEST_F(RanksStage, AllHearOfTheHostThatHasNoRoom) {
+TEST_F(RanksStage, AllThrowTheErrorOfTheHostWithoutSpace) {
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
     play(1, nodes);
@@ -200,7 +200,7 @@ TEST_F(RanksStage, AllHearOfTheHostThatHasNoRoom) {
     everyone_.barrier();
 }
 
-TEST_F(RanksStage, RefuseADirectoryThatTwoHostsShare) {
+TEST_F(RanksStage, RejectADirectoryThatTwoHostsShare) {
     if (everyone_.size() < 2) return;
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);

@@ -121,7 +121,7 @@ TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
     EXPECT_EQ(buckets.accounting().interleaved_seconds, once.interleaved_seconds);
 }
 
-TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRefused) {
+TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRejected) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     // The first parameter completes the last bucket, so no layer waits for its sum.
     for (std::size_t parameter = ranges_.size(); parameter-- > 1;) {
@@ -151,7 +151,7 @@ TEST(GradientBuckets, AreFilledFromTheEndAndHoldWhatFits) {
     EXPECT_EQ(count({}, 20), 0u);
 }
 
-TEST(GradientBuckets, RangesThatOverlapOrLeaveTheBufferAreRefused) {
+TEST(GradientBuckets, RangesThatOverlapOrLeaveTheBufferAreRejected) {
     std::vector<float> gradients(100);
     const auto reducer = make_mpi_reducer(world().everyone);
     const auto make = [&](std::vector<Range> ranges) {

@@ -66,7 +66,7 @@ TEST(MpiWorld, AllLeadersVote) {
     world().everyone.barrier();
 }
 
-TEST(MpiWorld, AGroupThatFailedIsHeardButDoesNotVote) {
+TEST(MpiWorld, AGroupThatFailedReportsButDoesNotVote) {
     MpiWorld& mpi = world().mpi;
     if (mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
     world().everyone.barrier();
@@ -119,7 +119,7 @@ TEST(MpiWorld, ASilentFirstGroupIsReplacedByTheNext) {
 }
 
 /// The last rank was silent in a vote, whose messages are still pending.
-TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
+TEST(MpiWorld, StartsAnotherRunThatReceivesNothingOfThePreviousOne) {
     MpiWorld& mpi = world().mpi;
     const int last = mpi.size() - 1;
     const GroupStatus mine = GroupStatus::of(mpi.rank(), GroupState::completed);
@@ -143,7 +143,7 @@ TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
     world().everyone.barrier();
 }
 
-TEST(MpiWorld, PatienceOutlivesAnyRunUnlessAnExitHarmsNobody) {
+TEST(MpiWorld, TheGracePeriodExceedsAnyRunUnlessAnExitEndsNoOtherRank) {
     const bool alone = std::getenv("OMPI_MCA_orte_enable_recovery") == nullptr;
     EXPECT_EQ(world().mpi.grace_seconds() > 24.0 * 3600, alone);
 }

@@ -264,7 +264,7 @@ TEST(Parts, OfWhichOneFailsInABackwardPassFreeTheOthers) {
     }
 }
 
-TEST(Parts, OfWhichOneGivesUpBetweenStepsFreeTheOthers) {
+TEST(Parts, OfWhichOneAbortsBetweenStepsFreeTheOthers) {
     const int ranks = world().everyone.size();
     for (const Shape& shape : shapes()) {
         for (const int failing : {0, ranks - 1}) {

@@ -132,7 +132,7 @@ TEST(Pipeline, ARankThatFailsInABackwardPassFreesThoseThatTakeStatisticsWithIt) 
     }
 }
 
-TEST(Pipeline, ARankThatGivesUpBetweenStepsFreesItsStageAndTheOthers) {
+TEST(Pipeline, ARankThatAbortsBetweenStepsFreesItsStageAndTheOthers) {
     const int ranks = world().everyone.size();
     if (ranks == 1) GTEST_SKIP() << "of some ranks";
     for (const int stages : stage_counts()) {

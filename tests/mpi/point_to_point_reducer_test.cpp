@@ -151,7 +151,7 @@ TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
     EXPECT_EQ(values, waited);
 }
 
-TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
+TEST_P(ExchangesOverMpi, ARequestWithoutAWaitIsWaitedForByItsDestructor) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     reducer->start_all_reduce(waited)->wait();
@@ -312,7 +312,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
     }
 }
 
-TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
+TEST(PointToPointReducer, DoesNotStartASumThatIsUnderWay) {
     Communicator& group = world().everyone;
     if (group.size() == 1) GTEST_SKIP() << "nothing is under way in a group of one";
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d,
@@ -326,7 +326,7 @@ TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
     request->wait();
 }
 
-TEST(PointToPointReducer, RefusesAGridThatDoesNotFit) {
+TEST(PointToPointReducer, RejectsAGridThatDoesNotFit) {
     Communicator& group = world().everyone;
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d, WireFormat::fp32, group.size() + 1,
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};

@@ -73,7 +73,7 @@ TEST(SyncBatchNormGroup, MakesTheSameBitsOnAllRanks) {
     }
 }
 
-TEST(SyncBatchNormGroup, RefusesGroupsThatItsRanksDoNotDivide) {
+TEST(SyncBatchNormGroup, RejectsGroupsThatItsRanksDoNotDivide) {
     SyncBatchNormGroup span(world().everyone.size() + 1);
     EXPECT_THROW(span.connect(world().everyone, nodes_of(world().everyone)), Error);
     std::array<double, 1> values{};

@@ -237,12 +237,12 @@ TEST_P(SumsOverGpus, OfSeveralBucketsDoNotMix) {
     EXPECT_EQ(together.read(), alone.read());
 }
 
-TEST_P(SumsOverGpus, AreRefusedWhereTheyWereNotPrepared) {
+TEST_P(SumsOverGpus, AreRejectedWhereTheyWereNotPrepared) {
     const Array<float> values(*gpu_, mine(0));
     EXPECT_THROW(reducer_->start_all_reduce(values.span()), Error);
 }
 
-TEST_P(SumsOverGpus, SayHowTheyAreMade) {
+TEST_P(SumsOverGpus, StateHowTheyAreMade) {
     const std::string way =
         fmt::format(", {} in {}", name_of(GetParam().algorithm), name_of(GetParam().format));
     EXPECT_TRUE(reducer_->description().starts_with("nccl 2."));

@@ -138,7 +138,7 @@ TEST(ParallelismController, SumsUpForEstimates) {
     EXPECT_EQ(summary.groups[1], (std::vector<NodeShare>{{1, 5}, {2, 1}}));
 }
 
-TEST(ParallelismController, RefusesPlacesThatDoNotFitTheLayout) {
+TEST(ParallelismController, RejectsPlacesThatDoNotFitTheLayout) {
     EXPECT_THROW(ParallelismController({4, 2, 2}, {0, 0, 0}), Error);
     EXPECT_THROW(ParallelismController({4, 2, 3}, {0, 0, 0, 0}), Error);
     EXPECT_THROW(ParallelismController({2, 1, 2}, {0, 2}), Error);

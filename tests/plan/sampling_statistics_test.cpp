@@ -104,7 +104,7 @@ class EitherBootstrap : public testing::TestWithParam<Sampler> {};
 INSTANTIATE_TEST_SUITE_P(Both, EitherBootstrap,
                          testing::Values(Sampler::poisson, Sampler::bootstrap));
 
-TEST_P(EitherBootstrap, LeavesASampleOutOfAsManyOfEightBagsAsTheBinomialDistributionSays) {
+TEST_P(EitherBootstrap, LeavesASampleOutOfAsManyOfEightBagsAsTheBinomialDistributionPredicts) {
     const std::uint32_t samples = 50000, models = 8;
     const DataSampler drawn = make_sampler(GetParam(), samples, 21);
     std::vector<std::uint32_t> out_of(samples, 0);
@@ -171,7 +171,7 @@ TEST(EpochOrder, HasEverySampleAtEveryPlaceEquallyOften) {
     error.add(tests::chi_square_ratio(seen, expected, 961));
 }
 
-TEST(EpochOrder, PutsEverySampleBehindEveryOtherEquallyOften) {
+TEST(EpochOrder, PutsEverySampleAfterEveryOtherEquallyOften) {
     const std::uint32_t samples = 16, epochs = 20000;
     const DataSampler drawn = make_sampler(Sampler::none, samples, 42);
     std::vector<double> seen(samples * samples, 0);

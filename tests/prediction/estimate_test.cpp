@@ -41,7 +41,7 @@ TEST(Estimate, LaysOutGroupsByNode) {
     EXPECT_EQ(plan.layout.map.back(), "group 7: node7[0-7]");
 }
 
-TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
+TEST(Estimate, AssumesAGroupPerNodeIfNothingIsKnownOfNodes) {
     config::Config config = official();
     config.bagging.degree = 4;
     const PlanRecord plan = estimate(config, {.ranks = 12});
@@ -50,7 +50,7 @@ TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
     EXPECT_FALSE(assumes(estimate(config, {.ranks = 12, .ranks_per_node = 4}), "nodes of"));
 }
 
-TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
+TEST(Estimate, RejectsALayoutThatBreaksEquation5) {
     config::Config config = official();
     config.bagging.groups = 2;
     config.bagging.degree = 3;
@@ -60,7 +60,7 @@ TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
     EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::ok);
 }
 
-TEST(Estimate, RefusesNumbersOutOfRange) {
+TEST(Estimate, RejectsNumbersOutOfRange) {
     const config::Config config = official();
     EXPECT_EQ(refusal(config, {.ranks = 0}), ExitCode::usage);
     EXPECT_EQ(refusal(config, {.ranks = std::numeric_limits<int>::max()}), ExitCode::usage);
@@ -85,7 +85,7 @@ TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
     EXPECT_EQ(plan.work.ledgers[1].forward_per_sample, 8'178'368'512);
 }
 
-TEST(Estimate, TellsV1FromV15) {
+TEST(Estimate, DistinguishesV1FromV15) {
     config::Config config = official();
     config.workload.model = config::Model::resnet50_v1;
     EXPECT_EQ(estimate(config, {}).work.model_flops.step, 256 * 3 * 7'739'990'016.0);
@@ -141,7 +141,7 @@ TEST(Estimate, CountsWhatEachSamplerDraws) {
     EXPECT_FALSE(assumes(estimate(config, {.samples = 1000}), "expected"));
 }
 
-TEST(Estimate, SaysWhenAnEpochHasNoStep) {
+TEST(Estimate, ReportsWhenAnEpochHasNoStep) {
     const PlanRecord plan = estimate(small(), {.samples = 15});
     EXPECT_EQ(plan.data.steps_per_epoch.value, 0);
     EXPECT_EQ(plan.work.model_flops.run.value, 0);

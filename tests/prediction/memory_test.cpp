@@ -232,7 +232,7 @@ TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     EXPECT_EQ(memory_of(config).input_bytes, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
 }
 
-TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
+TEST(Memory, OfSyntheticFieldsIsNoMoreThanThereAre) {
     config::Config config = small_detector();
     config.workload.kind = config::WorkloadKind::extreme_weather;
     config.workload.channels = 16;

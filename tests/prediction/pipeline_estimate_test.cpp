@@ -94,7 +94,7 @@ TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
     EXPECT_NE(to_text(parts).find("of 2 stages x 2 shards"), std::string::npos);
 }
 
-TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
+TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichSlice) {
     config::Config config = staged(2, 8);
     config.parallel.mode = config::ParallelMode::mixed;
     config.parallel.model_degree = 2;
@@ -111,7 +111,7 @@ TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
         << "too many to be read";
 }
 
-TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {
+TEST(PipelineEstimate, RejectsMorePartsThanALayerHasChannels) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.training.batch_size = 128;

@@ -68,7 +68,7 @@ TEST(StagingEstimate, TakesAllFilesOfTheWeatherAndNothingWhereNothingIsStaged) {
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());
 }
 
-TEST(StagingEstimate, SaysThatItDoesNotKnowTheSizeOfSamples) {
+TEST(StagingEstimate, ReportsThatTheSizeOfSamplesIsUnknown) {
     const config::Config config =
         with_stage(config::Sampler::poisson, config::Staging::training, 1);
     const PlanRecord plan = estimate(config, {.ranks = 1, .samples = 10});

@@ -51,7 +51,7 @@ TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
 }
 
-TEST(StepTime, SaysWhereAnotherOptimizerWasMeasured) {
+TEST(StepTime, ReportsWhereAnotherOptimizerWasMeasured) {
     const auto says_so = [](config::Optimizer optimizer) {
         config::Config config = single(8);
         config.training.optimizer = optimizer;
@@ -282,7 +282,7 @@ TEST(Sweep, GoesToAHundredThousandRanks) {
     EXPECT_LT(*record.points.back().data_parallel_efficiency.value, 1);
 }
 
-TEST(Sweep, SaysWhereRanksMakeNoWholeModels) {
+TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     config::Config config = single(8);
     config.bagging.degree = 2;
     const SweepRecord record = sweep(config, measured(2), {1, 2});
@@ -291,7 +291,7 @@ TEST(Sweep, SaysWhereRanksMakeNoWholeModels) {
     EXPECT_TRUE(record.points[1].bagging_flops.value);
 }
 
-TEST(Sweep, RefusesARangeThatIsNone) {
+TEST(Sweep, RejectsARangeThatIsNone) {
     for (const SweepRange range : {SweepRange{0, 4}, {4, 2}, {1, 2'000'000}}) {
         storage::error_of(ExitCode::usage, [&] { sweep(single(8), measured(2), range); });
     }

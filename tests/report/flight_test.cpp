@@ -33,7 +33,7 @@ TEST(FlightJson, GivesBackWhatWasWritten) {
     EXPECT_EQ(records::from_json<FlightRecord>(records::to_json(record), "rank-1.json"), record);
 }
 
-TEST(FlightJson, OfAnotherSchemaIsRefusedByName) {
+TEST(FlightJson, OfAnotherSchemaIsRejectedByName) {
     try {
         records::from_json<FlightRecord>(R"({"schema": "hpcai500-progress/1"})", "rank-1.json");
         FAIL() << "it was read";
@@ -62,7 +62,7 @@ TEST(Laggards, OfWhichAllAreAsFarAreAllNamedButNoMoreThanFour) {
     EXPECT_EQ(text.find("ahead of that"), std::string::npos) << text;
 }
 
-TEST(Laggards, ThatHaveNotBegunAreSaidToBeBeforeTheirFirstStep) {
+TEST(Laggards, ThatHaveNotBegunAreBeforeTheirFirstStep) {
     FlightRecord idle = rank_at(0, 0, 0, "input_wait");
     idle.events.clear();
     EXPECT_NE(describe_laggards(std::vector{idle}).find("is before its first step"),

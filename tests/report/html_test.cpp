@@ -32,7 +32,7 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     EXPECT_LT(line, flops);
 }
 
-TEST(Html, SaysWhyARunIsInvalid) {
+TEST(Html, ReportsWhyARunIsInvalid) {
     const ReadPage lost = read_page(html(example_content(lost_record())));
     EXPECT_TRUE(has(lost, "No base model finished"));
     EXPECT_FALSE(has(lost, "broke the rules"));
@@ -47,7 +47,7 @@ TEST(Html, SaysWhyARunIsInvalid) {
     EXPECT_FALSE(has(page, "broke the rules"));
 }
 
-TEST(Html, TellsTheSubmissionAndWhatItLacks) {
+TEST(Html, ReportsTheSubmissionAndWhatItLacks) {
     const ReadPage page = read_page(html(example_content(example_record())));
     EXPECT_TRUE(has(page, "Abacus <2>"));
     EXPECT_TRUE(has(page, "1 hardware 4 nodes, 8 accelerators each"));
@@ -98,7 +98,7 @@ TEST(Html, HasEveryScoreAndQualityOfTheRecord) {
     }
 }
 
-TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
+TEST(Html, ReportsWhatFailedAndThatThereIsNoMeter) {
     const RunRecord record = diverged_record();
     const ReadPage page = read_page(html(example_content(record)));
     EXPECT_TRUE(has(page, "1 of 2 groups failed"));
@@ -153,7 +153,7 @@ TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
     EXPECT_TRUE(has(read_page(html(example_content(record))), "run.roofline is off"));
 }
 
-TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
+TEST(Html, WithoutStepsReportsItAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
     const ReadPage without = read_page(html({record, {{}, {}}, {}, {}}));
@@ -163,7 +163,7 @@ TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
     EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));
 }
 
-TEST(Html, OfStepsWithoutLossSaysSo) {
+TEST(Html, OfStepsWithoutLossReportsIt) {
     const RunRecord record = example_record();
     PageContent content = example_content(record);
     for (auto& steps : content.steps) {

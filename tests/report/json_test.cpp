@@ -136,7 +136,7 @@ TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
               "not \xef\xbf\xbd UTF-8");
 }
 
-TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
+TEST(ResultJson, RejectsAnotherSchemaBeforeAnythingElse) {
     EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/5"),
               std::string::npos);
     refusal_of("{}");
@@ -226,7 +226,7 @@ TEST(GroupJson, HasTheReadingsOfItsCountersAndTakesThemBack) {
     EXPECT_EQ(records::from_json<GroupResult>(records::to_json(result)).counters, result.counters);
 }
 
-TEST(GroupJson, IsRefusedWhereReadingsAreNoneOrGoBack) {
+TEST(GroupJson, IsRejectedWhereReadingsAreNoneOrGoBack) {
     GroupResult result;
     result.counters = {{"node1", "nvml:GPU-1", "J", "", {{10, 5}, {11, 6}}}};
     const auto refusal_after = [&](const char* pointer, const json& value) -> std::string {

@@ -64,7 +64,7 @@ TEST(ProgressJson, GivesBackWhatWasWritten) {
     }
 }
 
-TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
+TEST(ProgressJson, IsRejectedByTheNameOfItsKey) {
     std::string text = records::to_json(training_progress());
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
@@ -90,7 +90,7 @@ TEST(ProgressTable, HasARowForEachGroup) {
         << "a run that has died has no time left";
 }
 
-TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {
+TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
     auto run = run_of({group_in(0, ProgressState::failed, "no \x1b[2J more\nSTATUS FINE"),
                        {1, std::nullopt, "'p': bad"}});
     run.groups.front().progress->host = "\x1b]0;x\x07";
@@ -108,7 +108,7 @@ TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     EXPECT_NE(status_lines(run)[1].find("  now  node7"), std::string::npos) << status_lines(run)[1];
 }
 
-TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
+TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
     auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     EXPECT_EQ(silence_seconds(run), 125);
     run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds - 1;
@@ -135,7 +135,7 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
     EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
 }
 
-TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
+TEST(ExitCodeOfProgress, DistinguishesStoppedAndFailedFromUnfinished) {
     const auto finished = group_in(0, ProgressState::finished);
     const auto stopped = group_in(1, ProgressState::stopped);
     const auto failed = group_in(1, ProgressState::failed);
@@ -160,7 +160,7 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     EXPECT_EQ(exit_code_of(run_of({{0, std::nullopt, ""}})), ExitCode::watchdog);
 }
 
-TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
+TEST(RunProgress, IsOverWhenNoGroupWillReportMore) {
     const auto finished = group_in(0, ProgressState::finished);
     const auto failed = group_in(1, ProgressState::failed);
     const auto terminated = group_in(2, ProgressState::terminated);
@@ -180,7 +180,7 @@ TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
     EXPECT_FALSE(is_over(run_of({})));
 }
 
-TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
+TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
     const auto lines = status_lines(run);
@@ -191,7 +191,7 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
     EXPECT_EQ(status_lines(run).size(), 4U) << "it is resumed";
 }
 
-TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
+TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
     EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");

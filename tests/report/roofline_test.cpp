@@ -29,7 +29,7 @@ TEST(RooflineJson, ComesBackAsItWas) {
               example_roofline());
 }
 
-TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {
+TEST(RooflineJson, RejectsWhatPredictionsCannotDivideBy) {
     const auto has = [](const std::string& message, const std::string& words) {
         EXPECT_NE(message.find(words), std::string::npos) << message;
     };

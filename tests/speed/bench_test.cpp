@@ -97,7 +97,7 @@ config::Config smallest_config() {
     return config;
 }
 
-TEST(RunBench, RefusesNoSteps) {
+TEST(RunBench, RejectsNoSteps) {
     const std::string message =
         storage::error_of(ExitCode::usage, [] { run_bench(smallest_config(), 0); });
     EXPECT_NE(message.find("--steps"), std::string::npos) << message;

@@ -58,7 +58,7 @@ TEST(FileLock, EndsWithItsProcess) {
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
 
-TEST(FileLock, RefusesAFileThatIsNotThere) {
+TEST(FileLock, RejectsAFileThatIsNotThere) {
     const TemporaryFolder folder;
     const std::string message =
         error_of(ExitCode::data, [&] { const FileLock lock(folder / "none"); });

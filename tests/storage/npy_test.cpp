@@ -63,7 +63,7 @@ TEST(Npy, TakesAnyKeyOrderAndNoTrailingComma) {
     EXPECT_EQ(parse_npy(bytes, "a").shape(), (tensor::Shape{2, 1}));
 }
 
-TEST(Npy, RefusesWhatItWouldReadWrongly) {
+TEST(Npy, RejectsWhatItWouldReadWrongly) {
     const std::string head = "{'descr': '<f4', 'fortran_order': False, ";
     const std::vector<std::pair<std::string, std::size_t>> wrong{
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", 4},
@@ -92,7 +92,7 @@ TEST(Npy, RefusesWhatItWouldReadWrongly) {
     }
 }
 
-TEST(Npy, RefusesOtherVersionsAndAHeaderLongerThanTheFile) {
+TEST(Npy, RejectsOtherVersionsAndAHeaderLongerThanTheFile) {
     auto bytes = npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n", 4);
     EXPECT_NO_THROW(parse_npy(bytes, "a"));
     auto version = bytes;
@@ -125,7 +125,7 @@ TEST(Npy, SurvivesAThousandMutations) {
     EXPECT_GT(refused, 500);
 }
 
-TEST(Npy, RefusesToWriteAShapeThatDoesNotFit) {
+TEST(Npy, DoesNotWriteAShapeThatDoesNotFit) {
     TemporaryFolder folder;
     const std::vector<float> values(6);
     error_of(ExitCode::internal, [&] {

@@ -117,7 +117,7 @@ TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotTakenForNone) {
                 testing::HasSubstr("folder': Not a directory"));
 }
 
-TEST_F(CheckpointFiles, OfOthersAreRefusedByName) {
+TEST_F(CheckpointFiles, OfOthersAreRejectedByName) {
     write_checkpoint(place(), checkpoint_of(3));
     CheckpointLocation other = place();
     other.config_sha256 = "abcd";
@@ -145,7 +145,7 @@ TEST_F(CheckpointFiles, NameTheArrayThatDoesNotFit) {
                 HasSubstr("progress: expected a whole number from 0 to 9, got 0.25"));
 }
 
-TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
+TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRejectedAndTheOneBeforeIsUsed) {
     write_checkpoint(place(), checkpoint_of(1));
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);
@@ -169,7 +169,7 @@ TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
     }
 }
 
-TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
+TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRejectedWithTheFile) {
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);
     storage::Dice dice(6);
@@ -195,7 +195,7 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
     EXPECT_GT(refused, 100);
 }
 
-TEST_F(CheckpointFiles, WithHostileHeadersAreRefused) {
+TEST_F(CheckpointFiles, WithHostileHeadersAreRejected) {
     write_checkpoint(place(), checkpoint_of(2));
     const auto refuse = [&](std::uint64_t length, const std::string& header,
                             const std::string& expected) {
@@ -314,7 +314,7 @@ TEST_F(CheckpointKills, AtRandomMomentsLeaveTheOldOrTheNewOne) {
               << loaded_new << " of the next one, none of anything else\n";
 }
 
-TEST(BackgroundWork, TellsWhatItThrewOnce) {
+TEST(BackgroundWork, ReportsWhatItThrewOnce) {
     BackgroundWork work;
     EXPECT_EQ(work.wait(), "");
     work.start([] { throw Error(ExitCode::usage, "the disk is full"); });

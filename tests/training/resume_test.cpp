@@ -144,7 +144,7 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
 }
 
 /// The clock of the steps is also paused.
-TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
+TEST_F(ResumedTraining, CountsNoPauseAfterTheLastStepOfAnEpoch) {
     HoldUpBehind hold(kStepsPerEpoch);
     Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);
     ToySource source(kSmallBatch, kStepsPerEpoch);
@@ -173,7 +173,7 @@ TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {
     EXPECT_THAT(message, testing::HasSubstr("is not finite after step 2; try"));
 }
 
-TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {
+TEST_F(ResumedTraining, RejectsWhatIsNoPlaceInIt) {
     const config::Config config = config_of(config::Optimizer::adam);
     Rank rank(config, *self_, nullptr);
     Snapshot saved("rank-0.safetensors");

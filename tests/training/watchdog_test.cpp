@@ -62,7 +62,7 @@ TEST(StepTimeout, ThatIsGivenIsNotLearned) {
     EXPECT_EQ(timeout.seconds(), 5);
 }
 
-TEST(Watchdog, ThatHasNotBegunSaysNothing) {
+TEST(Watchdog, ThatHasNotBegunReportsNothing) {
     Watched watched(StepTimeout(0.05, 0.05));
     EXPECT_FALSE(watched.has_expired_within(0.2));
     EXPECT_NO_THROW(watched.watchdog.check());
@@ -76,7 +76,7 @@ TEST(Watchdog, IsSilentWhileStepsAreDone) {
     EXPECT_EQ(watched.expiries, 0);
 }
 
-TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
+TEST(Watchdog, ReportsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     Watched watched(StepTimeout(0.1, 0.1));
     watched.watchdog.begin();
     ASSERT_TRUE(watched.has_expired_within(60));
@@ -97,7 +97,7 @@ TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     EXPECT_GE(watched.watchdog.silent_seconds(), 0.1);
 }
 
-TEST(Watchdog, GivesAnotherLimitToTheStepsBehindTheFirst) {
+TEST(Watchdog, GivesAnotherLimitToTheStepsAfterTheFirst) {
     Watched watched(StepTimeout(3600, 0.1));
     watched.watchdog.begin();
     EXPECT_FALSE(watched.has_expired_within(0.3));
@@ -114,7 +114,7 @@ TEST(Watchdog, AllowsWhatIsNoStepTheTimeThatItIsGiven) {
     EXPECT_TRUE(watched.has_expired_within(60));
 }
 
-TEST(Watchdog, ThatIsToldToStopSaysNothing) {
+TEST(Watchdog, ThatIsRequestedToStopReportsNothing) {
     Watched watched(StepTimeout(0.1, 0.1));
     watched.watchdog.begin();
     watched.watchdog.end();

@@ -78,13 +78,13 @@ TEST(Growth, OfPowerDoesNotCareWhereEachGroupBeganToSum) {
     EXPECT_DOUBLE_EQ(*growth_of({early, late}).value, 150);
 }
 
-TEST(Growth, GoesOnWhereOneGroupHasSeenTheCounterWrapAndAnotherHasNot) {
+TEST(Growth, ContinuesWhereOneGroupHasSeenTheCounterWrapAndAnotherHasNot) {
     const CounterRecord wrapped = readings("a", kCpu, {{0, 990}, {10, 1090}});
     const CounterRecord raw = readings("a", kCpu, {{5, 40}, {15, 140}});
     EXPECT_DOUBLE_EQ(*growth_of({wrapped, raw}).value, 150);
 }
 
-TEST(Growth, IsUnknownWhereNobodyReadForAWhileOrSomebodyCouldNot) {
+TEST(Growth, IsUnknownIfNoGroupReadForSomeTimeOrOneCouldNot) {
     const CounterRecord early = readings("a", kGpu, {{0, 0}, {10, 100}});
     const CounterRecord later = readings("a", kGpu, {{11, 110}, {20, 200}});
     EXPECT_EQ(growth_of({early, later}).reason, "no group read the counter for some time");
@@ -165,7 +165,7 @@ TEST(Energy, LeavesOutAKindOfMeterThatNoNodeCanRead) {
     EXPECT_EQ(record.energy.meters[1].joules.reason, "energy_uj: Permission denied (EACCES)");
 }
 
-TEST(Energy, SaysWhyThereIsNone) {
+TEST(Energy, ReportsWhyThereIsNone) {
     const auto reason = [](const RunRecord& record) {
         EXPECT_FALSE(record.energy.joules.value);
         EXPECT_EQ(record.energy.source, "");

@@ -87,7 +87,7 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     EXPECT_EQ(rankings[0].rows.size(), 1U);
 }
 
-TEST(Ranking, SaysWhatWasNotVerified) {
+TEST(Ranking, ReportsWhatWasNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
     const RankingRow row = rank({one}).front().rows.front();
@@ -105,7 +105,7 @@ TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
     EXPECT_EQ(rows[1].rank, 0);
 }
 
-TEST(Ranking, RefusesTheSameResultTwice) {
+TEST(Ranking, RejectsTheSameResultTwice) {
     const Submission one = submission("one", 2);
     Submission copy = one;
     copy.directory = "results/copy";

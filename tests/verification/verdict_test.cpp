@@ -375,7 +375,7 @@ TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
     }
 }
 
-TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
+TEST(Verdict, IsInvalidWhenNoGroupFinishedAndReportsWhy) {
     const std::vector<std::pair<std::vector<ExitCode>, int>> cases{
         {{ExitCode::data, ExitCode::data}, 4},
         {{ExitCode::data, ExitCode::internal}, 5},

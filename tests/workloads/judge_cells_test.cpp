@@ -52,7 +52,7 @@ TEST_F(CellJudge, TakesTheMajorityWhereThatCounts) {
     EXPECT_EQ(quality.ensemble, std::get<MeanIouRecord>(quality.metric).ensemble_majority);
 }
 
-TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
+TEST_F(CellJudge, ReportsWhyThereIsNothingWhereNoCellIsScored) {
     std::ranges::fill(labels_, -1);
     QualityRecord quality;
     score_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
@@ -64,7 +64,7 @@ TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
     EXPECT_EQ(member.quality.reason, "no cell was scored");
 }
 
-TEST_F(CellJudge, TellsABetterSegmentationOnTheSameCells) {
+TEST_F(CellJudge, DetectsABetterSegmentationOnTheSameCells) {
     const Probabilities good{good_, labels_, 2}, bad{bad_, labels_, 2};
     const auto gain = cell_interval_95(bad, 4, &good);
     ASSERT_TRUE(gain);
