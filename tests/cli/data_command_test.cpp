@@ -165,7 +165,7 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     EXPECT_EQ(config["run"]["name"], "my_set");
     EXPECT_EQ(config["workload"]["classes"], "auto");
     EXPECT_EQ(config["workload"]["image_size"], 32);
-    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 images";
+    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps per epoch of 12 images";
     EXPECT_EQ(config["data"]["path"], fs::absolute(folder_ / "set/train").string());
     const Outcome stats = data({"stats", "set/train", "--json"});
     const double mean = nlohmann::json::parse(stats.out)["mean"][0];

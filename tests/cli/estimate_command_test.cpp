@@ -32,7 +32,7 @@ TEST(Plan, NamesWhatARankingWillLack) {
                                  "organization, hardware, "),
               std::string::npos)
         << lacking.error;
-    EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "nobody needs it";
+    EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "a ranking does not need it";
     EXPECT_EQ(lacking.error.find("problem"), std::string::npos);
     const Outcome custom =
         plan({"--ranks", "8", "--set", "run.level=custom", "--set", "training.batch_size=256"});

@@ -257,7 +257,7 @@ TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
     EXPECT_EQ(again.exit_code, 3) << again.error;
     EXPECT_NE(again.error.find("this launch has written no results"), std::string::npos)
         << again.error;
-    EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun says 0 whatever happens";
+    EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun returns 0 in any case";
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 

@@ -144,7 +144,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     std::this_thread::sleep_for(kWork);
     buckets.progress();
     std::this_thread::sleep_for(kWork);
-    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0) << "nobody has seen an end";
+    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0) << "no rank has seen an end";
     reducer.is_over = true;
     buckets.progress();
     const double hidden = buckets.accounting().overlapped_seconds;

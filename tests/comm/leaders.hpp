@@ -48,7 +48,7 @@ public:
             for (int pass = 0; pass < 6; ++pass) step_all();
             if (all_decided()) return now_;
         }
-        ADD_FAILURE() << "somebody never decided";
+        ADD_FAILURE() << "a leader never decided";
         return now_;
     }
 

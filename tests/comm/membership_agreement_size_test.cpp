@@ -66,7 +66,8 @@ TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWit
         ASSERT_EQ(game.decision().votes(group), group % 3 != 0);
         ASSERT_EQ(game.decision().writer(), 1);
     }
-    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size()) << "reasons at the writer";
+    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size())
+        << "the writer has the reasons";
     EXPECT_EQ(crowd.games()[2].decision().known.size(), 0u);
     EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
 }

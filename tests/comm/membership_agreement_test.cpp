@@ -209,7 +209,7 @@ TEST(MembershipAgreement, AGroupThatFailedEarlyStopsWaitingForADeadOneWhenTheCom
     leaders.arrive_at(1, 700);
     leaders.arrive_at(3, 760);  // group 2 is dead
     const double decided_at = leaders.run();
-    EXPECT_GE(decided_at, 860) << "the patience of the last completed group counts";
+    EXPECT_GE(decided_at, 860) << "the grace period of the last completed group counts";
     EXPECT_LE(decided_at, 870);
     for (const int group : {0, 1, 3}) {
         EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 3})) << group;
@@ -234,7 +234,7 @@ TEST(MembershipAgreement, WhenGroupsStopOneThatIsDeadIsNotWaitedForLong) {
     leaders.stop_at(2, 7);
     leaders.stop_at(3, 19);
     const double decided_at = leaders.run();
-    EXPECT_GE(decided_at, 39) << "as long behind the last as behind the first";
+    EXPECT_GE(decided_at, 39) << "the wait after the last stop is as long as after the first";
     EXPECT_LE(decided_at, 41);
     for (const int group : {0, 2, 3}) {
         EXPECT_TRUE(leaders.decision(group).agreed);
@@ -281,7 +281,8 @@ TEST(MembershipAgreement, ACollectorThatWaitsLongKeepsItsFollowersWithoutLetting
     leaders.arrive_at(1, 0, GroupState::failed);
     leaders.arrive_at(2, 1900);
     EXPECT_LE(leaders.run(), 1905);
-    EXPECT_TRUE(leaders.decision(1).agreed) << "it heard from the collector all the time";
+    EXPECT_TRUE(leaders.decision(1).agreed)
+        << "it received messages from the coordinator all the time";
 }
 
 TEST(MembershipAgreement, AfterFourSilentLeadersEveryoneCollectsWhateverTheNumberOfGroups) {

@@ -287,7 +287,7 @@ std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recor
     };
     const std::vector<float> before = buffers.read(w);
     const auto recording = recorded ? device.record(enqueue) : nullptr;
-    EXPECT_EQ(buffers.read(w), before) << "a recording did the work";
+    EXPECT_EQ(buffers.read(w), before) << "a recording ran the work";
     for (const float learning_rate : {0.5F, 0.25F, 1.0F, 0.125F, 0.75F}) {
         device.enqueue_upload(&buffers.numbers()->learning_rate,
                               std::as_bytes(std::span(&learning_rate, 1)));

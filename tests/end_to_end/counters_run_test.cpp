@@ -99,7 +99,7 @@ TEST_F(CountersOfARun, ReportWhenTheCorePhaseBeganAndEnded) {
     const nlohmann::json energy = record()["energy"];
     const double seconds = seconds_between(energy["core_begin_utc"], energy["core_end_utc"]);
     EXPECT_GE(seconds, longest - 0.002);
-    EXPECT_LT(seconds, longest + 60) << "else it has no length";
+    EXPECT_LT(seconds, longest + 60) << "otherwise it has no length";
 }
 
 TEST_F(CountersOfARun, NeverMakeAnAbsentMeterAZero) {

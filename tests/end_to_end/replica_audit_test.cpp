@@ -60,7 +60,8 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
     EXPECT_NE(words(all["verdict"]["reasons"]).find("rule 8"), std::string::npos);
     const Json audit = all["work"]["groups"][1]["audit"];
     EXPECT_EQ(audit, group(1)["record"]["audit"]);
-    EXPECT_EQ(all["communication"]["buckets"], 4) << "a step, so that sum 8 is the second's last";
+    EXPECT_EQ(all["communication"]["buckets"], 4)
+        << "per step, so all-reduce 8 is the last of the second step";
     EXPECT_EQ(audit["passed"], 1);
     EXPECT_EQ(audit["diverged_at_step"], 2);
     EXPECT_EQ(audit["differs"], Json({"parameters", "optimizer state"}));

@@ -323,7 +323,8 @@ TEST_F(ResumedRun, HasByDefaultTheCheckpointOfAnEpochThatEndedLateEnough) {
         EXPECT_EQ(std::stoll(name.substr(5)) % steps_per_epoch, 0) << name;
     }
     EXPECT_GT(result("whole")["work"]["groups"][0]["training_seconds"].get<double>(), 0);
-    EXPECT_EQ(result("whole")["work"]["groups"][0]["checkpoint_seconds"], 0.0) << "none was due";
+    EXPECT_EQ(result("whole")["work"]["groups"][0]["checkpoint_seconds"], 0.0)
+        << "no checkpoint was due";
 }
 
 TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {

@@ -203,7 +203,7 @@ TEST_F(StepTimes, OfAPipelineAddUpToo) {
     for (const RankRecord& rank :
          report::ranks_from_csv(text_of(*folder_ / "pipeline/groups/0/ranks.csv"))) {
         EXPECT_GT(rank.mean.forward, 0);
-        EXPECT_TRUE(std::isnan(rank.overlapped_communication)) << "no replicas, no sums";
+        EXPECT_TRUE(std::isnan(rank.overlapped_communication)) << "no replicas, no all-reduces";
     }
 }
 

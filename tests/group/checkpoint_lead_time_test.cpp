@@ -11,7 +11,7 @@ constexpr double kHour = 3600;
 TEST(StopMargin, LeavesRoomForTwoLooksTheCopyAndTheWriteUnderWay) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
-        << "of a write that was seen no bytes are asked";
+        << "no bytes of a detected write are read";
 }
 
 TEST(StopMargin, EstimatesTheFirstWriteByItsBytes) {
@@ -29,7 +29,7 @@ TEST(UninterruptiblePhases, AreAsLongAsTheLongestAfterTheStepsThatTheyFollow) {
     EXPECT_FALSE(pauses.is_due(6)) << "there are none";
     pauses.set_interval(3);
     EXPECT_TRUE(pauses.is_due(3));
-    EXPECT_EQ(pauses.seconds_after(3), 0) << "of the first nothing is known";
+    EXPECT_EQ(pauses.seconds_after(3), 0) << "the first is unknown";
     pauses.add(40);
     pauses.add(25);
     EXPECT_EQ(pauses.seconds_after(6), 40);

@@ -94,8 +94,8 @@ void expect_bits_of_each(const BatchNormShape& shape, bool two) {
     of.outer.dx = dy1.data();
     of.inner.dx = dy0.data();
     batch_norm_dual_gradient(shape, of, nullptr);
-    EXPECT_TRUE(same(dy1, want_outer.dx)) << "in the place of the output's gradient";
-    EXPECT_TRUE(same(dy0, want_inner.dx)) << "in the place of the output's gradient";
+    EXPECT_TRUE(same(dy1, want_outer.dx)) << "in the memory of the output's gradient";
+    EXPECT_TRUE(same(dy0, want_inner.dx)) << "in the memory of the output's gradient";
     EXPECT_TRUE(workspace.fence_stands());
 }
 

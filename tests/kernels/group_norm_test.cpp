@@ -209,7 +209,7 @@ TEST_P(GroupNormKernels, ChannelsThatAreOnlyStoredStayZero) {
 }
 
 TEST_P(GroupNormKernels, ALargeMeanDoesNotEatTheVariance) {
-    if (GetParam() != DType::f32) GTEST_SKIP() << "half types cannot tell such numbers apart";
+    if (GetParam() != DType::f32) GTEST_SKIP() << "half types cannot distinguish such numbers";
     const GroupNormShape shape = shape_of({2, 500, 16, 16, 2});
     const Buffer x = image(shape, 3000), gamma(DType::f32, std::vector<double>(16, 1.0));
     const Buffer beta(DType::f32, std::vector<double>(16, 0.0));

@@ -57,7 +57,7 @@ TEST(Repeater, LeavesACallThatHangsToItself) {
                            .end = [end] { end->set_value(); }});
         called->get_future().wait();
         EXPECT_FALSE(repeater.stop_within(0.01));
-        EXPECT_FALSE(repeater.stop_within(kForEver)) << "it is not waited for again";
+        EXPECT_FALSE(repeater.stop_within(kForEver)) << "there is no second wait";
     }
     answer->set_value();
     ended.wait();  // the thread outlives the object

@@ -52,7 +52,7 @@ TEST(FlopsLedger, CountsByHandComputableRules) {
     EXPECT_EQ(row.flops_in(Ledger::table3).training(), 3 * conv);
     EXPECT_EQ(row.flops_in(Ledger::two_mac).forward, conv);
     EXPECT_EQ(row.flops_in(Ledger::two_mac).weight_gradient, conv);
-    EXPECT_EQ(row.flops_in(Ledger::two_mac).input_gradient, 0) << "nothing before it is trained";
+    EXPECT_EQ(row.flops_in(Ledger::two_mac).input_gradient, 0) << "no earlier layer is trained";
     EXPECT_EQ(row.flops_in(Ledger::aiperf).weight_gradient, conv + 2 * 108);
 
     const std::int64_t relu_and_mean = 256 + 256;

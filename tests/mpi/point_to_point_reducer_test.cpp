@@ -314,7 +314,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
 
 TEST(PointToPointReducer, DoesNotStartASumThatIsUnderWay) {
     Communicator& group = world().everyone;
-    if (group.size() == 1) GTEST_SKIP() << "nothing is under way in a group of one";
+    if (group.size() == 1) GTEST_SKIP() << "a group of one rank has no all-reduce in progress";
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d,
                                    WireFormat::bf16,
                                    {},

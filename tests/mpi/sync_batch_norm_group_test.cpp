@@ -92,7 +92,7 @@ void expect_failure_of(int failing) {
         if (group->rank() == failing) throw Error(ExitCode::data, "a photograph is cut");
         span.sum(values);
         group->barrier();
-        FAIL() << "nobody was missed";
+        FAIL() << "the failure was not detected";
     } catch (const Error& error) {
         group->announce_failure(error);
         EXPECT_EQ(error.code(), ExitCode::data);

@@ -158,7 +158,7 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
                      plan.traffic_per_rank.sent_bytes_per_step * 90 * 5004);
     config.bagging.degree = 1;
     EXPECT_EQ(estimate(config, {.ranks = 64}).traffic_per_rank.sent_bytes_per_step, 0)
-        << "nobody to talk to";
+        << "a group of one rank has no all-reduce";
 }
 
 TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {

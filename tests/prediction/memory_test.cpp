@@ -244,7 +244,7 @@ TEST(Memory, OfSyntheticFieldsIsNoMoreThanThereAre) {
     config.data.synthetic_validation_samples = 1;
     const double two = memory_of(config).input_bytes;
     const double fields = 64 * 64 * 16 * 4;
-    EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "but for boxes of the samples";
+    EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "except boxes of the samples";
 }
 
 TEST(Memory, OfTheProgramCountsWhereTheHostComputes) {

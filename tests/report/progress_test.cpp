@@ -87,7 +87,7 @@ TEST(ProgressTable, HasARowForEachGroup) {
     EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
     run.is_locked = false;
     EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
-        << "a run that has died has no time left";
+        << "a run that has died has no remaining time";
 }
 
 TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
@@ -132,7 +132,7 @@ TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
               std::string::npos)
         << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
-    EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
+    EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing shows it";
 }
 
 TEST(ExitCodeOfProgress, DistinguishesStoppedAndFailedFromUnfinished) {
@@ -145,13 +145,14 @@ TEST(ExitCodeOfProgress, DistinguishesStoppedAndFailedFromUnfinished) {
     const auto terminated = group_in(2, ProgressState::terminated);
     EXPECT_EQ(exit_code_of(run_of({finished, terminated})), ExitCode::stopped);
     EXPECT_EQ(exit_code_of(run_of({failed, stopped, terminated})), ExitCode::watchdog)
-        << "the launcher may have ended it beside a rank that died";
+        << "the launcher may have ended it after another rank died";
     auto resumed = run_of({finished, stopped});
     resumed.is_locked = true;
-    EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog) << "before its groups have said anything";
+    EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog)
+        << "before its groups have written progress";
     const auto unsaved = group_in(2, ProgressState::unsaved);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, unsaved})), ExitCode::internal)
-        << "a job that goes on from the same checkpoint again and again must end";
+        << "a job that resumes from the same checkpoint again and again must end";
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, training})), ExitCode::watchdog);
     EXPECT_EQ(exit_code_of(run_of({failed, failed})), ExitCode::all_groups_failed);
     EXPECT_EQ(exit_code_of(run_of({failed, finished})), ExitCode::watchdog);

@@ -105,7 +105,7 @@ TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
     EXPECT_FALSE(has(script, "scancel"));
     EXPECT_TRUE(has(script, "scontrol requeue " + task));
     EXPECT_TRUE(has(script, "--ntasks=\"$ranks\" --nodes=$(((ranks + 7) / 8)) \"${place[@]}\""))
-        << "as few nodes as eq. 5 was checked with";
+        << "the number of nodes with which eq. 5 was checked";
 }
 
 TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {

@@ -38,7 +38,7 @@ TEST(FileLock, IsSharedByAllThatDoNotWantItAlone) {
     EXPECT_EQ(second->state(), State::held);
     EXPECT_EQ(FileLock(path).state(), State::taken);
     first.reset();
-    EXPECT_EQ(FileLock(path).state(), State::taken) << "the second has it still";
+    EXPECT_EQ(FileLock(path).state(), State::taken) << "the second still has it";
     second.reset();
     EXPECT_EQ(FileLock(path).state(), State::held);
 }

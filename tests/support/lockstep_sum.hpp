@@ -43,7 +43,7 @@ public:
         }
         std::vector<std::vector<float>> results;
         for (Rank& rank : ranks_) {
-            EXPECT_EQ(rank.step, rank.program.steps.size()) << "a rank waits for ever";
+            EXPECT_EQ(rank.step, rank.program.steps.size()) << "a rank does not complete";
             results.push_back(rank.values);
         }
         for (const auto& [pair, letters] : letters_) {

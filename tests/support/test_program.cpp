@@ -26,7 +26,7 @@ public:
 
     void OnTestProgramEnd(const testing::UnitTest& tests) override {
         if (tests.Passed()) return;
-        std::cout << "\nTo run each failed test by itself:\n";
+        std::cout << "\nTo run each failed test alone:\n";
         std::size_t printed = 0;
         for (int suite = 0; suite < tests.total_test_suite_count(); ++suite) {
             const testing::TestSuite& group = *tests.GetTestSuite(suite);

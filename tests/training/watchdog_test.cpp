@@ -40,7 +40,8 @@ TEST(StepTimeout, OfTheFirstStepIsOfItsOwn) {
     StepTimeout timeout(900, 0);
     EXPECT_EQ(timeout.seconds(), 900);
     timeout.add_step(400);
-    EXPECT_EQ(timeout.seconds(), 900) << "a first step that tunes is no measure of the others";
+    EXPECT_EQ(timeout.seconds(), 900)
+        << "the first step also tunes, so it shows nothing about the others";
 }
 
 TEST(StepTimeout, IsTenTimesTheLongestStepAndNoLessThanTheFirstOrFiveMinutes) {
@@ -120,7 +121,7 @@ TEST(Watchdog, ThatIsRequestedToStopReportsNothing) {
     watched.watchdog.end();
     EXPECT_FALSE(watched.has_expired_within(0.3));
     watched.watchdog.allow(1);
-    EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
+    EXPECT_FALSE(watched.has_expired_within(0.2)) << "this starts nothing";
 }
 
 /// Exits with 0 if the process was suspended and still learned a step time of one or two seconds.

@@ -117,7 +117,7 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
     const std::string html = to_html(rankings);
     EXPECT_EQ(html.find("<b>"), std::string::npos);
     EXPECT_NE(html.find("=&lt;b&gt;&quot;x&quot;,"), std::string::npos) << html;
-    EXPECT_EQ(html.find("http"), std::string::npos) << "one page by itself";
+    EXPECT_EQ(html.find("http"), std::string::npos) << "one separate page";
     EXPECT_NE(to_csv(rankings).find(",\"'=<b>\"\"x\"\","), std::string::npos) << to_csv(rankings);
     EXPECT_EQ(to_text(rankings).find('\x1b'), std::string::npos);
 }
