@@ -20,8 +20,7 @@ using storage::error_of;
 using tensor::DType;
 
 constexpr int kBatch = 16;
-constexpr std::int64_t kSteps =
-    25;  // steps of an epoch: results are read after 20 steps and after the last
+constexpr std::int64_t kSteps = 25;  // per epoch; results are read after 20 and after the last
 constexpr int kEpochs = 2;
 
 struct Course {

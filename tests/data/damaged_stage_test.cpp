@@ -70,8 +70,7 @@ TEST_F(DamagedStage, CopiesAgainWhatHasNoIndexOrADamagedOne) {
     }
     fs::remove(index);
     expect_all(run());
-    test::write_file_bytes(training() / "pack-123456",
-                           {1});  // of a larger set; the index is missing
+    test::write_file_bytes(training() / "pack-123456", {1});  // of a larger set, without index
     run();
     EXPECT_FALSE(fs::exists(training() / "pack-123456"));
 }

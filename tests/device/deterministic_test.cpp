@@ -25,10 +25,7 @@ std::vector<Problem> convolutions(naive::Random& random) {
         {.input = {8, 64, 64, 3}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3},
         {.input = {8, 16, 16, 64}, .filters = 64, .kernel = 1},
         {.input = {3, 16, 16, 64}, .filters = 128, .kernel = 1, .stride = 2},
-        {.input = {21, 8, 8, 64},
-         .filters = 64,
-         .kernel = 3,
-         .padding = 1},  // parts of unequal size
+        {.input = {21, 8, 8, 64}, .filters = 64, .kernel = 3, .padding = 1},  // unequal parts
         {.input = {1, 14, 14, 64}, .filters = 64, .kernel = 3, .padding = 1},
         {.input = {9, 2, 2, 512}, .filters = 512, .kernel = 3, .padding = 1},  // few parts
         {.input = {5, 9, 9, 5},

@@ -84,8 +84,7 @@ TEST_F(StepTimes, HavePhasesThatAddUpToTheStep) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const double begin = i == 0 ? 0 : all[i - 1].end_seconds;
             const double seconds = all[i].end_seconds - begin;
-            const bool begins_epoch =
-                i % 4 == 0;  // the first step of an epoch begins after a pause
+            const bool begins_epoch = i % 4 == 0;  // begins after a pause
             if (!begins_epoch) {
                 EXPECT_NEAR(sum_of(all[i].phases), seconds, kSecondsTolerance) << i;
             }

@@ -34,8 +34,7 @@ struct Options {
     DType compute = DType::f32;
     int steps = 1;
     bool zero_gamma = false;  // true: stable, but most gradients of the first step are 0
-    int statistics =
-        8;  // samples that share statistics, for any number of ranks; 0: each rank's samples
+    int statistics = 8;       // samples that share statistics on any ranks; 0: each rank's samples
     double bucket_mib = 25;
     bool overlap = true;
 };

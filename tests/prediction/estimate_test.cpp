@@ -172,7 +172,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
     config.communication.precision = config::CommunicationPrecision::int8;
     const double bytes = (1 + 4.0 / 256) * kParameters;
     for (const Case& one : {Case{AllReduceAlgorithm::all_reduce, 1.75, 2 * 6.0 / 8},
-                            // Rows of four are two nodes each, columns of two join the rows.
+                            // Rows of four ranks have two nodes each; columns of two join the rows.
                             Case{AllReduceAlgorithm::torus_2d, 1.75, 2 * 2.0 / 4 + 2 * 0.5 / 4},
                             Case{AllReduceAlgorithm::hierarchical, 1.75, 2 * 0.75 / 2}}) {
         config.communication.algorithm = one.algorithm;
@@ -182,7 +182,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
                     1e-4);
         EXPECT_NEAR(plan.traffic_per_rank.out_of_node_bytes_per_step / bytes, 2 * one.between_nodes,
                     1e-4);
-        // Residuals, and what is on its way.
+        // Residuals, and messages in flight.
         EXPECT_GT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + bytes);
         EXPECT_LT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + 2.5 * bytes);
     }
@@ -196,7 +196,7 @@ TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
     EXPECT_EQ(apart.traffic_per_rank.statistics_bytes_per_step, 0);
     config.training.batch_norm_samples = config.training.batch_size / 2;
     const PlanRecord plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
-    const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
+    const double payload = 2 * 2 * 8 * 26560;  // two doubles per channel and pass
     EXPECT_EQ(plan.traffic_per_rank.statistics_ranks, 4);
     EXPECT_EQ(plan.traffic_per_rank.statistics_bytes_per_step, payload);
     EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step,

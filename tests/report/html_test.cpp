@@ -57,7 +57,8 @@ TEST(Html, ReportsTheSubmissionAndWhatItLacks) {
     EXPECT_FALSE(has(read_page(html(example_content(silent))), "Submission"));
 }
 
-/// Every number of `json` under a key of the scores and the quality, as the summary prints it.
+/// Returns every number of `json` under a key of the scores and the quality, as the summary prints
+/// it.
 std::vector<std::string> printed_numbers(const nlohmann::json& json) {
     std::vector<std::string> numbers;
     for (const char* key : {"flops", "vflops"}) {
@@ -187,7 +188,7 @@ TEST(Html, DrawsTheStepsItIsGiven) {
     const std::string other = html(content);
     EXPECT_NE(page, other);
     EXPECT_EQ(html(content), other) << "the same input gives the same bytes";
-    // 0.25 of 2 seconds in a step; the rest in proportion.
+    // 0.25 of 2 seconds in a step; the other phases in proportion.
     const ReadPage read = read_page(page);
     EXPECT_TRUE(has(read, "0 phases of group 0 12.5 25.0 50.0 6.2 3.1 3.1 2000"));
 }
@@ -237,7 +238,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     content.layers[0] = {hostile, hostile, hostile, -1, -1, -1};
     content.remarks = {hostile};
     const std::string text = html(content);
-    const ReadPage page = read_page(text);  // which finds scripts and attributes
+    const ReadPage page = read_page(text);  // this also finds scripts and attributes
     EXPECT_TRUE(has(page, "<script>alert(1)</script>\"' onload=\"x"));
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
     EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
@@ -245,7 +246,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     EXPECT_EQ(count_of(page, "style"), 1U);
 }
 
-/// `json` with null, and a reason, in place of each number that may have none.
+/// Returns `json` with null and a reason instead of each number that may be missing.
 nlohmann::json without_numbers(const nlohmann::json& json) {
     nlohmann::json result = json;
     for (auto& [key, value] : json.items()) {

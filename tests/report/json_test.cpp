@@ -30,7 +30,7 @@ std::string refusal_of(const std::string& text) {
     return {};
 }
 
-/// The message of from_json after `change` was done to the example.
+/// Returns the message of from_json for the example after `change`.
 std::string refusal_after(const std::function<void(json&)>& change) {
     json in = json::parse(records::to_json(example_record()));
     change(in);

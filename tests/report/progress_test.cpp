@@ -69,7 +69,7 @@ TEST(ProgressJson, IsRejectedByTheNameOfItsKey) {
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
     ProgressRecord late = training_progress();
-    late.written_unix_seconds = std::int64_t{1} << 60;  // of no date that can be printed
+    late.written_unix_seconds = std::int64_t{1} << 60;  // no date that can be printed
     EXPECT_NE(message_of(records::to_json(late)).find("written_unix_seconds"), std::string::npos);
     EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
     EXPECT_NE(message_of("[").find("progress.json"), std::string::npos);

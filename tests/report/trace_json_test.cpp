@@ -49,7 +49,7 @@ TEST(TraceJson, HasMicrosecondsOnTheLeadersClock) {
     EXPECT_NE(named("conv1")["tid"], named("step 4")["tid"]);
 }
 
-// Viewers nest what comes later in what came before.
+// Viewers nest later events in earlier ones.
 TEST(TraceJson, PutsAStepBeforeThePhaseThatBeginsWithIt) {
     const json events = parsed({traced_step()}, 0);
     EXPECT_EQ(events[4]["name"], "step 4");

@@ -15,8 +15,7 @@ struct StandInNvml {
     int xids_to_come;  // with numbers up to 79
     std::atomic<int> open_event_sets;
     std::atomic<int> looks;          // queries of the reasons for clock throttling
-    std::atomic<int> hangs_at_look;  // number of the first query that hangs, until this is 0 again;
-                                     // 0: none hangs
+    std::atomic<int> hangs_at_look;  // first query that hangs, until this is 0 again; 0: none
 };
 
 extern "C" StandInNvml* stand_in_nvml();

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 /// Two results of two groups on 40 test samples of two classes.
 class Compare : public testing::Test {
 protected:
-    /// Steps take `seconds`, and the ensemble is right on the first `right` samples. `change` is
-    /// made to the record alone.
+    /// Stores a result whose steps take `seconds` and whose ensemble is right on the first `right`
+    /// samples. `change` is applied to the record only.
     void store(const std::string& name, double seconds, int right,
                const std::function<void(RunRecord&)>& change = {}) {
         const fs::path folder = folder_ / name;

@@ -28,7 +28,7 @@ Quantity growth_of(const std::vector<CounterRecord>& records) {
     return growth(pointers);
 }
 
-/// A group that trained 10 steps on `host` in these seconds, with other counters.
+/// Returns a group that trained 10 steps on `host` in these seconds, with further counters.
 GroupResult group(const std::string& host, double begin, double end,
                   std::vector<CounterRecord> counters) {
     GroupResult result;
@@ -39,7 +39,7 @@ GroupResult group(const std::string& host, double begin, double end,
     return result;
 }
 
-/// A run of one rank on each host; group and node are their number.
+/// Returns a run of one rank on each host; group and node have the host's number.
 RunRecord run_on(const std::vector<std::string>& hosts) {
     RunRecord record;
     for (int rank = 0; const std::string& host : hosts) {

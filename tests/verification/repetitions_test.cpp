@@ -16,7 +16,7 @@ namespace {
 
 using storage::error_of;
 
-/// Runs that have these VFLOPS; 0 is a run without any.
+/// Returns runs with these VFLOPS; 0: a run without VFLOPS.
 RepetitionsRecord runs_of(const std::vector<double>& vflops) {
     RepetitionsRecord record;
     record.requested = static_cast<int>(vflops.size());
