@@ -119,8 +119,7 @@ Markup loss_curves(const PageContent& content) {
     LinePlot plot;
     plot.title = "Training loss by step";
     plot.description =
-        fmt::format("Training loss of {} over {}.", counted(std::ssize(series), "group"),
-                    counted(static_cast<std::int64_t>(steps), "step"));
+        fmt::format("Training loss of {} by step.", counted(std::ssize(series), "group"));
     plot.x_name = steps > kLossBins
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
                                     ceil_div(steps, kLossBins))

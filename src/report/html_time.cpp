@@ -138,9 +138,8 @@ Markup speed_plot(const PageContent& content) {
     }
     LinePlot plot;
     plot.title = "Achieved FLOPS of each group over time";
-    plot.description =
-        fmt::format("FLOPS of {} in {} intervals of a run of {}.",
-                    counted(std::ssize(series), "group"), bins, format_seconds(seconds));
+    plot.description = fmt::format("FLOPS of {} over {}.", counted(std::ssize(series), "group"),
+                                   format_seconds(seconds));
     plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };

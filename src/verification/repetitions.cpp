@@ -183,8 +183,8 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
         }
     }
     if (runs > record.requested || (runs == record.requested) != record.stopped.empty()) {
-        inspector.report(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
-                         runs, record.requested, record.stopped.empty() ? "no" : "a");
+        inspector.report(kRepetitionsName, "has {} of {} requested runs, but `stopped` is {}", runs,
+                         record.requested, record.stopped.empty() ? "empty" : "not empty");
     }
 }
 
