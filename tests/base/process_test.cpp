@@ -27,7 +27,7 @@ TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
     EXPECT_FALSE(has_ended(other));
 }
 
-TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
+TEST(Processes, OneThatHasTheNumberOfAnotherIsNotConfusedWithIt) {
     ProcessId other = this_process();
     --other.start_ticks;
     EXPECT_FALSE(is_alive(other));

@@ -103,7 +103,7 @@ TEST_F(ClimateCommands, ShowDrawsFilesAndRecords) {
                    "data show: nothing: expected an HDF5 file or a folder of records");
 }
 
-TEST_F(ClimateCommands, AFileThatIsNoneIsRejectedOnce) {
+TEST_F(ClimateCommands, AnInvalidFileIsRejectedOnce) {
     std::ofstream(folder_ / "bad.h5") << "text";
     expect_refused(data({"check", "bad.h5"}), 4, "'bad.h5' cannot be opened as HDF5");
     expect_refused(data({"stats", "none.h5"}), 4, "cannot read 'none.h5'");

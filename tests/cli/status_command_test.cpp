@@ -137,7 +137,7 @@ TEST_F(Status, NamesProgressThatCannotBeRead) {
         << outcome.out;
 }
 
-TEST_F(Status, LooksAtTheRepetitionUnderWay) {
+TEST_F(Status, ShowsTheCurrentRepetition) {
     write("run/repetition_1/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;

@@ -133,7 +133,7 @@ public:
     bool is_over = false;
 };
 
-TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
+TEST(HiddenCommunication, IsWhileSumsAreInProgressAndTheHostComputes) {
     constexpr auto kWork = std::chrono::milliseconds(20);
     constexpr double kSeconds = 0.02;
     std::vector<float> gradients(6);

@@ -27,7 +27,7 @@ TEST(MembershipAgreement, TheOnlyLeaderVotesAlone) {
     EXPECT_EQ(leaders.decision(0).voters(), (std::vector{0}));
 }
 
-TEST(MembershipAgreement, ASilentGroupIsLeftOutAfterTheDeadline) {
+TEST(MembershipAgreement, ASilentGroupIsExcludedAfterTheDeadline) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0);
     leaders.arrive_at(2, 5);
@@ -115,7 +115,7 @@ TEST(MembershipAgreement, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
     EXPECT_FALSE(leaders.decision(0).votes(0));
 }
 
-TEST(MembershipAgreement, ALeaderThatDiesWhileItWaitsIsLeftOut) {
+TEST(MembershipAgreement, ALeaderThatDiesWhileItWaitsIsExcluded) {
     Leaders leaders(4);
     leaders.arrive_at(0, 0);
     leaders.arrive_at(1, 0);

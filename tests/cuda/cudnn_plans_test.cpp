@@ -113,7 +113,7 @@ TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
     }
 }
 
-TEST(CudnnPlans, AreNamedAlikeEachTime) {
+TEST(CudnnPlans, HaveTheSameNameEachTime) {
     const Context context = described_h200();
     const ConvolutionShape shape{.images = 256,
                                  .height = 56,

@@ -54,7 +54,7 @@ void expect_plans(const graph::Graph& graph, const Context& context, std::set<st
     }
 }
 
-TEST(FusedModels, HavePlansForEveryJoinedConvolutionOfEveryConfiguredModel) {
+TEST(FusedModels, HavePlansForEveryFusedConvolutionOfEveryConfiguredModel) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     std::set<std::string> seen;

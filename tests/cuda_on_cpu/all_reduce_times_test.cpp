@@ -67,7 +67,7 @@ TEST_P(RecordedSums, HaveTheTimesOfTheRunThatWasLast) {
     }
 }
 
-TEST_P(RecordedSums, LeaveOutWhatTheDeviceDoesBesides) {
+TEST_P(RecordedSums, OmitWhatTheDeviceDoesBesides) {
     gradient_seconds_ = 1000;
     const auto recording = record_work(device_, [this] { enqueue_step(); });
     recording->run();
@@ -76,7 +76,7 @@ TEST_P(RecordedSums, LeaveOutWhatTheDeviceDoesBesides) {
     EXPECT_LT(times_.last_run()->in_flight, kTolerance);
 }
 
-TEST_P(RecordedSums, HaveNoTimeWhileARunIsUnderWay) {
+TEST_P(RecordedSums, HaveNoTimeWhileARunIsInProgress) {
     const auto recording = record_work(device_, [this] { enqueue_step(); });
     EXPECT_THROW(times_.last_run(), Error);
     recording->run();

@@ -153,7 +153,7 @@ TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
 
 // Another rank may not have completed the previous step, so only reading a result waits for its
 // end.
-TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
+TEST_F(ResidentPicturesOnGpu, AreUploadedDuringThePreviousStep) {
     constexpr int kLargeSide = 40;  // rows of more than a memory page
     for (const std::uint32_t sample : {1, 3, 5, 7}) damage(sample, 0.6);
     SourceSettings settings;

@@ -133,7 +133,7 @@ TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingContinues) {
     }
 }
 
-TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
+TEST_P(WorkingCopies, StayUnchangedWhenAnUpdateIsSkipped) {
     for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         run(0.1, true);

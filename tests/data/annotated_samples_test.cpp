@@ -110,7 +110,7 @@ TEST_F(AnnotatedSamples, AreMirroredTogetherWithTheirBoxes) {
     }
 }
 
-TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
+TEST_F(AnnotatedSamples, AreMirroredAsOftenAsConfigured) {
     data_.flip_probability = 0.25;
     const auto set = make().samples;
     int mirrored = 0;
@@ -119,7 +119,7 @@ TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
     EXPECT_NEAR(mirrored, kDraws / 4, 35);  // four standard deviations
 }
 
-TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
+TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreOmittedAndCounted) {
     // 96 columns become 24, so three columns are less than a pixel and four are one. 32 rows become
     // 16.
     folder_.add("b", 96, 32,

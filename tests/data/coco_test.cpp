@@ -62,7 +62,7 @@ TEST_F(Coco, BoxesGoFromTheirCornerByTheirSize) {
     EXPECT_EQ(set.omitted, (OmittedObjects{1, 0, 1}));
 }
 
-TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRejected) {
+TEST_F(Coco, ClassesThatAreNotChosenAreOmittedOrRejected) {
     const AnnotatedPictures set = read(kGood.dump(), {{"fox"}, true});
     EXPECT_EQ(set.omitted, (OmittedObjects{1, 1, 1}));
     EXPECT_THAT(refusal([&] {

@@ -276,7 +276,7 @@ TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     EXPECT_EQ(LoadedSample(*sets.training, 1).reason, "");
 }
 
-TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRejected) {
+TEST_F(LoadedClimate, SetsWithDifferentNormalizationsAreRejected) {
     transcode_set("train", "train_records");
     transcode_set("test", "test_records");
     config_.data.path = (folder_.path() / "train_records").string();

@@ -47,7 +47,7 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
     EXPECT_FALSE(too_far);
 }
 
-TEST_P(PrefetcherWithThreads, BeginsAfterTheBatchesThatAreLeftOut) {
+TEST_P(PrefetcherWithThreads, BeginsAfterTheSkippedBatches) {
     std::vector<std::atomic<int>> filled(7);
     Prefetcher prefetcher(3, GetParam(), [&](int slot, std::int64_t batch, std::int64_t) {
         EXPECT_EQ(slot, batch % 3);

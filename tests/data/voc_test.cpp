@@ -61,7 +61,7 @@ TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
     EXPECT_TRUE(set.pictures[2].boxes.empty());
 }
 
-TEST(Voc, ClassesThatAreNotChosenAreLeftOutOrRejected) {
+TEST(Voc, ClassesThatAreNotChosenAreOmittedOrRejected) {
     VocFolder folder;
     folder.add("a", 40, 30,
                voc_object("RBC", "1", "1", "9", "9") + voc_object("WBC", "2", "2", "9", "9"));

@@ -53,7 +53,7 @@ TEST_P(BatchNorm, AddsUpTwoOutputGradients) {
     expect_like_reference({.input = {2, 6, 5, 32}, .add = true, .relu = true}, 2);
 }
 
-TEST_P(BatchNorm, NormalizesSpansOfSamplesApart) {
+TEST_P(BatchNorm, NormalizesSpansOfSamplesSeparately) {
     expect_like_reference({.input = {6, 4, 3, 16}, .statistics_samples = 2});
     expect_like_reference({.input = {6, 4, 3, 3}, .statistics_samples = 3, .relu = true});
     expect_like_reference(

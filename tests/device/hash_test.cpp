@@ -132,7 +132,7 @@ TEST(Hash, DistinguishesByTheirBitsNumbersThatCompareEqualOrNotAtAll) {
     EXPECT_NE(hash({0.0F}), hash({}));
 }
 
-TEST(Determinism, IsPromisedOnlyWhenAskedFor) {
+TEST(Determinism, IsGuaranteedOnlyWhenRequested) {
     const Determinism none = make_cpu_device({})->determinism();
     EXPECT_FALSE(none.is_repeatable);
     EXPECT_FALSE(none.is_thread_invariant);

@@ -216,7 +216,7 @@ TEST_F(CountersOfARun, AreExtendedByThoseOfAnExternalMeter) {
     expect_verified(result());  // the result is unchanged
 }
 
-TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
+TEST_F(CountersOfARun, AreAddedToSealedResultsOnly) {
     const ResultCopy copy(result());
     copy.increase("result.json", "/scores/vflops");
     write(*folder_ / "pdu.csv", "time,watts\n0,1\n1,1\n");

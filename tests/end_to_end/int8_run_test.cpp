@@ -65,7 +65,7 @@ TEST_F(Int8Run, HasTheSameBitsInPartsWithAnyThreads) {
     EXPECT_NE(run_in_parts("fp32", "1").digest(), one.digest());
 }
 
-TEST_F(Int8Run, EndsAlikeInAllSchedulesOfItsMicroBatches) {
+TEST_F(Int8Run, EndsEquallyInAllSchedulesOfItsMicroBatches) {
     const auto digest_of = [&](const std::string& schedule) {
         return run_with(2,
                         {"parallel.mode=pipeline", "parallel.micro_batches=4",

@@ -101,7 +101,7 @@ TEST_F(PartsRun, CountsEachLossOnce) {
     }
 }
 
-TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsWhereAskedFor) {
+TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsIfRequested) {
     const std::vector<std::string> changes{"bagging.M=1",
                                            "bagging.P_degree=2",
                                            "parallel.mode=model",

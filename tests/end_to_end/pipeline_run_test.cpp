@@ -81,7 +81,7 @@ TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
     }
 }
 
-TEST_F(PipelineRun, JudgesTheSamplesThatABootstrapLeftOut) {
+TEST_F(PipelineRun, ScoresTheSamplesThatABootstrapOmitted) {
     const nlohmann::json staged = json_of(result("both/result.json"))["quality"];
     const nlohmann::json whole = json_of(result("shared/result.json"))["quality"];
     EXPECT_GT(staged["out_of_bag_samples"], 0);

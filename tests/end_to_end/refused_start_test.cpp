@@ -117,7 +117,7 @@ TEST_F(RefusedStart, RejectsInt8InPartsThatHaveNone) {
                    {"parallel.model_degree", "int8", "1 stage x 3 shards have none, got 3 (auto)"});
 }
 
-TEST_F(RefusedStart, WantsTwoValuesOfEachChannelForAVariance) {
+TEST_F(RefusedStart, RequiresTwoValuesOfEachChannelForAVariance) {
     expect_refused(
         run_ranks(folder_.path(), 2, {"training.batch_norm_samples=1"}), 2,
         {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance, got 1;"});
@@ -139,7 +139,7 @@ TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {
                     "; start the same executable on all nodes"});
 }
 
-TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
+TEST_F(RefusedStart, RequiresALauncherUnderSlurm) {
     const Outcome outcome = cli::run_in(
         folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});
     expect_refused(outcome, 3, {"SLURM_NTASKS=4"});

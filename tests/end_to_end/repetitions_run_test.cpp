@@ -217,7 +217,7 @@ TEST_F(TroubledRepetitions, AreAllMadeWhereNoGroupOfAnyFinishes) {
     expect_series_verified(folder_ / "result", "REPETITIONS 2 of 2  FLOPS=n/a");
 }
 
-TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
+TEST_F(TroubledRepetitions, KeepTheExistingRunsWhenTheJobEnds) {
     write(folder_ / "mortal.sh",
           "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then (\n"
           "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
+TEST_F(ResumedRun, OnAFullDiskContinuesTraining) {
     const Outcome outcome = begin(
         1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
         {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),

@@ -198,7 +198,7 @@ TEST_F(ResumedRun, StopsNextToAGroupThatHasFinished) {
     EXPECT_EQ(resume(2, "result").exit_code, 0);
 }
 
-TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
+TEST_F(ResumedRun, LocksItsDirectoryAgainstAnotherProgram) {
     const std::string mpirun = cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np 1 " +
                                cli::environment("HPCAI500_BINARY");
     const std::string script = fmt::format(

@@ -199,7 +199,7 @@ TEST_F(ScoredRun, HasNoGroupOfWhichAFileIsMissing) {
     expect_verified();
 }
 
-TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
+TEST_F(ScoredRun, HasOnlyTheReasonOfAGroupWhosePredictionsAreDamaged) {
     run_and_die();
     const fs::path predictions = folder_ / "result/groups/0/predictions.npy";
     write(predictions, text_of(predictions) + "x");

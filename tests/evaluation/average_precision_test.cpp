@@ -76,7 +76,7 @@ TEST(DetectionQuality, CountsTheHundredBestOfAnImageAndCategory) {
     EXPECT_EQ(at_half(kTwo, many).categories[0].hits, 1);
 }
 
-TEST(DetectionQuality, LeavesOutWhatIsNotANumber) {
+TEST(DetectionQuality, OmitsWhatIsNotANumber) {
     const double infinity = std::numeric_limits<double>::infinity();
     const Detections unsound{
         {0, 1, kUndefined, {0, 0, 10, 10}},   {0, 1, infinity, {0, 0, 10, 10}},
@@ -93,7 +93,7 @@ TEST(DetectionQuality, RejectsAnImageOrCategoryThatIsNotThere) {
     }
 }
 
-TEST(BootstrapInterval, IsAPointWhereAllImagesAreAlike) {
+TEST(BootstrapInterval, IsAPointWhereAllImagesAreEqually) {
     const Detections found{{0, 1, 0.9, {0, 0, 10, 10}}, {1, 1, 0.9, {0, 0, 10, 10}}};
     const auto interval = bootstrap_interval_95(kTwo, found, kAp50Overlap);
     ASSERT_TRUE(interval);

@@ -95,7 +95,7 @@ TEST(CocoDetections, ComeByImageElseInTheOrderOfTheText) {
             {0, 3, 0.25, {5, 6, 7, 8}}, {1, 2, 0.5, {1, 2, 3, 4}}, {1, 1, 0.75, {1, 2, 3, 4}}}));
 }
 
-TEST(CocoDetections, LeaveOutWhatIsNotANumber) {
+TEST(CocoDetections, OmitWhatIsNotANumber) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const std::vector<Detection> unsound{{0, 1, nan, {1, 2, 3, 4}}, {0, 1, 0.5, {1, 2, -3, 4}}};
     EXPECT_EQ(coco_detections(annotations(), unsound), "[]\n");

@@ -142,7 +142,7 @@ TEST(MajorityVote, GivesATieToTheLowerClass) {
     EXPECT_EQ(majority({{0.0F, 0.5F, 0.5F}}, 3, 10), (Rows{0.0F, 1.0F, 0.0F}));
 }
 
-TEST(MajorityVote, LeavesOutAMemberWithANanAndIsNanWithoutAnyVote) {
+TEST(MajorityVote, OmitsAMemberWithANanAndIsNanWithoutAnyVote) {
     EXPECT_EQ(majority({{kUndefinedVote, 0.5F}, {0.1F, 0.9F}}, 2, 10), (Rows{0.0F, 0.5F}));
     const Rows none = majority({{kUndefinedVote, 0.5F}, {0.1F, kUndefinedVote}}, 2, 10);
     EXPECT_EQ(top_k(none, std::vector{0}, 2), (TopK{0, 0, 1}));

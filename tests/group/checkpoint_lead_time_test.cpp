@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kHour = 3600;
 
-TEST(StopMargin, LeavesRoomForTwoLooksTheCopyAndTheWriteUnderWay) {
+TEST(StopMargin, IncludesTwoPollsTheCopyAndTheWriteInProgress) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
         << "no bytes of a detected write are read";

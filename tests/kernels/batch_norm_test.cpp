@@ -246,7 +246,7 @@ TEST_P(BatchNormKernel, AddsUpTwoOutputGradients) {
     }
 }
 
-TEST_P(BatchNormKernel, NormalizesSpansOfSamplesApart) {
+TEST_P(BatchNormKernel, NormalizesSpansOfSamplesSeparately) {
     expect_like_references({.input = {6, 4, 3, 16}, .statistics_samples = 2});
     // Spans of several chunks, which several warps combine.
     expect_like_references({.input = {6, 25, 26, 64}, .statistics_samples = 2, .relu = true});

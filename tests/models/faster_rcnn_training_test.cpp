@@ -144,7 +144,7 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
     return std::sqrt(distance / length);
 }
 
-TEST(FasterRcnnTraining, HasTheSameGradientsWithJoinedOperations) {
+TEST(FasterRcnnTraining, HasTheSameGradientsWithFusedOperations) {
     for (const Norm norm : {Norm::batch, Norm::group, Norm::frozen_batch}) {
         const FasterRcnn options = tiny(norm);
         const Scene scene(options);

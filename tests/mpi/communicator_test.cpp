@@ -130,7 +130,7 @@ TEST(Communicator, SumsAreTheSameBitsEachTime) {
     }
 }
 
-TEST(Communicator, SplitOrdersByKeyAndKeepsPartsApart) {
+TEST(Communicator, SplitOrdersByKeyAndSeparatesParts) {
     Communicator& ranks = world().everyone;
     const int color = ranks.rank() % 2;
     const auto part = ranks.split(color, -ranks.rank());

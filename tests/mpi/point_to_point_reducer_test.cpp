@@ -118,7 +118,7 @@ TEST_P(ExchangesOverMpi, GiveTheSameBitsThroughHostMemory) {
     }
 }
 
-TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
+TEST_P(ExchangesOverMpi, SumsInProgressAtTheSameTimeDoNotMix) {
     constexpr std::size_t kParts = 5;
     constexpr std::size_t kPart = 3000;
     const std::vector<float> mine = gradients_of(group_.rank(), kParts * kPart, 9);
@@ -186,7 +186,7 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
     }
 }
 
-TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
+TEST_P(ExchangesOverMpi, NothingOfASkippedStepEntersTheNext) {
     const std::size_t size = 5000;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(size);
@@ -312,7 +312,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
     }
 }
 
-TEST(PointToPointReducer, DoesNotStartASumThatIsUnderWay) {
+TEST(PointToPointReducer, DoesNotStartASumThatIsInProgress) {
     Communicator& group = world().everyone;
     if (group.size() == 1) GTEST_SKIP() << "a group of one rank has no all-reduce in progress";
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d,

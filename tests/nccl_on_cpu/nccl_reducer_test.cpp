@@ -178,7 +178,7 @@ TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
 /// The sums of two buckets in step 0, in a skipped step, and in steps 2 and 3. The skipped step has
 /// a non-finite second bucket, or the test requires the skip. A fresh reducer gives the same sums
 /// in steps 2 and 3.
-TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
+TEST_P(SumsOverGpus, TakeNothingOfASkippedStepIntoTheNext) {
     for (const bool is_recorded : {false, true}) {
         for (const bool is_finite : {false, true}) {
             const auto tried = make(), fresh = make();

@@ -87,7 +87,7 @@ TEST(OutputShape, RejectsSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = -4}), Error);
 }
 
-TEST(OutputShape, OfAJoinedOperationIsThatOfItsLastPart) {
+TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
     const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
     NormConvolution joined{norm, {norm.input, 16, 3, 2, 1}};
     EXPECT_EQ(output_shape(joined), (Shape{2, 4, 3, 16}));

@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Of, FasterRcnnInference, testing::ValuesIn(inferences()
 
 class FasterRcnnAnchors : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(FasterRcnnAnchors, AreTorchvisionsAndNumberedAlike) {
+TEST_P(FasterRcnnAnchors, AreTorchvisionsWithTheSameNumbers) {
     const ReferenceFile file("faster_rcnn_" + std::string(GetParam()) + ".safetensors");
     std::vector<double> corners;
     for (const auto& anchor : naive::placed(models::make_anchors(detector_options(GetParam())))) {

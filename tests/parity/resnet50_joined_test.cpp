@@ -132,7 +132,7 @@ void expect_allowed(std::vector<Errors> all, const std::string& what) {
     }
 }
 
-TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
+TEST_P(ResNet50Joined, IsAsNearToTheExactResultAsUnfused) {
     const Numbers apart = run(Fusion::none), together = run(Fusion::for_device);
     if (is_on_gpu(GetParam()) && GetParam().row.compute == tensor::DType::f16) {
         EXPECT_EQ(joined_, 32) << "two convolutions of each block";

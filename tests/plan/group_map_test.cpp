@@ -41,7 +41,7 @@ TEST(GroupMap, MergesNeighbouringGroupsWhenThereAreMany) {
               "groups 0-12499: 8 ranks each on 1 node, node0 .. node12499\n");
 }
 
-TEST(GroupMap, LeavesOutTheMiddleOfWhatStaysLong) {
+TEST(GroupMap, OmitsTheMiddleOfWhatStaysLong) {
     // Nodes of 6 ranks and groups of 4 ranks: one of two remainders follows each whole group.
     const ParallelismController controller({6000, 1500, 4}, fill_nodes(6000, 6));
     const std::string map = draw_group_map(controller, {.max_lines = 4});

@@ -98,7 +98,7 @@ TEST(ParallelismController, JoinsRemaindersThatFitEachOther) {
     EXPECT_EQ(summary.nodes_of_widest_group, 2);
 }
 
-TEST(ParallelismController, ServesLeftOutNodeNumbersAndUnequalNodesAtRandom) {
+TEST(ParallelismController, SupportsUnusedNodeNumbersAndUnequalNodesAtRandom) {
     for (std::uint32_t round = 0; round < 200; ++round) {
         CounterStream stream(7, RandomPurpose::test, round);
         const int degree = 1 + static_cast<int>(stream.below(9));

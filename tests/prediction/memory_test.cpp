@@ -225,7 +225,7 @@ TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
 }
 
-TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
+TEST(Memory, OfInputIsTheBatchesInProgressAndDecodedPictures) {
     config::Config config = small_classifier();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;

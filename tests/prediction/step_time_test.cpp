@@ -291,7 +291,7 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     EXPECT_TRUE(record.points[1].bagging_flops.value);
 }
 
-TEST(Sweep, RejectsARangeThatIsNone) {
+TEST(Sweep, RejectsAnInvalidRange) {
     for (const SweepRange range : {SweepRange{0, 4}, {4, 2}, {1, 2'000'000}}) {
         storage::error_of(ExitCode::usage, [&] { sweep(single(8), measured(2), range); });
     }

@@ -123,7 +123,7 @@ TEST(RooflineSvg, NeedsAnOperation) {
     storage::error_of(ExitCode::data, [] { roofline_svg({}); });
 }
 
-TEST(SweepSvg, LeavesOutWhatIsNotKnown) {
+TEST(SweepSvg, OmitsWhatIsNotKnown) {
     const SweepRecord sweep{"a model",
                             "here",
                             2,

@@ -37,7 +37,7 @@ TEST_F(ExportWeights, RejectsAFolderThatIsNoResult) {
     expect_refused(ExitCode::usage, 0, "config.yaml");
 }
 
-TEST_F(ExportWeights, RejectsAConfigurationThatIsNone) {
+TEST_F(ExportWeights, RejectsAnInvalidConfiguration) {
     write("config.yaml", "run: [");
     expect_refused(ExitCode::usage, 0, "config.yaml");
 }

@@ -111,7 +111,7 @@ TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedExceptForTwo) {
     EXPECT_FALSE(has_marker(place(), 9));
 }
 
-TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotTakenForNone) {
+TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotReportedMissing) {
     std::ofstream(folder_ / "folder") << "is a file";
     EXPECT_THAT(error_of(ExitCode::data, [&] { list_checkpoints(folder_ / "folder"); }),
                 testing::HasSubstr("folder': Not a directory"));
@@ -145,7 +145,7 @@ TEST_F(CheckpointFiles, NameTheArrayThatDoesNotFit) {
                 HasSubstr("progress: expected a whole number from 0 to 9, got 0.25"));
 }
 
-TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRejectedAndTheOneBeforeIsUsed) {
+TEST_F(CheckpointFiles, WithADamagedOneAreRejectedAndThePreviousOneIsUsed) {
     write_checkpoint(place(), checkpoint_of(1));
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);

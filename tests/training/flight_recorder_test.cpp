@@ -38,7 +38,7 @@ TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
     EXPECT_EQ(record.events, expected);
 }
 
-TEST(FlightRecorder, CountsEventsToTheStepThatIsUnderWay) {
+TEST(FlightRecorder, CountsEventsInTheCurrentStep) {
     Flight flight;
     flight.recorder.enter("forward");
     flight.recorder.step_done(1);

@@ -164,7 +164,7 @@ TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
                 "a training step of rank 1 of group 7 did not return within");
 }
 
-TEST(WatchdogDeathTest, EndsItWhenItIsOfNoMoreUseToOthers) {
+TEST(WatchdogDeathTest, EndsItWhenNoOtherRankNeedsIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     int asked = 0;
     EXPECT_EXIT(hang([&asked] { return ++asked == 2; }, false), testing::ExitedWithCode(6),

@@ -153,7 +153,7 @@ TEST(Energy, IsUnknownWhereANodeLacksAMeterThatOthersHave) {
     EXPECT_EQ(failed.energy.joules.reason, "nvml:GPU-1 of b: fell off");
 }
 
-TEST(Energy, LeavesOutAKindOfMeterThatNoNodeCanRead) {
+TEST(Energy, OmitsAKindOfMeterThatNoNodeCanRead) {
     const RunRecord record =
         derived({"a"}, {group("a", 1000, 1010,
                               {readings("a", kGpu, {{1000, 0}, {1010, 500}}),
@@ -205,7 +205,7 @@ TEST(Energy, IsUnknownWhereNoProgramReadTheWholeTraining) {
     EXPECT_TRUE(derived({"a"}, {whole}).energy.joules.value);
 }
 
-TEST(Energy, LeavesOutWhatGroupsReadThatFailed) {
+TEST(Energy, OmitsWhatGroupsReadThatFailed) {
     GroupResult failed = group("a", 990, 1020, {readings("a", kGpu, {{990, 0}, {1020, 30000}})});
     failed.record.failure = "out of memory";
     const RunRecord record = derived(

@@ -48,7 +48,7 @@ TEST(Repetitions, AreKnownByTheRunWithTheMedianVflops) {
     EXPECT_EQ(median_repetition(runs_of({0, 0})), 0U);
 }
 
-TEST(Repetitions, LeaveOutRunsThatLackAGroup) {
+TEST(Repetitions, OmitRunsThatLackAGroup) {
     RepetitionsRecord record = runs_of({4, 6});
     RunRecord partial = report::partial_record();
     partial.scores.vflops = {1000, ""};

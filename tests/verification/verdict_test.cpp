@@ -362,7 +362,7 @@ TEST(Verdict, IsInvalidAtEveryLevelWhenTheReplicasOfAGroupDiverged) {
     }
 }
 
-TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
+TEST(Verdict, IsAlsoInvalidWhenNoOtherGroupFinished) {
     for (const ExitCode other : {ExitCode::invalid, ExitCode::data, ExitCode::watchdog}) {
         VerdictFacts facts = official_facts(2);
         facts.has_score = false;
