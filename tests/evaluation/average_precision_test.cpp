@@ -93,7 +93,7 @@ TEST(DetectionQuality, RejectsAnImageOrCategoryThatIsNotThere) {
     }
 }
 
-TEST(BootstrapInterval, IsAPointWhereAllImagesAreEqually) {
+TEST(BootstrapInterval, IsAPointWhereAllImagesAreEqual) {
     const Detections found{{0, 1, 0.9, {0, 0, 10, 10}}, {1, 1, 0.9, {0, 0, 10, 10}}};
     const auto interval = bootstrap_interval_95(kTwo, found, kAp50Overlap);
     ASSERT_TRUE(interval);
