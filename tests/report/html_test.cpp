@@ -158,7 +158,7 @@ TEST(Html, WithoutStepsReportsItAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
     const ReadPage without = read_page(html({record, {{}, {}}, {}, {}}));
-    EXPECT_TRUE(has(without, "There is no learning curve because there are no records"));
+    EXPECT_TRUE(has(without, "There is no learning curve because there is no readable steps.csv"));
     EXPECT_FALSE(has(with, "There is no learning curve"));
     EXPECT_TRUE(has(with, "Training loss by step"));
     EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));
@@ -170,7 +170,7 @@ TEST(Html, OfStepsWithoutLossReportsIt) {
     for (auto& steps : content.steps) {
         for (StepRecord& step : steps) step.loss = PhaseSeconds::kUnknown;
     }
-    EXPECT_TRUE(has(read_page(html(content)), "steps have no loss."));
+    EXPECT_TRUE(has(read_page(html(content)), "steps.csv have no loss."));
 }
 
 TEST(Html, ShowsWhyStepsCannotBeRead) {
