@@ -130,7 +130,7 @@ struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
     std::string device;                  // UUID of the GPU
-    std::vector<std::string> slowed_by;  // causes in all polls: "hw_thermal_slowdown", ...
+    std::vector<std::string> slowed_by;  // causes in any poll: "hw_thermal_slowdown", ...
     Quantity slowed_share;          // share of the polls, one per second, with throttled clocks
     Quantity corrected_ecc_errors;  // this and the next two: counted in training
     Quantity uncorrected_ecc_errors;
