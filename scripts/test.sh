@@ -45,7 +45,7 @@ run_ctest() {
     [[ -f $logs/LastTestsFailed.log ]] || exit 1
     echo
     echo "test.sh: to run each failed test alone:"
-    sed -n '/^To run each failed test by itself:$/,/^[^ ]*$/ { /^  /p }' "$logs/LastTest.log"
+    sed -n '/^To run each failed test alone:$/,/^[^ ]*$/ { /^  /p }' "$logs/LastTest.log"
     commands_of_killed "$logs/LastTest.log"
     sed "s|.*:|  ctest --test-dir $folder --output-on-failure -R '^|; s|\$|\$'|" "$logs/LastTestsFailed.log"
     exit 1

@@ -289,7 +289,7 @@ def cases_of(program, pattern):
 
 @case(14, "checkpoints cut, changed in 1,000 ways, of other models and layouts, with lengths of 2^63")
 def damaged_checkpoints(_place, _reference):
-    by = cases_of("training_test", "CheckpointFiles.*:ResumedTraining.Refuses*")
+    by = cases_of("training_test", "CheckpointFiles.*:ResumedTraining.Rejects*")
     return Row(f"each is rejected by file and tensor name, or read; the previous checkpoint is used ({by})",
                "at most the damaged checkpoint")
 

@@ -88,7 +88,7 @@ def result_directory(workspace, _reference):
 
 @case(19, "results with numbers, predictions, weights, configuration, groups and lines changed")
 def tampered(_place, _reference):
-    by = cases_of("end_to_end_test", "Tampered*:Repetitions.AreTold*")
+    by = cases_of("end_to_end_test", "Tampered*:Repetitions.AreDetected*")
     return Row(f"`verify` and `scripts/verify_result` name each, code 10 ({by})", "nothing")
 
 

@@ -60,7 +60,7 @@ bool has_terminated_group(const context::RunContext& context) {
     return false;
 }
 
-constexpr const char* kNoStatus = "no status at the end";
+constexpr const char* kNoStatus = "no final status was received";
 
 /// Marks an absent group as failed. Otherwise `hpcai500 status` would show it as training
 /// permanently. A late group replaces the file when it ends.

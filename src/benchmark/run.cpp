@@ -65,7 +65,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
             << training::describe_faults(training::faults_of_environment()) << "\n";
     }
     const std::string incomplete = verification::describe_missing_submission(context.config);
-    if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
+    if (!incomplete.empty()) log << "the result is " << incomplete << "\n";
     log << std::flush;
 }
 

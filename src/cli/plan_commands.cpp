@@ -176,7 +176,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
         std::cerr << "the result will be INVALID: " << rule << '\n';
     }
     const std::string incomplete = verification::describe_missing_submission(config);
-    if (!incomplete.empty()) std::cerr << "the result will be " << incomplete << '\n';
+    if (!incomplete.empty()) std::cerr << "the result is " << incomplete << '\n';
     return ExitCode::ok;
 }
 

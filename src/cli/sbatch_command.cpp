@@ -111,7 +111,7 @@ void print_notes(const config::Config& config) {
         std::cerr << "sbatch: note: " << in_quotes(path) << " does not exist on this machine\n";
     }
     const std::string incomplete = verification::describe_missing_submission(config);
-    if (!incomplete.empty()) std::cerr << "sbatch: note: the result will be " << incomplete << "\n";
+    if (!incomplete.empty()) std::cerr << "sbatch: note: the result is " << incomplete << "\n";
 }
 
 /// A restarted job cannot resume several runs.

@@ -77,7 +77,7 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
         ranks = std::max(1, ranks / *bagging.groups);
     }
     assumptions.push_back(
-        fmt::format("nodes of {}, those of one group, as --ranks-per-node is not given",
+        fmt::format("nodes of {}, the ranks of a group, because --ranks-per-node is not given",
                     counted(ranks, "rank")));
     return ranks;
 }
@@ -110,12 +110,11 @@ public:
             plan_.memory_per_rank.total_bytes * placement_.ranks_of_fullest_node;
         if (compute_precision(config_).assumed) {
             assume(
-                "activations in fp32, the larger format, as training.precision is auto and no "
+                "activations in fp32, the larger format, because training.precision is auto and no "
                 "device is queried");
         }
         if (request_.machine)
-            std::ranges::for_each(request_.machine->figures,
-                                  [&](const auto& text) { assume(text); });
+            for (const std::string& figure : request_.machine->figures) assume(figure);
         fill_staging();
         fill_traffic(partition);
         fill_time();
@@ -165,12 +164,12 @@ private:
             data.samples = {static_cast<double>(kImageNetTrainingSamples), ""};
             data.source = "ImageNet-1k's training set";
             assume(
-                "ImageNet-1k's 1 281 167 training samples, as the workload is the official one "
-                "and data.path was not counted");
+                "ImageNet-1k's 1 281 167 training samples, because the workload is the official "
+                "one and the samples in data.path were not counted");
         } else {
             data.samples = no_value(
-                "the number of training samples is not known: data.path was not counted and "
-                "--samples is not given");
+                "the number of training samples is unknown: those in data.path were not counted, "
+                "and --samples is not given");
         }
     }
 
@@ -180,7 +179,7 @@ private:
         if (!samples.value) return samples;
         if (bagging.sampler == config::Sampler::poisson) {
             assume(
-                "the expected size of a Poisson bootstrap, N; each model's own differs by about "
+                "a Poisson bootstrap of N samples, the expected size; actual sizes differ by about "
                 "the square root of N");
         }
         if (bagging.sampler != config::Sampler::subsample) return samples;
@@ -197,7 +196,7 @@ private:
                 std::floor(*data.samples_per_epoch.value / config_.training.batch_size);
             if (*data.steps_per_epoch.value == 0) {
                 assume(
-                    "no step at all, a run would fail: an epoch has fewer samples than "
+                    "no step at all, so a run would fail: an epoch has fewer samples than "
                     "training.batch_size");
             }
         }
@@ -292,7 +291,7 @@ private:
                                       : "no rate was given (--roofline, --machine, "
                                         "--images-per-second, --flops-per-rank)");
         time.communication_seconds = time.exposed_seconds =
-            no_value("the time of communication is unknown (--roofline)");
+            no_value("there are no rates of communication (--roofline, --machine)");
         if (request_.roofline) {
             time = predict_step(config_, request_, layout(), plan_);
         } else if (request_.flops_per_rank || request_.images_per_second) {

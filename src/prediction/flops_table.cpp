@@ -120,8 +120,8 @@ std::string flops_table(const config::Config& config) {
     for (const LedgerRow& row : ledger.rows()) width = std::max(width, row.node.size());
     std::string text = fmt::format(
         "{}, {} x {} x {} pixels, {} classes: one sample, MFLOPs (1e6) by ledger and pass\n"
-        "activations in {}{}; table3 has no backward pass of a single operator: each of the two "
-        "gradients\ncounts as its forward pass\n\n",
+        "activations in {}{}; table3 counts each of the two gradients of an operator\n"
+        "as its forward pass\n\n",
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
         config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");

@@ -31,7 +31,7 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     }
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
-    // Per region a level, per sampling point of an axis 2 indices and 2 weights; all of 4 bytes.
+    // A level per region; 2 indices and 2 weights per sampling point of an axis; 4 bytes each.
     const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
     return op->regions[0] * op->regions[1] * (4 + samples * 16);
 }
@@ -173,8 +173,8 @@ double total_of(const PlanMemoryRecord& memory) {
 /// Returns the name of each stage's first node in the model, because shards rename nodes.
 std::vector<std::string> first_node_names(const graph::Graph& model, int stages) {
     std::vector<std::string> names{model.nodes().front().name};
-    for (const std::size_t cut : graph::stage_cuts(model, stages)) {
-        names.push_back(model.nodes()[cut].name);
+    for (const std::size_t first_node : graph::stage_cuts(model, stages)) {
+        names.push_back(model.nodes()[first_node].name);
     }
     return names;
 }

@@ -74,7 +74,7 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
     staging.fullest_node_bytes = staging.fullest_node_samples;  // missing for the same reason
     if (!request.bytes_per_sample) {
         staging.fullest_node_bytes = no_value(
-            "the size of the samples is not known: data.path is not a folder of images here");
+            "the size of a sample is unknown: data.path is no folder of images on this machine");
     } else if (samples.value) {
         staging.fullest_node_bytes.value =
             std::round(*staging.fullest_node_samples.value * *request.bytes_per_sample);

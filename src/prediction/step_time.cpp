@@ -69,10 +69,10 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns a rank's time / that of a measured rank, which differ if the cores per rank do.
-    /// Nodes are assumed to be equal.
+    /// Returns a rank's time / a measured rank's time. They differ if the cores per rank differ.
+    /// Assumes equal nodes.
     double slowdown() {
-        if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // a rate that is of one rank
+        if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // the rate of one rank was given
         const double cores = roofline_.cores;
         const auto used_cores = [&](int threads, int ranks) {
             return std::min<double>(threads, cores / ranks);
@@ -82,11 +82,12 @@ private:
                                                        : std::max(1, roofline_.cores / ranks);
         const double factor = used_cores(roofline_.threads, roofline_.ranks_of_fullest_node) /
                               used_cores(threads, ranks);
-        assume(
-            fmt::format("nodes of {} cores like that of the rates; a rank of {} next to {} others "
-                        "takes {:.3g} times as long as one of {} with {} each",
-                        roofline_.cores, counted(threads, "thread"), ranks - 1, factor,
-                        roofline_.ranks_of_fullest_node, roofline_.threads));
+        assume(fmt::format(
+            "nodes of {}; with {} of {} on each, a rank takes {:.3g} times as long as the rates "
+            "state for {} of {}",
+            counted(roofline_.cores, "core"), counted(ranks, "rank"), counted(threads, "thread"),
+            factor, counted(roofline_.ranks_of_fullest_node, "rank"),
+            counted(roofline_.threads, "thread")));
         return factor;
     }
 

@@ -45,7 +45,7 @@ public:
         }
         degree_ = config.bagging.degree.value_or(1);
         samples_ = std::max(1, config.training.batch_size / degree_);
-        config_.parallel = {};  // Fig. 9 is about data parallelism
+        config_.parallel = {};  // Fig. 9 of the paper has data parallelism only
     }
 
     SweepRecord sweep(const SweepRange& range) {
@@ -85,10 +85,10 @@ private:
             if (one_rank_->value) *one_rank_->value /= full_node.ranks;
         }
         SweepPoint point{.ranks = ranks};
-        point.bagging_flops =
-            ranks % degree_ == 0
-                ? speed(one_model(degree_), request_, ranks / degree_, degree_)
-                : no_value(fmt::format("P_degree {} does not divide {} ranks", degree_, ranks));
+        point.bagging_flops = ranks % degree_ == 0
+                                  ? speed(one_model(degree_), request_, ranks / degree_, degree_)
+                                  : no_value(fmt::format("P_degree {} does not divide {}", degree_,
+                                                         counted(ranks, "rank")));
         const bool fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
         point.data_parallel_flops =
             fits_int ? speed(one_model(ranks), request_, 1, ranks)
@@ -124,9 +124,9 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 
 std::string to_text(const SweepRecord& sweep) {
     std::string text = fmt::format(
-        "predicted speed of {}: {} samples per rank, base models of {} rank{}; nothing was "
+        "predicted speed of {}: {} per rank, base models of {}; nothing was "
         "run\n{}\n\n{:>9} {:>21} {:>21}\n",
-        sweep.model, sweep.samples_per_rank, sweep.degree, sweep.degree == 1 ? "" : "s",
+        sweep.model, counted(sweep.samples_per_rank, "sample"), counted(sweep.degree, "rank"),
         sweep.source, "ranks", "bagging", "one model");
     for (const SweepPoint& point : sweep.points) {
         text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,

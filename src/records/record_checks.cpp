@@ -55,11 +55,11 @@ void check(const RunRecord& record, const Place& place) {
         verdict.exit_code != ExitCode::ok && verdict.exit_code != ExitCode::partial;
     if (is_invalid ? !is_failure_code : verdict.exit_code != expected_code) {
         place.key("verdict.exit_code")
-            .fail(fmt::format("an exit code of {}", word_of(verdict.status)),
+            .fail(fmt::format("an exit code for verdict.status {}", word_of(verdict.status)),
                   static_cast<int>(verdict.exit_code));
     }
     const std::size_t groups = record.work.groups.size();
-    const std::string expected = fmt::format("a list of {} groups, as in work.groups", groups);
+    const std::string expected = fmt::format("the number of work.groups, {}", groups);
     if (record.quality.members.size() != groups) {
         place.key("quality.members").fail(expected, record.quality.members.size());
     }

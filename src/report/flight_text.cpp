@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
 
 namespace hpcai::report {
@@ -47,9 +48,10 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
         if (++count <= kNamed) descriptions.push_back(describe_rank(record));
     }
     std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
-    if (count > kNamed) text += fmt::format("; {} more have the same progress", count - kNamed);
+    if (count > kNamed) text += fmt::format("; at the same point: {} more", count - kNamed);
     if (count < records.size())
-        text += fmt::format("; {} others are ahead", records.size() - count);
+        text += fmt::format("; ahead of that: {} of {}", records.size() - count,
+                            counted(std::ssize(records), "rank"));
     return text;
 }
 

@@ -121,14 +121,14 @@ Markup footer(const RunRecord& record) {
 Markup verdict_section(const RunRecord& record) {
     const VerdictRecord& verdict = record.verdict;
     const std::string word(word_of(verdict.status));
-    const std::string state =
+    const std::string sentences =
         fmt::format("{} It {} be ranked. Exit code {}.", meaning_of(verdict),
                     verdict.rankable ? "can" : "cannot", static_cast<int>(verdict.exit_code));
     return element(
                fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
                            word),
-               {score(record), element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
-                reasons(verdict.reasons, kUnfoldedReasons, "more reasons"),
+               {score(record), element(R"(h2 id="verdict-title")", {text(word)}),
+                paragraph(sentences), reasons(verdict.reasons, kUnfoldedReasons, "more reasons"),
                 element(R"(p class="result-line")", {element("code", {text(result_line(record))})}),
                 rules(verdict)}) +
            Markup{"\n"};
@@ -156,7 +156,7 @@ Markup headline(const RunRecord& record) {
     const WorkloadRecord& work = record.workload;
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
-    const std::string story = fmt::format(
+    const std::string description = fmt::format(
         "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on a "
         "bootstrap sample ({}) of {} in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
@@ -178,7 +178,7 @@ Markup headline(const RunRecord& record) {
                              card("samples/s", speed, number(speed, "{:.1f}"), "of all groups"),
                              card("utilization", percent, number(percent, "{:.1f}\xC2\xA0%"),
                                   "of the measured ceiling")}),
-                    paragraph(story),
+                    paragraph(description),
                     is_raised
                         ? paragraph("VFLOPS exceed FLOPS, because the quality is above the target.")
                         : Markup{}}) +

@@ -47,7 +47,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return result;
 }
 
-/// "node1, node2 and 5 more", or with counts "4 x cpu, 4 x cuda".
+/// "node1, node2 and 5 more"; with counts "4 x cpu, 4 x cuda".
 std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
@@ -96,14 +96,14 @@ Markup rank_cells(const std::set<int>& failed, const Nodes& nodes) {
         for (const PlaceRecord* place : places) {
             const bool has_failed = failed.contains(place->group);
             ranks += element(
-                fmt::format(R"(li class="t{}{}" title="{}")", tint_of(place->group),
-                            has_failed ? " lost" : "",
-                            text(fmt::format("world rank {}, group {}, group rank {}, {}, {}, {} "
-                                             "threads{}",
-                                             place->world_rank, place->group, place->group_rank,
-                                             place->host, place->device, place->threads,
-                                             has_failed ? ", failed" : ""))
-                                .html),
+                fmt::format(
+                    R"(li class="t{}{}" title="{}")", tint_of(place->group),
+                    has_failed ? " lost" : "",
+                    text(fmt::format("world rank {}, group {}, group rank {}, {}, {}, {}{}",
+                                     place->world_rank, place->group, place->group_rank,
+                                     place->host, place->device, counted(place->threads, "thread"),
+                                     has_failed ? ", failed" : ""))
+                        .html),
                 {text(fmt::format("{}", place->group)),
                  element("small", {text(fmt::format("{}", place->world_rank))})});
         }

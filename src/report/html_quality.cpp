@@ -119,7 +119,7 @@ Markup loss_curves(const PageContent& content) {
     LinePlot plot;
     plot.title = "Training loss by step";
     plot.description =
-        fmt::format("Training loss of {} groups over {} steps.", series.size(), steps);
+        fmt::format("Training loss of {} by step.", counted(std::ssize(series), "group"));
     plot.x_name = steps > kLossBins
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
                                     ceil_div(steps, kLossBins))
@@ -146,8 +146,9 @@ Markup quality_curves(const RunRecord& record) {
     if (series.empty()) return {};
     LinePlot plot;
     plot.title = "Quality by epoch";
-    plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
-                                   metric_name(record.quality.metric), series.size(), last);
+    plot.description = fmt::format("Quality ({}) of {} on the test samples over {}.",
+                                   metric_name(record.quality.metric),
+                                   counted(std::ssize(series), "model"), counted(last, "epoch"));
     plot.x_name = "epochs done";
     add_series(std::move(series), kLossBins, plot);
     const double target = record.quality.target;
@@ -278,10 +279,9 @@ Markup quality_facts(const RunRecord& record) {
 Markup quality_section(const PageContent& content) {
     Markup curves = loss_curves(content);
     if (curves.html.empty()) {
-        curves =
-            note(has_steps(content.steps)
-                     ? "There is no learning curve because the records of the steps have no loss."
-                     : "There is no learning curve because there are no records of the steps.");
+        curves = note(has_steps(content.steps)
+                          ? "There is no learning curve because the files steps.csv have no loss."
+                          : "There is no learning curve because there is no readable steps.csv.");
     }
     curves += quality_curves(content.record);
     Markup remarks;

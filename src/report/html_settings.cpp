@@ -30,7 +30,7 @@ Markup meters(const EnergyRecord& energy) {
 Markup core_phase(const EnergyRecord& energy) {
     if (energy.core_begin_utc.empty()) return {};
     return facts({{"core phase", text(energy.core_begin_utc + " to " + energy.core_end_utc),
-                   "for the readings of an external meter: hpcai500 energy"}});
+                   "hpcai500 energy adds the readings of an external meter"}});
 }
 
 Markup interfaces(const CommunicationRecord& record) {
@@ -52,12 +52,12 @@ Markup all_reduces(const CommunicationRecord& record) {
         {{"gradient all-reduces",
           text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
          {"payload per step", text(bytes_text(record.gradient_bytes)),
-          fmt::format("of one rank, in {} buckets", record.buckets)},
+          fmt::format("of one rank, in {}", counted(record.buckets, "bucket"))},
          {"sent per step", bytes_quantity(record.sent_bytes_per_step),
           "by the rank that sends the most"},
          {"between nodes, per step", bytes_quantity(record.between_nodes_bytes_per_step)},
          {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
-          "by all ranks of a group on it"},
+          "by all ranks of a group on the node"},
          {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"), "maximum over all groups"},
          {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
          {"all-reduce bandwidth", bytes_quantity(record.bandwidth_bytes_per_second),
@@ -77,8 +77,9 @@ Markup parallelism(const ParallelRecord& record) {
     if (record.pipeline_degree <= 1 && record.model_degree <= 1) return {};
     return facts(
         {{"parallelism",
-          text(fmt::format("{}: {} replicas, {} stages, {} shards", record.mode, record.data_degree,
-                           record.pipeline_degree, record.model_degree))},
+          text(fmt::format("{}: {}, {}, {}", record.mode, counted(record.data_degree, "replica"),
+                           counted(record.pipeline_degree, "stage"),
+                           counted(record.model_degree, "shard")))},
          {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
          {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "share of a step, computed"},
          {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
@@ -118,19 +119,19 @@ Markup layers(const PageContent& content) {
                 format_count(layer.forward_flops), format_count(layer.training_flops),
                 fmt::format("{:.2f}", share)));
     }
-    return folded(fmt::format("FLOPs of one sample in each of {} layers, counted by {}",
-                              layers.size(), content.record.flops.convention),
-                  table(rows));
+    return folded(
+        fmt::format("FLOPs of one sample in each of {}, counted by {}",
+                    counted(std::ssize(layers), "layer"), content.record.flops.convention),
+        table(rows));
 }
 
 Markup staging(const StagingRecord& record) {
     if (record.scope == "none") return {};
-    return facts(
-        {{"staged", text(record.scope), fmt::format("{} files", format_count(record.files))},
-         {"copied", text(bytes_text(record.copied_bytes))},
-         {"reused", text(bytes_text(record.reused_bytes))},
-         {"fullest node", text(bytes_text(record.fullest_node_bytes))},
-         {"not staged", text(format_count(record.left_files)), "files"}});
+    return facts({{"staged", text(record.scope), counted(record.files, "file")},
+                  {"copied", text(bytes_text(record.copied_bytes))},
+                  {"reused", text(bytes_text(record.reused_bytes))},
+                  {"fullest node", text(bytes_text(record.fullest_node_bytes))},
+                  {"not staged", text(format_count(record.left_files)), "files"}});
 }
 
 Markup environment(const RunRecord& record) {

@@ -23,8 +23,8 @@ Markup run_phases(const TimeRecord& time) {
                             ? std::optional(epochs / static_cast<double>(time.epoch_seconds.size()))
                             : std::nullopt,
                         "no epoch finished"};
-    const std::string count =
-        fmt::format("over {} epochs, each the maximum over all groups", time.epoch_seconds.size());
+    const std::string count = fmt::format("over {}, each the maximum over all groups",
+                                          counted(std::ssize(time.epoch_seconds), "epoch"));
     return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
                   {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
                   {"training", quantity(time.training_seconds, "{:.2f}", "s"),
@@ -47,13 +47,13 @@ Markup training_time_table(const RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) {
         const double training = group.training_seconds.value.value_or(NAN);
         const double input = group.input_wait_seconds.value.value_or(NAN) / training;
-        const double sums = group.communication_seconds.value.value_or(NAN) / training;
-        const bool known = training > 0 && std::isfinite(input) && std::isfinite(sums);
-        const double rest = std::max(0.0, 1 - input - sums);
-        const std::string shares =
-            fmt::format("input wait {} %, communication {} %", percent(input), percent(sums));
+        const double communication = group.communication_seconds.value.value_or(NAN) / training;
+        const bool known = training > 0 && std::isfinite(input) && std::isfinite(communication);
+        const double rest = std::max(0.0, 1 - input - communication);
+        const std::string shares = fmt::format("input wait {} %, communication {} %",
+                                               percent(input), percent(communication));
         rows.rows.push_back(row(
-            group.group, known ? share_bar({input, 0, rest, sums}, shares) : text("n/a"),
+            group.group, known ? share_bar({input, 0, rest, communication}, shares) : text("n/a"),
             number(group.input_wait_seconds, "{:.2f}"),
             number(group.communication_seconds, "{:.2f}"),
             number(group.checkpoint_seconds, "{:.2f}"), number(group.training_seconds, "{:.2f}"),
@@ -138,8 +138,8 @@ Markup speed_plot(const PageContent& content) {
     }
     LinePlot plot;
     plot.title = "Achieved FLOPS of each group over time";
-    plot.description = fmt::format("FLOPS of {} groups in {} intervals of a run of {}.",
-                                   series.size(), bins, format_seconds(seconds));
+    plot.description = fmt::format("FLOPS of {} over {}.", counted(std::ssize(series), "group"),
+                                   format_seconds(seconds));
     plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
@@ -154,8 +154,8 @@ Markup time_section(const PageContent& content) {
     Markup result = run_phases(content.record.time) + training_time_table(content.record);
     const Markup phases = phase_table(content.steps);
     if (phases.html.empty()) {
-        result += note(has_steps(content.steps) ? "The records of the steps have no phases."
-                                                : "There are no records of the steps.");
+        result += note(has_steps(content.steps) ? "The files steps.csv have no phases."
+                                                : "There is no readable steps.csv.");
     } else {
         result += phases + phases_over_time(content.steps);
     }
@@ -169,7 +169,7 @@ Markup utilization_section(const PageContent& content) {
     const Markup plot =
         has_steps(content.steps)
             ? speed_plot(content)
-            : note("There is no plot over time because there are no records of the steps.");
+            : note("There is no plot over time because there is no readable steps.csv.");
     const std::string which =
         is_finite(ceiling.ceiling_flops)
             ? fmt::format(

@@ -261,8 +261,8 @@ std::string sweep_svg(const SweepRecord& sweep) {
         add(one_model, point.ranks, point.data_parallel_flops);
     }
     require(!x_extent.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
-    LogChart chart(fmt::format("Predicted, not measured: {}, {} samples per rank", sweep.model,
-                               sweep.samples_per_rank),
+    LogChart chart(fmt::format("Predicted, not measured: {}, {} per rank", sweep.model,
+                               counted(sweep.samples_per_rank, "sample")),
                    x_extent.axis("ranks", ""), y_extent.axis("speed", "FLOPS"));
     chart.line(bagging, {.color = 0});
     chart.line(one_model, {.color = 1});
@@ -271,15 +271,15 @@ std::string sweep_svg(const SweepRecord& sweep) {
             if (!flops.value) return;
             chart.dot(
                 point.ranks, *flops.value, 3.5, color,
-                fmt::format("{} ranks: {}, efficiency {}", point.ranks,
+                fmt::format("{}: {}, efficiency {}", counted(point.ranks, "rank"),
                             format_flops_human(*flops.value),
                             efficiency.value ? format_percent(*efficiency.value) : "unknown"));
         };
         dot(point.bagging_flops, point.bagging_efficiency, 0);
         dot(point.data_parallel_flops, point.data_parallel_efficiency, 1);
     }
-    chart.legend(
-        {fmt::format("bagging, base models of {} ranks", sweep.degree), "one data-parallel model"});
+    chart.legend({fmt::format("bagging, base models of {}", counted(sweep.degree, "rank")),
+                  "one data-parallel model"});
     return chart.svg();
 }
 

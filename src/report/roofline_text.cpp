@@ -38,13 +38,13 @@ void print_all_reduces(Page& page, const RooflineRecord& record) {
         return;
     }
     for (const AllReduceRate& rate : record.all_reduce) {
-        page.line("all-reduce      {} ranks, {}: {} in {}, {}", rate.ranks, one_line(rate.scope),
-                  format_si(rate.bytes, "B"), format_seconds(rate.seconds),
+        page.line("all-reduce      {}, {}: {} in {}, {}", counted(rate.ranks, "rank"),
+                  one_line(rate.scope), format_si(rate.bytes, "B"), format_seconds(rate.seconds),
                   format_si(rate.bytes_per_second, "B/s"));
     }
     for (const AllReduceFit& fit : record.all_reduce_fits) {
         page.line(
-            "all-reduce fit  {} ranks, {}, {}: latency {}, bandwidth {}", fit.ranks,
+            "all-reduce fit  {}, {}, {}: latency {}, bandwidth {}", counted(fit.ranks, "rank"),
             one_line(fit.scope), one_line(fit.backend),
             fit.latency_seconds.value ? format_seconds(*fit.latency_seconds.value) : "unknown",
             si(fit.bytes_per_second, "B/s"));
@@ -60,7 +60,7 @@ void print_calibration(Page& page, const CalibrationRecord& calibration) {
               calibration.image_size, calibration.image_width, one_line(calibration.precision),
               one_line(calibration.optimizer));
     for (const CalibrationPoint& point : calibration.points) {
-        page.line("  {:>5} samples per rank: {}{}", point.samples,
+        page.line("  {:>13} per rank: {}{}", counted(point.samples, "sample"),
                   format_seconds(point.step_seconds),
                   point.summed_step_seconds.value
                       ? fmt::format(", {} with all-reduces of {}",
@@ -75,9 +75,9 @@ void print_calibration(Page& page, const CalibrationRecord& calibration) {
 std::string roofline_text(const RooflineRecord& record) {
     Page page;
     page.line("roofline of {}", one_line(record.device));
-    page.line("{} ranks at once on {} node{}, {} thread{} each, {} cores; measured for {}, {}",
-              record.ranks, record.nodes, record.nodes == 1 ? "" : "s", record.threads,
-              record.threads == 1 ? "" : "s", record.cores, format_seconds(record.measured_seconds),
+    page.line("{} on {}, {} each, {}; measured for {}, {}", counted(record.ranks, "rank"),
+              counted(record.nodes, "node"), counted(record.threads, "thread"),
+              counted(record.cores, "core"), format_seconds(record.measured_seconds),
               one_line(record.measured_utc));
     page.line("");
     print_operations(page, record);

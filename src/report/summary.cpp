@@ -112,16 +112,13 @@ void print_quality(Page& page, const RunRecord& record) {
     page.entry("mean of members", "{}", quality_text(result.members_mean));
     page.entry("ensemble gain", "{}", number(result.ensemble_gain, "{:+.4f}"));
     const IntervalRecord& interval = result.confidence_interval;
-    if (interval.low.value) {
-        page.entry(fmt::format("ensemble {:.0f} % CI", 100 * interval.level), "{} to {} ({})",
-                   quality_text(interval.low), quality_text(interval.high),
-                   one_line(interval.method));
-    }
-    const auto print_interval = [&](const char* name, const IntervalRecord& limits, auto text) {
+    const auto print_interval = [&](const auto& name, const IntervalRecord& limits, auto text) {
         if (!limits.low.value) return;
         page.entry(name, "{} to {} ({})", text(limits.low), text(limits.high),
                    one_line(limits.method));
     };
+    print_interval(fmt::format("ensemble {:.0f} % CI", 100 * interval.level), interval,
+                   quality_text);
     print_interval("CI over members", result.members_interval, quality_text);
     print_interval("VFLOPS interval", record.scores.vflops_interval, human_flops);
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {

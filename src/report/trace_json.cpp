@@ -39,7 +39,7 @@ std::string trace_events(const RankTrace& rank, double offset_seconds) {
     const int pid = rank.world_rank;
     std::string text = text_of(name_event(
         "process_name", pid, 0,
-        fmt::format("rank {} ({} of its group), {}", rank.world_rank, rank.group_rank, rank.host)));
+        fmt::format("rank {} (group rank {}), {}", rank.world_rank, rank.group_rank, rank.host)));
     for (int lane = 0; lane < 3; ++lane) {
         text += ",\n" + text_of(name_event("thread_name", pid, lane, kLanes[lane]));
     }

@@ -29,7 +29,7 @@ constexpr double kJobLockTimeoutSeconds = 180;
 
 void require_not_taken(const fs::path& output, const FileLock& lock) {
     require(lock.state() != FileLock::State::taken, ExitCode::usage,
-            "{}: another program uses it: a run, `hpcai500 resume` or `hpcai500 score`; wait until "
+            "{}: another program uses it: `hpcai500 run`, `resume` or `score`; wait until "
             "it ends, or stop it",
             output.string());
 }

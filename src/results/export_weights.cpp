@@ -20,9 +20,8 @@ namespace {
 
 int best_group(const std::filesystem::path& result_directory) {
     const std::vector<Quantity> members = read_result(result_directory).quality.members;
-    return static_cast<int>(
-        std::ranges::max_element(members, {}, [](const Quantity& one) { return one.value; }) -
-        members.begin());
+    return static_cast<int>(std::ranges::max_element(members, {}, &Quantity::value) -
+                            members.begin());
 }
 
 }  // namespace
@@ -35,9 +34,9 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     std::vector<int> stored;
-    for (int one = 0; std::filesystem::exists(group_directory(result_directory, one)); ++one) {
-        const auto folder = group_directory(result_directory, one);
-        if (std::filesystem::is_regular_file(folder / weights.filename())) stored.push_back(one);
+    for (int id = 0; std::filesystem::exists(group_directory(result_directory, id)); ++id) {
+        const auto folder = group_directory(result_directory, id);
+        if (std::filesystem::is_regular_file(folder / weights.filename())) stored.push_back(id);
     }
     require(std::ranges::count(stored, group) > 0, ExitCode::usage,
             "--group {}: {} holds no weights; {}", group, directory.string(),

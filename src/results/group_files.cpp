@@ -117,12 +117,11 @@ void require_undamaged_groups(const std::filesystem::path& output, const config:
         const std::optional<bool> failed = has_failed(directory / "record.json");
         if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
         std::string reason;
-        require(
-            read_finished_group(output, config, group, &reason).has_value(), ExitCode::data,
-            "{}: group {} {}{}; if that cannot be restored, remove '{}' to train the group from "
-            "the beginning",
-            output.string(), group, failed ? "had finished, but " : "may have finished: ", reason,
-            directory.string());
+        require(read_finished_group(output, config, group, &reason).has_value(), ExitCode::data,
+                "{}: group {} {}{}; if the file cannot be restored, remove '{}' to train the group "
+                "from the beginning",
+                output.string(), group,
+                failed ? "had finished, but " : "may have finished: ", reason, directory.string());
     }
 }
 

@@ -23,9 +23,8 @@ void require_run(const std::filesystem::path& output) {
     if (runs > 0) {
         const auto last = output / verification::repetition_name(runs);
         const std::string command = resume_command(read_launch_file(last).topology.ranks, last);
-        require(false, ExitCode::usage,
-                "{}: expected one run, got {}; the command for the last is `{}`", output.string(),
-                counted(runs, "repetition"), command);
+        require(false, ExitCode::usage, "{}: expected one run, got {}; to resume the last: `{}`",
+                output.string(), counted(runs, "repetition"), command);
     }
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml; a rejected "

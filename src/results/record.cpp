@@ -50,7 +50,7 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
         if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
         if (lost.record.failure.empty())
             lost.record.failure = describe_hang(context.output, status.group);
-        if (lost.record.failure.empty()) lost.record.failure = "no status at the end";
+        if (lost.record.failure.empty()) lost.record.failure = "no final status was received";
         results.push_back(std::move(lost));
     }
     return results;
@@ -71,7 +71,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // `score` knows a failed group only from its files, which reveal only ExitCode::invalid.
+        // Files, the only source of `score`, show no exit code but that of diverged replicas.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : outcome.groups[index].exit_code);
@@ -80,8 +80,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Returns the hosts of all ranks. Groups that finished in an earlier launch may have run on other
-/// nodes than in this launch.
+/// Returns the hosts of all ranks, which may have been others in the launch that finished a group.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;
@@ -102,7 +101,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
             }
         } catch (const Error& error) {
             std::cerr << fmt::format(
-                "hpcai500: {}; the result names the hosts of this program for group {}\n",
+                "hpcai500: {}; for group {}, the result has the hosts of the latest launch\n",
                 printable(error.what()), number);
         }
     }

@@ -51,7 +51,7 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
     }
 }
 
-/// Lists the stored files that the page links, those of the first groups only.
+/// Lists the stored files that the page links, with the files of the first groups only.
 void add_files(const fs::path& directory, report::PageContent& content) {
     constexpr std::size_t kLinkedGroups = 16;
     std::vector<std::string> names{"result.json", "config.yaml", "launch.json", "environment.json"};
@@ -149,7 +149,8 @@ void rerender_report_files(const fs::path& directory) {
                     ExitCode::usage,
                     "{} lists {}; a result with a manifest must not change, but --output writes "
                     "the page to another file",
-                    manifest.string(), listed == sealed.end() ? "no " + name : "another " + name);
+                    manifest.string(),
+                    listed == sealed.end() ? "no " + name : "another digest of " + name);
         }
     }
     write_report_files(directory, record);

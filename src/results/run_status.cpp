@@ -102,8 +102,8 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
-/// Returns the status of the run that run.repeat has begun, or of all runs if no other has begun.
-/// Between two runs the status is not final.
+/// Returns the status of the unfinished run of run.repeat, or of all runs if there is none. Between
+/// two runs, the status is not final.
 RunStatus status_of_repetitions(const fs::path& directory) {
     RepetitionsRecord record;
     const bool has_record = verification::has_repetitions(directory);

@@ -53,7 +53,7 @@ public:
     double step() { return step_.run(); }
     const training::StepResults& results() const { return step_.results(); }
 
-    /// Runs a step with a timeline mark after each operation. Records the step if the device can.
+    /// Runs a step with a timeline mark after each operation, as a CUDA graph if there are graphs.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
@@ -70,7 +70,7 @@ public:
         return step_.phases().readings() / std::ssize(step_.phases().steps());
     }
 
-    /// Returns the median seconds of a clock reading, with its share of a step's bookkeeping.
+    /// Returns the median seconds of a clock reading, including its share of a step's log.
     double reading_seconds() {
         constexpr int kSteps = 1000;
         return median_seconds(kIsolatedRuns, [&] {

@@ -35,13 +35,14 @@ std::string bench_text(const BenchReport& report) {
         "step      {:.4f} s median of {} (fastest {:.4f} s)\n"
         "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
         "speed     {:.2f} images/s, {} by table3\n"
-        "loss      {:.6g} mean, {} steps skipped\n"
-        "measuring {:.2e} s per step, {} clock readings: {:.5f} % of the step\n\n",
+        "loss      {:.6g} mean, {} skipped\n"
+        "measuring {:.2e} s per step, {}: {:.5f} % of the step\n\n",
         report.model, report.precision, report.batch_size, report.image_size, report.image_width,
         report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
         report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
         report.images_per_second, format_flops_human(report.flops), report.loss,
-        report.skipped_steps, report.measuring_seconds_per_step, report.clock_readings_per_step,
+        counted(report.skipped_steps, "step"), report.measuring_seconds_per_step,
+        counted(report.clock_readings_per_step, "clock reading"),
         100 * report.measuring_seconds_per_step / report.step_seconds);
     const std::string header = fmt::format("{:<28} {:<16} {:>12} {:>12} {:>7}\n", "operation",
                                            "pass", "in step, ms", "alone, ms", "% step");

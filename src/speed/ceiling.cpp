@@ -72,7 +72,7 @@ CeilingRecord read_ceiling(const context::RunContext& context, const context::Re
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));
     ceiling.source = path;
-    ceiling.measuring_seconds = {std::nullopt, "it was read from a file"};
+    ceiling.measuring_seconds = {std::nullopt, "the ceiling was read from a file"};
     return ceiling;
 }
 

@@ -27,7 +27,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kMinSteps = 1;  // after a first one
+constexpr int kMinSteps = 1;  // besides the first step
 constexpr int kMaxSteps = 15;
 
 struct CalibrationSetup {
@@ -99,11 +99,12 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
     Calibration calibration(meter, setup);
     double needed_seconds = 0;  // two steps with twice the samples
-    for (const int part : {4, 2, 1}) {
-        if (setup.samples < part) continue;
+    for (const int divisor : {4, 2, 1}) {
+        if (setup.samples < divisor) continue;
         if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
             break;
-        const CalibrationPoint point = calibration.measure_point(setup.samples / part, seconds / 3);
+        const CalibrationPoint point =
+            calibration.measure_point(setup.samples / divisor, seconds / 3);
         needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
         record.points.push_back(point);
     }

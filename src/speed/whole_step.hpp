@@ -31,8 +31,8 @@ private:
     std::map<std::string, std::vector<std::byte>> inputs_;
 };
 
-/// Training steps of the configured model, all of it on one rank without regard to `parallel`, with
-/// a random batch in memory. A step is upload, working copies, forward, backward with the
+/// Training steps of the whole configured model on one rank, with a random batch in memory. They
+/// ignore the section `parallel`. A step is upload, working copies, forward, backward with the
 /// all-reduces of `reducer`, and optimizer.
 class WholeStep {
 public:
@@ -57,7 +57,7 @@ public:
     void upload() { batch_.feed(network_); }
     /// The log of the steps so far.
     const training::StepLog& phases() const { return phases_; }
-    /// See training::StepRunner.
+    /// As training::StepRunner::communication_seconds().
     double communication_seconds() const { return step_.communication_seconds(); }
     graph::ParameterStore& store() { return store_; }
     graph::Network& network() { return network_; }

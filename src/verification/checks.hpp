@@ -29,6 +29,7 @@ std::string check_manifest(Inspector& inspector);
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
+/// Paths of a group's files in the result directory, for messages.
 struct GroupFiles {
     std::string record;
     std::string steps;

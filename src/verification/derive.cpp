@@ -213,7 +213,7 @@ void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
 }
 
 /// Returns the seconds until the group's model first reached the target.
-Quantity time_of(const GroupRecord& group, double target) {
+Quantity seconds_to_target(const GroupRecord& group, double target) {
     const auto reached = std::ranges::find_if(
         group.quality_by_epoch,
         [&](const EpochQualityRecord& point) { return point.quality >= target; });
@@ -303,12 +303,12 @@ void derive_time_to_quality(const config::Config& config, RunRecord& record) {
     if (config.run.evaluate_epochs == 0) return;
     for (const GroupRecord& group : record.work.groups) {
         if (!group.failure.empty()) continue;
-        const Quantity mine = time_of(group, record.quality.target);
-        if (!mine.value) {
-            time = mine;
+        const Quantity seconds = seconds_to_target(group, record.quality.target);
+        if (!seconds.value) {
+            time = seconds;
             return;
         }
-        time = {std::max(time.value.value_or(0), *mine.value), ""};
+        time = {std::max(time.value.value_or(0), *seconds.value), ""};
     }
 }
 
@@ -350,7 +350,7 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
         {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
         {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"}};
     add_parallel(config, layout, parameters);
-    parameters.push_back({"training.precision", precision, "precision in force"});
+    parameters.push_back({"training.precision", precision, "effective precision"});
     if (const auto samples = config.training.batch_norm_samples) {
         parameters.push_back({"training.batch_norm_samples", std::to_string(*samples),
                               "samples that share a BatchNorm statistic"});

@@ -124,10 +124,10 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
                 std::string_view missing) {
     double sum = 0;
     for (const Row& row : rows) {
-        const Quantity& cell = row.*number;
-        if (!cell.value)
-            return no_value(fmt::format("{} of {}: {}", row.name, row.host, cell.reason));
-        sum += *cell.value;
+        const Quantity& quantity = row.*number;
+        if (!quantity.value)
+            return no_value(fmt::format("{} of {}: {}", row.name, row.host, quantity.reason));
+        sum += *quantity.value;
         hosts.erase(row.host);
     }
     if (hosts.empty()) return {sum, ""};
@@ -234,7 +234,7 @@ void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& inte
         row.name = name;
         row.sent_bytes = growth(readings);
         const auto received = counters.find({key.first, name + ":received"});
-        row.received_bytes = received == counters.end() ? no_value("there is no such counter")
+        row.received_bytes = received == counters.end() ? no_value("no counter of received bytes")
                                                         : growth(received->second);
     }
 }
@@ -263,7 +263,7 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
 Quantity growth(const std::vector<const CounterRecord*>& readings) {
     for (const CounterRecord* row : readings) {
         if (!row->failure.empty()) return no_value(row->failure);
-        if (row->readings.empty()) return no_value("it was not read");
+        if (row->readings.empty()) return no_value("the counter was not read");
     }
     double now = begin_of(**std::ranges::min_element(
         readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
@@ -279,7 +279,7 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
             if (covers && (longest == nullptr || end_of(*row) > end_of(*longest))) longest = row;
         }
         if (is_done) return {sum, ""};
-        if (longest == nullptr) return no_value("no group read it for a while");
+        if (longest == nullptr) return no_value("no group read the counter for some time");
         sum += longest->readings.back().value - value_at(*longest, now, last_reading);
         now = end_of(*longest);
         // Each group integrates NVML's power from 0, so the readings of two groups are unrelated.

@@ -47,8 +47,8 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// Fills in torus_columns or ranks_per_node if the algorithm has it: the maximum over the first
-/// ranks of all groups.
+/// Fills in torus_columns or ranks_per_node if the algorithm uses that number. It is the maximum
+/// over the first ranks of all groups.
 void derive_inner_ranks(const config::CommunicationConfig& settings,
                         const plan::ParallelismController& controller,
                         CommunicationRecord& communication) {

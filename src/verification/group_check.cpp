@@ -70,7 +70,7 @@ void check_other_tensors(const storage::SafetensorsFile& file, const graph::Grap
 
 /// Returns the largest size of a file with the parameters, statistics and step counts of `graph`.
 std::size_t limit_bytes_of(const graph::Graph& graph) {
-    constexpr std::size_t kHeader = 100'000'008;
+    constexpr std::size_t kHeader = 100'000'008;  // safetensors' limit and the length field
     std::int64_t elements = 0;
     for (const graph::Parameter& parameter : graph.parameters()) {
         elements += parameter.shape.elements();
@@ -131,7 +131,7 @@ public:
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
-        // The ensemble lacks a group that finished too late, which therefore counts as failed.
+        // A group that finished too late for the ensemble counts as failed.
         if (expected.record.failure.empty()) expected.record.failure = listed.failure;
         return expected;
     }

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/verification/ranking.hpp>
 
@@ -25,10 +26,10 @@ std::string accelerators_of(const RunRecord& record) {
     for (const auto& [device, count] : counts) {
         text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", device, count);
     }
-    return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
+    return text.empty() ? counted(record.topology.ranks, "rank") : text;
 }
 
-/// Returns "System, Organization", or the one that is given, or the name of the run.
+/// Returns "System, Organization", else the only one that is not empty, else the name of the run.
 std::string source_of(const RunRecord& record) {
     const SubmissionRecord& submission = record.submission;
     if (submission.system_name.empty() || submission.organization.empty()) {
@@ -61,7 +62,7 @@ RankingRow row_of(const Submission& submission) {
     };
     const int all = submission.counted_runs + submission.uncounted_runs;
     if (submission.uncounted_runs > 0) {
-        note(fmt::format("median of {} of {} runs", submission.counted_runs, all));
+        note(fmt::format("median of {} of {}", submission.counted_runs, counted(all, "run")));
     } else if (all > 1) {
         note(fmt::format("median of {} runs", all));
     }

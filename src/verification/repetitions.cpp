@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*key) {
     const std::vector<double> values = counted_values(record, key);
     if (values.empty()) {
-        const Quantity none = no_value("no run whose groups all finished has it");
+        const Quantity none = no_value("no run in which all groups finished has this number");
         return {none, none, none, none};
     }
     const double middle = median(values);
@@ -183,8 +183,8 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
         }
     }
     if (runs > record.requested || (runs == record.requested) != record.stopped.empty()) {
-        inspector.report(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
-                         runs, record.requested, record.stopped.empty() ? "no" : "a");
+        inspector.report(kRepetitionsName, "has {} of {} requested runs, but `stopped` is {}", runs,
+                         record.requested, record.stopped.empty() ? "empty" : "not empty");
     }
 }
 

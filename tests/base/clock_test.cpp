@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::system_clock;
 
-TEST(Stopwatch, NeverRunsBackAndStartsAnew) {
+TEST(Stopwatch, NeverRunsBackAndStartsAgain) {
     Stopwatch watch;
     const double first = watch.seconds();
     const double second = watch.seconds();

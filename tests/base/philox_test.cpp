@@ -91,7 +91,7 @@ TEST(CounterStream, DrawsEachNumberBelowNEquallyOften) {
 }
 
 TEST(CounterStream, HasNoBiasWhenNIsNearTheRange) {
-    // Without rejection, values with remainder 0 modulo 3 would come twice as often as the others.
+    // Without rejection, values with remainder 0 modulo 3 would be drawn twice as often as others.
     CounterStream stream(3, RandomPurpose::test);
     const std::uint32_t n = 0xC0000000;
     const int draws = 30000;

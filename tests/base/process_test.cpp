@@ -27,14 +27,14 @@ TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
     EXPECT_FALSE(has_ended(other));
 }
 
-TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
+TEST(Processes, OneThatHasTheNumberOfAnotherIsNotConfusedWithIt) {
     ProcessId other = this_process();
     --other.start_ticks;
     EXPECT_FALSE(is_alive(other));
     EXPECT_TRUE(has_ended(other));
 }
 
-TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirEnd) {
+TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotTheyWereAwaited) {
     std::array<int, 2> pipe_ends{};
     ASSERT_EQ(pipe(pipe_ends.data()), 0);
     const pid_t child = fork();

@@ -50,7 +50,7 @@ TEST(Progress, IsAlsoAJsonObject) {
                                   R"("slowest_group":3})"));
 }
 
-TEST(Progress, LeavesOutWhatIsNotKnown) {
+TEST(Progress, OmitsWhatIsNotKnown) {
     Progress progress = at_step(1);
     progress.epoch = 0;
     progress.seconds_left = -1;

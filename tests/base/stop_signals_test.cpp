@@ -9,7 +9,8 @@
 namespace hpcai {
 namespace {
 
-/// A process that is sent `first` and `second` ends with the number of the one that is remembered.
+/// Sends `first` and `second` to this process, which exits with the number of the signal that it
+/// remembers.
 void receive(int first, int second) {
     const StopSignals signals;
     raise(first);

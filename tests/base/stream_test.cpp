@@ -13,9 +13,9 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// CounterStream against a second implementation (scripts/reference/sampling_cases.py) and against
-/// the distributions of its numbers. Seeds are fixed, so a test passes always or never. Statistics
-/// stand over their critical value of probability 0.001.
+/// Compares CounterStream with a second implementation (scripts/reference/sampling_cases.py) and
+/// with the distributions of its numbers. Seeds are fixed, so a test always passes or always fails.
+/// Each statistic is divided by its critical value of probability 0.001.
 namespace hpcai {
 namespace {
 
@@ -57,8 +57,8 @@ TEST(CounterStream, DrawsTheNormalNumbersOfASecondImplementationInPython) {
     }
 }
 
-/// Kolmogorov and Smirnov's largest distance of `values` from their distribution x sqrt(n), over
-/// its critical value sqrt(ln(2 / 0.001) / 2).
+/// Returns the largest distance of `values` from their distribution (Kolmogorov and Smirnov), times
+/// sqrt(n), divided by its critical value sqrt(ln(2 / 0.001) / 2).
 template <typename Distribution>
 double kolmogorov_smirnov_ratio(std::vector<double> values, Distribution distribution) {
     std::ranges::sort(values);
@@ -97,8 +97,8 @@ TEST(CounterStream, DrawsNormalNumbersByKolmogorovAndSmirnov) {
         normals(), [](double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }));
 }
 
-/// The mean of value^power, as far from `expected` as `deviation` / sqrt(n) allows; 3.29 standard
-/// deviations are exceeded with probability 0.001.
+/// Returns the distance of the mean of value^power from `expected`, divided by 3.29 `deviation` /
+/// sqrt(n). A ratio above 1 has probability 0.001.
 double moment_ratio(const std::vector<double>& values, int power, double expected,
                     double deviation) {
     double sum = 0;
@@ -133,7 +133,7 @@ TEST(CounterStream, DrawsEachNumberBelowNEquallyOftenByChiSquare) {
     }
 }
 
-/// Pairs of numbers in 32 x 32 bins.
+/// Returns chi-square of pairs of numbers in 32 x 32 bins, divided by its critical value.
 double pairs_ratio(const std::vector<double>& first, const std::vector<double>& second) {
     std::vector<double> seen(1024, 0);
     for (std::size_t i = 0; i < first.size(); ++i) {

@@ -66,7 +66,7 @@ TEST(Units, CountOneAndManyThings) {
     EXPECT_EQ(counted(90, "epoch"), "90 epochs");
 }
 
-TEST(Units, SayWhenANumberIsNotAvailable) {
+TEST(Units, ReportWhenANumberIsNotAvailable) {
     EXPECT_EQ(format_flops_human(std::numeric_limits<double>::quiet_NaN()), "n/a");
     EXPECT_EQ(format_flops_human(kInfinity), "n/a");
     EXPECT_EQ(format_seconds(-kInfinity), "n/a");

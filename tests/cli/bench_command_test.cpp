@@ -9,7 +9,7 @@
 namespace hpcai::cli {
 namespace {
 
-/// oneDNN's verbose lines of the convolutions that it runs.
+/// Returns oneDNN's verbose lines of the convolutions that it ran.
 std::string convolutions_of(const Outcome& outcome) {
     std::istringstream lines(outcome.out);
     std::string found;

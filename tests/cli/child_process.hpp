@@ -39,14 +39,14 @@ inline std::string source(const std::string& path) {
     return environment("HPCAI500_SOURCE_DIR") + "/" + path;
 }
 
-/// The outcome of one start of the program.
+/// The outcome of one execution of the program.
 struct Outcome {
     int exit_code = -1;  // 128 + n after signal n
     std::string out;
     std::string error;
 };
 
-/// Whether a launcher, or a job around it, sets the variable.
+/// Returns whether a launcher, or a job around it, sets the variable.
 inline bool is_of_launcher(std::string_view variable) {
     constexpr std::array<std::string_view, 4> kBegins{"SLURM_", "PMI_", "PMIX_RANK",
                                                       "OMPI_COMM_WORLD_"};
@@ -54,7 +54,7 @@ inline bool is_of_launcher(std::string_view variable) {
                                [&](std::string_view begin) { return variable.starts_with(begin); });
 }
 
-/// Names of those in this process.
+/// Returns the names of the launchers' variables in this process.
 inline std::vector<std::string> variables_of_launchers() {
     std::vector<std::string> names;
     for (char** one = environ; *one != nullptr; ++one) {
@@ -64,8 +64,8 @@ inline std::vector<std::string> variables_of_launchers() {
     return names;
 }
 
-/// Runs `words`, a program and its arguments, as a shell would, in `folder`, without what a
-/// launcher around the test may have set. `variables` are "NAME=value".
+/// Runs `words`, a program and its arguments, in `folder`, as a shell would. Removes variables that
+/// a launcher around the test may have set. `variables` are "NAME=value".
 inline Outcome execute_in(const std::filesystem::path& folder, std::vector<std::string> words,
                           const std::vector<std::string>& variables = {}) {
     const TemporaryFolder streams;
@@ -93,7 +93,7 @@ inline Outcome execute_in(const std::filesystem::path& folder, std::vector<std::
             text_of(streams / "out"), text_of(streams / "error")};
 }
 
-/// Likewise the program under test.
+/// Runs the program under test like execute_in().
 inline Outcome run_in(const std::filesystem::path& folder, std::vector<std::string> arguments,
                       const std::vector<std::string>& variables = {}) {
     arguments.insert(arguments.begin(), environment("HPCAI500_BINARY"));
@@ -105,7 +105,8 @@ inline Outcome run(std::vector<std::string> arguments,
     return run_in(std::filesystem::temp_directory_path(), std::move(arguments), variables);
 }
 
-/// Exit code, one line of error that begins with the program's name and has `part`, no result.
+/// Expects the exit code, one line of error that begins with the program's name and contains
+/// `part`, and no result.
 inline void expect_refused(const Outcome& outcome, int exit_code, const std::string& part) {
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;
     EXPECT_EQ(outcome.out, "");

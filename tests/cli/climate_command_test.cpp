@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with six windows of weather in "train.h5", as `data generate climate` makes them.
+/// A folder with six samples of weather in "train.h5", as `data generate climate` makes them.
 class ClimateCommands : public ::testing::Test {
 protected:
     ClimateCommands() { made_ = generate("train.h5", {"--samples", "6"}); }
@@ -78,7 +78,7 @@ TEST_F(ClimateCommands, CheckNamesADamagedRecord) {
     ASSERT_EQ(data({"transcode", "train.h5", "--output", "train"}).exit_code, 0);
     std::fstream file(folder_ / "train/records-00000.bin",
                       std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(64 * 96 * 16 * 2 + 5);  // in the second
+    file.seekp(64 * 96 * 16 * 2 + 5);  // in the second sample
     file.put('x');
     file.close();
     expect_refused(data({"check", "train"}), 4, "record 1 (train.h5/1) is damaged");
@@ -103,7 +103,7 @@ TEST_F(ClimateCommands, ShowDrawsFilesAndRecords) {
                    "data show: nothing: expected an HDF5 file or a folder of records");
 }
 
-TEST_F(ClimateCommands, AFileThatIsNoneIsRefusedOnce) {
+TEST_F(ClimateCommands, AnInvalidFileIsRejectedOnce) {
     std::ofstream(folder_ / "bad.h5") << "text";
     expect_refused(data({"check", "bad.h5"}), 4, "'bad.h5' cannot be opened as HDF5");
     expect_refused(data({"stats", "none.h5"}), 4, "cannot read 'none.h5'");

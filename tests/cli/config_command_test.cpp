@@ -47,7 +47,7 @@ TEST(ConfigPrint, ShowsTheDefaultsWithoutAFile) {
     EXPECT_NE(outcome.out.find("batch_size: 256"), std::string::npos) << outcome.out;
 }
 
-TEST(ConfigPrint, RefusesWrongFilesWithTheirPlace) {
+TEST(ConfigPrint, RejectsWrongFilesWithTheirPlace) {
     const TemporaryFolder folder;
     write(folder / "f.yaml", "training:\n  batch_sise: 8\n");
     expect_refused(run_in(folder.path(), {"config", "print", "--config", "f.yaml"}), 2,
@@ -63,7 +63,7 @@ TEST(ConfigExplain, PrintsTheConfigurationsDocument) {
     EXPECT_TRUE(run({"config", "explain", "--markdown"}).out == config::markdown());
 }
 
-TEST(ConfigExplain, TellsOneKeyASectionOrAll) {
+TEST(ConfigExplain, ExplainsOneKeyASectionOrAll) {
     const std::string key = run({"config", "explain", "training.batch_size"}).out;
     const std::string section = run({"config", "explain", "training"}).out;
     const std::string all = run({"config", "explain"}).out;

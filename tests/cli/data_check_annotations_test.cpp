@@ -66,7 +66,7 @@ TEST_F(CheckVoc, NamesTheAnnotationThatIsNotSound) {
     expect_refused(check({"--split", "val"}), 4, "val.txt");
 }
 
-TEST_F(CheckVoc, RefusesWhatOtherKindsAreToldBy) {
+TEST_F(CheckVoc, RejectsTheOptionsOfOtherKinds) {
     expect_refused(check({"--pictures", "x"}), 2,
                    "data check: --pictures: expected with a COCO file (*.json) only, got 'x'");
     expect_refused(run({"data", "check", "absent.json", "--split", "val"}), 2,

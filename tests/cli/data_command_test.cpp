@@ -62,7 +62,7 @@ TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
     EXPECT_EQ(data({"check", "set/val"}).exit_code, 0);
 }
 
-TEST_F(DataCommands, GenerateKeepsTheSameSetAndRefusesToReplaceAnother) {
+TEST_F(DataCommands, GenerateKeepsTheSameSetAndDoesNotReplaceAnother) {
     const Outcome again = generate({});
     EXPECT_EQ(again.exit_code, 0) << again.error;
     EXPECT_TRUE(again.out.starts_with("set: exists already: ")) << again.out;
@@ -144,7 +144,7 @@ TEST_F(DataCommands, StatsLeaveABadPictureOut) {
     EXPECT_LT(after["pixels"], before["pixels"]);
 }
 
-TEST_F(DataCommands, FoldersThatAreNotOnesAreRefused) {
+TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
     expect_refused(data({"check", "nowhere"}), 4, "nowhere");
     expect_refused(data({"check", "set"}), 4, "class 'train' is empty");
     fs::create_directory(folder_ / "set/val/empty");
@@ -165,7 +165,7 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     EXPECT_EQ(config["run"]["name"], "my_set");
     EXPECT_EQ(config["workload"]["classes"], "auto");
     EXPECT_EQ(config["workload"]["image_size"], 32);
-    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 images";
+    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps per epoch of 12 images";
     EXPECT_EQ(config["data"]["path"], fs::absolute(folder_ / "set/train").string());
     const Outcome stats = data({"stats", "set/train", "--json"});
     const double mean = nlohmann::json::parse(stats.out)["mean"][0];
@@ -177,7 +177,7 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
                    "my set.yaml exists");
 }
 
-TEST_F(DataCommands, InitRefusesFoldersWithoutTheSameClasses) {
+TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
     expect_refused(run_in(folder_.path(), {"init", "--data", "set/train", "--output", "x.yaml"}), 2,
                    "set/train: expected subfolders train and val (or test)");
     fs::remove_all(fs::directory_iterator(folder_ / "set/val")->path());
@@ -186,7 +186,7 @@ TEST_F(DataCommands, InitRefusesFoldersWithoutTheSameClasses) {
     EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
 }
 
-TEST_F(DataCommands, InitRefusesDamagedPictures) {
+TEST_F(DataCommands, InitRejectsDamagedPictures) {
     damage();
     expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "x.yaml"}), 4,
                    "1 of 12 training images are bad");

@@ -17,7 +17,7 @@ Lines lines_of(const std::string& text) {
     return lines;
 }
 
-/// First group of every match.
+/// Returns the first group of every match.
 Lines found_in(const std::string& text, const char* pattern) {
     const std::regex expression(pattern);
     return {std::sregex_token_iterator(text.begin(), text.end(), expression, 1), {}};
@@ -73,7 +73,7 @@ TEST(Tour, BringsInEveryModuleOnce) {
 }
 
 TEST(Rules, AreNumberedAsTheVerdictNamesThem) {
-    // Each workload has its own rules 1 to 4.
+    // Each workload has separate rules 1 to 4.
     Lines documented = found_in(text_of(source("docs/RULES.md")), "\n([0-9]+)\\. ");
     std::sort(documented.begin(), documented.end());
     documented.erase(std::unique(documented.begin(), documented.end()), documented.end());

@@ -32,7 +32,7 @@ TEST(Plan, NamesWhatARankingWillLack) {
                                  "organization, hardware, "),
               std::string::npos)
         << lacking.error;
-    EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "nobody needs it";
+    EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "a ranking does not need it";
     EXPECT_EQ(lacking.error.find("problem"), std::string::npos);
     const Outcome custom =
         plan({"--ranks", "8", "--set", "run.level=custom", "--set", "training.batch_size=256"});
@@ -96,13 +96,13 @@ TEST(Plan, CountsTheTrainingFolder) {
     EXPECT_NE(outcome.out.find(" 80 samples"), std::string::npos) << outcome.out;
 }
 
-TEST(Plan, RefusesALayoutThatBreaksEquation5) {
+TEST(Plan, RejectsALayoutThatBreaksEquation5) {
     expect_refused(run({"plan", "--config", source("configs/quickstart.yaml"), "--ranks", "3"}), 3,
                    "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
 }
 
-/// Where the configuration alone decides it, in the words of a run (tests/end_to_end).
-TEST(Plan, RefusesWhatARunRefuses) {
+/// Errors that depend on the configuration alone have the text of a run's error (tests/end_to_end).
+TEST(Plan, RejectsWhatARunRejects) {
     struct Case {
         int ranks;
         std::vector<std::string> changes;
@@ -142,7 +142,7 @@ TEST(Plan, RefusesWhatARunRefuses) {
     }
 }
 
-TEST(Plan, RefusesDetectorsThatAreJudgedOutOfBag) {
+TEST(Plan, RejectsDetectorsThatAreJudgedOutOfBag) {
     const std::vector<std::string> wrong{"--config", source("configs/extreme_weather.yaml"),
                                          "--set", "bagging.out_of_bag=true"};
     for (std::vector<std::string> command : {std::vector<std::string>{"plan", "--ranks", "8"},

@@ -117,7 +117,7 @@ TEST_F(EvaluateDetections, FusesSeveralLists) {
     const json by_default = evaluated({"detections.json", "nothing.json"});
     EXPECT_EQ(by_default["aggregation"], "wbf");
     const json weighted = evaluated({"detections.json", "nothing.json"}, {"--weights", "3", "1"});
-    EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // all scores by 3 / 2
+    EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // 3 / 2 x all scores
 }
 
 TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
@@ -135,7 +135,7 @@ TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
     EXPECT_EQ(boxes({}), 1);
     EXPECT_EQ(boxes({"--overlap", "0.65"}), 2);
     EXPECT_EQ(boxes({"--overlap", "0.05", "--lowest-score", "0"}), 1);
-    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // the usual one
+    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // 0: the default
     EXPECT_EQ(boxes({"--lowest-score", "0"}), 2);
     EXPECT_EQ(boxes({"--aggregation", "nms"}), 1);
     EXPECT_EQ(boxes({"--aggregation", "nms", "--overlap", "0.65"}), 2);
@@ -145,7 +145,7 @@ TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
                    "--lowest-score: expected a number from 0 to below 1, got 'x'");
 }
 
-TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
+TEST_F(EvaluateDetections, ReportsItWhereThereIsNothingToFind) {
     write("annotations.json", R"({"images":[{"id":1}],"categories":[],"annotations":[]})");
     const json got = evaluated({"nothing.json"});
     EXPECT_TRUE(got["quality"].is_null());
@@ -153,7 +153,7 @@ TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
     EXPECT_NE(evaluate({"nothing.json"}).out.find("quality none"), std::string::npos);
 }
 
-TEST_F(EvaluateDetections, RefusesWhatDoesNotFit) {
+TEST_F(EvaluateDetections, RejectsWhatDoesNotFit) {
     const std::vector<std::string> two{"nothing.json", "nothing.json"};
     write("stranger.json", R"([{"image_id":99,"category_id":1,"bbox":[0,0,1,1],"score":1}])");
     expect_refused(evaluate({"stranger.json"}), 4,
@@ -172,7 +172,7 @@ TEST_F(EvaluateDetections, RefusesWhatDoesNotFit) {
     expect_refused(run({"evaluate"}), 2, "expected --annotations with --detections");
 }
 
-TEST_F(EvaluateDetections, RefusesHowToFuseASingleList) {
+TEST_F(EvaluateDetections, RejectsHowToFuseASingleList) {
     for (const std::vector<std::string>& option : {std::vector<std::string>{"--aggregation", "nms"},
                                                    {"--weights", "3"},
                                                    {"--overlap", "0.5"},
@@ -225,7 +225,7 @@ TEST_F(EvaluatePredictions, CountsEachAndTheVote) {
         << one.out;
 }
 
-TEST_F(EvaluatePredictions, RefusesWhatDoesNotFit) {
+TEST_F(EvaluatePredictions, RejectsWhatDoesNotFit) {
     write_rows("short.npy", {1, 0}, {1, 2});
     write_rows("wide.npy", std::vector<float>(12), {4, 3});
     expect_refused(evaluate({"short.npy"}), 4,

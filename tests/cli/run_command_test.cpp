@@ -50,7 +50,7 @@ TEST(Run, WithoutItsNameEndsWithAResultThatExportReads) {
     expect_refused(run_in(folder.path(), smallest_run({})), 2, "result");  // not empty any more
 }
 
-TEST(Run, RefusesWrongConfigurationsAndLeavesNothing) {
+TEST(Run, RejectsWrongConfigurationsAndLeavesNothing) {
     const TemporaryFolder folder;
     const std::vector<std::pair<std::string, int>> wrong{
         {"training.batchsize=8", 2},
@@ -66,7 +66,7 @@ TEST(Run, RefusesWrongConfigurationsAndLeavesNothing) {
     }
 }
 
-TEST(Run, RefusesDataAndOutputThatDoNotServe) {
+TEST(Run, RejectsDataAndOutputThatDoNotServe) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), smallest_run({"--set", "data.kind=image_folder", "--set",
                                                        "data.path=nowhere", "--set",
@@ -78,7 +78,7 @@ TEST(Run, RefusesDataAndOutputThatDoNotServe) {
     expect_refused(run_in(folder.path(), unwritable), 2, "/proc/none/result");
 }
 
-TEST(Run, WithoutALauncherUnderSlurmIsRefused) {
+TEST(Run, WithoutALauncherUnderSlurmIsRejected) {
     const TemporaryFolder folder;
     const Outcome outcome = run_in(folder.path(), smallest_run({}), {"SLURM_NTASKS=4"});
     EXPECT_EQ(outcome.exit_code, 3) << outcome.error;
@@ -87,7 +87,7 @@ TEST(Run, WithoutALauncherUnderSlurmIsRefused) {
     EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(Run, RefusesFaultsThatThisProgramCannotInject) {
+TEST(Run, RejectsFaultsThatThisProgramCannotInject) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), smallest_run({}), {"HPCAI500_INJECT=kill@0:0:0"}), 2,
                    "HPCAI500_INJECT: expected nothing");

@@ -81,7 +81,7 @@ TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
     EXPECT_EQ(text_of(folder / "own").find("an edit"), std::string::npos);
 }
 
-TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
+TEST(Sbatch, RejectsAFileThatIsCalledAsStandardOutputIs) {
     const TemporaryFolder folder;
     expect_refused(
         run_in(folder.path(), {"sbatch", "--config", source("configs/smoke.yaml"), "--nodes", "1",
@@ -90,7 +90,7 @@ TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(Sbatch, RefusesRanksThatDoNotFit) {
+TEST(Sbatch, RejectsRanksThatDoNotFit) {
     expect_refused(sbatch({"--nodes", "3", "--ranks-per-node", "2"}), 3,
                    "bagging.M=2 x bagging.P_degree=1 needs 2 ranks (eq. 5), got 6");
     expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--array", "M=1,2,4"}), 3,
@@ -109,7 +109,7 @@ TEST(Sbatch, GivesEachCombinationOfAnArrayTheRanksItNeeds) {
     }
 }
 
-/// `ranks` on a node with `gpus`, at run.level hardware, with further settings.
+/// Makes a script for `ranks` on a node with `gpus`, at run.level hardware, with further settings.
 Outcome with_gpus(const std::string& ranks, const std::string& gpus, const Words& settings) {
     Words options{"--nodes", "1", "--ranks-per-node", ranks, "--gpus-per-node", gpus};
     for (const std::string& setting : settings) {
@@ -118,7 +118,7 @@ Outcome with_gpus(const std::string& ranks, const std::string& gpus, const Words
     return sbatch(options);
 }
 
-TEST(Sbatch, RefusesRanksThatWouldShareGpusWhereTheyMustNot) {
+TEST(Sbatch, RejectsRanksThatWouldShareGpusWhereTheyMustNot) {
     expect_refused(
         with_gpus("4", "2", {"bagging.P_degree=2", "run.level=hardware", "device.kind=auto"}), 3,
         "sbatch: 4 ranks on each node would share 2 GPUs: at a run.level other than "
@@ -157,12 +157,12 @@ TEST(Sbatch, NotesMissingDataAndAnIncompleteSubmission) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_TRUE(outcome.error.starts_with(
         "sbatch: note: 'no/such' does not exist on this machine\n"
-        "sbatch: note: the result will be not rankable: the section submission lacks "))
+        "sbatch: note: the result is not rankable: the section submission lacks "))
         << outcome.error;
     EXPECT_EQ(sbatch({"--nodes", "2"}).error, "") << "data in memory, level custom";
 }
 
-TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
+TEST(Sbatch, RejectsAnArrayWithTheSameTaskTwice) {
     const Words four{"--nodes", "1", "--ranks-per-node", "4"};
     const auto refusal = [&](Words array) {
         array.insert(array.end(), four.begin(), four.end());
@@ -175,7 +175,7 @@ TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
                    "got 'bagging.M=1 training.learning_rate=0.10', which is");
 }
 
-TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
+TEST(Sbatch, RejectsWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "0"}), 2, "sbatch: --nodes: expected an integer");
     expect_refused(sbatch({"--nodes", "1", "--time", "1h"}), 2, "sbatch: --time: expected");
     expect_refused(sbatch({"--nodes", "1", "--time", "2"}), 2, "more than 2 minutes");
@@ -191,7 +191,8 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
                    "sbatch: --nodes is required");
 }
 
-/// Starts a script with stand-ins for all it calls; a launcher writes its arguments to `launched`.
+/// Runs a batch script with stand-ins for all programs that it calls. The stand-in for the launcher
+/// writes its arguments to `launched`.
 class BatchScriptRun : public testing::Test {
 protected:
     BatchScriptRun() {
@@ -256,17 +257,17 @@ TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
     EXPECT_EQ(again.exit_code, 3) << again.error;
     EXPECT_NE(again.error.find("this launch has written no results"), std::string::npos)
         << again.error;
-    EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun says 0 whatever happens";
+    EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun returns 0 in any case";
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 
-TEST_F(BatchScriptRun, ExitsAsStatusSaysWhereTheRunCameSomewhere) {
+TEST_F(BatchScriptRun, ExitsAsStatusDoesIfTheRunMadeProgress) {
     const Words options{"--ranks-per-node", "2", "--launcher", "srun"};
     EXPECT_EQ(start(options, "7", std::string(kStops) + "; exit 1").exit_code, 7);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 
-/// "# Made by: hpcai500 sbatch ..." in the second line.
+/// Returns the command in the second line, "# Made by: hpcai500 sbatch ...".
 std::string command_of(const std::string& script) {
     std::istringstream lines(script);
     std::string line;

@@ -38,7 +38,7 @@ protected:
     const TemporaryFolder folder_;
 };
 
-TEST_F(Status, RefusesADirectoryWithoutARun) {
+TEST_F(Status, RejectsADirectoryWithoutARun) {
     expect_refused(status("nowhere"), 2, "nowhere: expected the result directory of a run");
     expect_refused(status("."), 2,
                    ".: expected the result directory of a run, with its config.yaml");
@@ -60,13 +60,13 @@ TEST_F(Status, ExitsAsTheVerdictDoes) {
         "=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"));
 }
 
-TEST_F(Status, RefusesADamagedResult) {
+TEST_F(Status, RejectsADamagedResult) {
     write("run/result.json", "{\"schema\": 3}");
     write("run/manifest.sha256", "");
     expect_refused(status(), 4, "run/result.json");
 }
 
-TEST_F(Status, TellsHowFarTheGroupsOfARunAreThatHasNoResult) {
+TEST_F(Status, ReportsTheProgressOfARunWithoutAResult) {
     write("run/config.yaml", "bagging: {M: 3, P_degree: 1}\n");
     EXPECT_EQ(status().exit_code, 6);
     write_progress(0, ProgressState::training);
@@ -90,7 +90,7 @@ TEST_F(Status, ExitsWith8WhereTheRunHasStopped) {
         << "--watch must end";
 }
 
-TEST_F(Status, TakesARunThatTheLauncherEndedBesideADeadRankForNoStop) {
+TEST_F(Status, DoesNotReportAStopIfTheLauncherEndedTheRunAfterADeath) {
     write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
     write_progress(0, ProgressState::failed, "a rank has died");
     write_progress(1, ProgressState::terminated, "stopped at step 7 by SIGTERM");
@@ -101,21 +101,21 @@ TEST_F(Status, TakesARunThatTheLauncherEndedBesideADeadRankForNoStop) {
         << outcome.out;
 }
 
-TEST_F(Status, SaysThatAResultIsBeingTakenUpAgain) {
+TEST_F(Status, ReportsThatAResultIsBeingResumed) {
     write("run/result.json", records::to_json(report::partial_record()));
     write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
     write("run/manifest.sha256", "");
     const fs::path locked = folder_ / "run/config.yaml";
     const int file = open(locked.c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_EQ(flock(file, LOCK_EX), 0);
-    EXPECT_EQ(status().exit_code, 6) << "as `resume` holds it until it has looked at its data";
+    EXPECT_EQ(status().exit_code, 6) << "`resume` holds the lock until it has checked the data";
     ASSERT_EQ(flock(file, LOCK_SH), 0);
-    EXPECT_EQ(status().exit_code, 7) << "as leaders hold it that have not ended yet";
+    EXPECT_EQ(status().exit_code, 7) << "leaders that have not ended hold the lock";
     close(file);
     EXPECT_EQ(status().exit_code, 7);
 }
 
-TEST_F(Status, EndsItsWatchOfARunThatSaysNothingForTenMinutes) {
+TEST_F(Status, EndsItsWatchOfARunWithoutAHeartbeatForTenMinutes) {
     write("run/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
     write("run/launch.json", "{}");
     fs::last_write_time(folder_ / "run/launch.json",
@@ -137,7 +137,7 @@ TEST_F(Status, NamesProgressThatCannotBeRead) {
         << outcome.out;
 }
 
-TEST_F(Status, LooksAtTheRepetitionUnderWay) {
+TEST_F(Status, ShowsTheCurrentRepetition) {
     write("run/repetition_1/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;

@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The lines of a help page below "Examples:".
+/// Returns the lines of a help page below "Examples:".
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");
     if (start == std::string::npos) return {};
@@ -112,7 +112,7 @@ struct Misuse {
 
 class Misused : public ::testing::TestWithParam<Misuse> {};
 
-TEST_P(Misused, IsRefusedWithTheNearestLegalName) {
+TEST_P(Misused, IsRejectedWithTheNearestLegalName) {
     expect_refused(run(GetParam().arguments), 2, GetParam().message);
 }
 
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                "data generate: unknown command 'pictures'; expected one of mini, "
                "photographs, climate"}));
 
-TEST(Misuse, IsSaidOnceForAllRanks) {
+TEST(Misuse, IsPrintedOnceForAllRanks) {
     expect_refused(run({"rnu"}, {"OMPI_COMM_WORLD_RANK=0"}), 2, "'rnu'");
     const Outcome another_rank = run({"rnu"}, {"OMPI_COMM_WORLD_RANK=3"});
     EXPECT_EQ(another_rank.exit_code, 2);

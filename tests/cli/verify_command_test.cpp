@@ -4,7 +4,7 @@
 namespace hpcai::cli {
 namespace {
 
-TEST(Verify, RefusesADirectoryThatIsNotThere) {
+TEST(Verify, RejectsADirectoryThatIsNotThere) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"verify", "nowhere"}), 2, "nowhere: expected");
     expect_refused(run_in(folder.path(), {"rank", "nowhere"}), 2, "nowhere: expected");
@@ -22,7 +22,7 @@ TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
     EXPECT_EQ(script.out, outcome.out);
 }
 
-TEST(Verify, SaysThatAnUnfinishedRunHasNoResult) {
+TEST(Verify, ReportsThatAnUnfinishedRunHasNoResult) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "my run");
     std::ofstream(folder / "my run/launch.json") << "{}\n";
@@ -62,7 +62,7 @@ TEST(Rank, NamesAllResultsThatDoNotVerify) {
         << outcome.error;
 }
 
-TEST(Table, RefusesWhatIsNoResult) {
+TEST(Table, RejectsWhatIsNoResult) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"table", ".", "--output", "f.csv"}), 2,
                    ".: expected a result directory");

@@ -20,7 +20,7 @@ namespace {
 
 using tests::LockstepSum;
 
-/// Ranks of each node, in the order of ranks.
+/// Returns the node of each rank, if ranks fill one node after the other.
 std::vector<int> nodes_of(const std::vector<int>& ranks_of_node) {
     std::vector<int> nodes;
     for (std::size_t node = 0; node < ranks_of_node.size(); ++node) {
@@ -88,7 +88,7 @@ protected:
         options.format = format;
         return options;
     }
-    /// Gradients of many magnitudes, so that their sum depends on the order of its terms.
+    /// Gradients of many magnitudes, so that their sum depends on the order of the terms.
     std::vector<std::vector<float>> gradients(std::size_t count) const {
         std::vector<std::vector<float>> all(ranks());
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -106,7 +106,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(, SumPrograms, testing::ValuesIn(cases()),
                          [](const auto& one) { return one.param.name; });
 
-/// Error of one rounding in a format, relative to the largest magnitude.
+/// Returns the error of one rounding in a format, relative to the largest magnitude.
 double rounding(WireFormat format) {
     switch (format) {
         case WireFormat::fp32:
@@ -135,7 +135,8 @@ TEST_P(SumPrograms, GiveTheSumOfAllRanksUpToTheFormatsRounding) {
                     largest = std::max(largest, std::abs(double{value}));
                 magnitude += largest;
             }
-            // Each term, each partial sum and the sum are rounded once, fp32 at each addition.
+            // Each term, each partial sum and the sum are rounded once, and fp32 rounds at each
+            // addition.
             const double roundings =
                 format == WireFormat::fp32 ? static_cast<double>(ranks()) : 3.5;
             for (std::size_t i = 0; i < count; ++i) {
@@ -162,7 +163,7 @@ TEST_P(SumPrograms, EndWithTheSameBitsOnAllRanks) {
     }
 }
 
-TEST_P(SumPrograms, SayWithInfinityWhatOneRankSaysWithIt) {
+TEST_P(SumPrograms, GiveInfinityWhereOneRankGivesIt) {
     for (const WireFormat format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -178,9 +179,9 @@ TEST_P(SumPrograms, SayWithInfinityWhatOneRankSaysWithIt) {
     }
 }
 
-/// The mean over 60 steps of int8 sums, in which the loss scale doubles after each of `doublings`
-/// equal spans. At most the rounding error of one step is lost, and half of that at each doubling,
-/// when the residual counts half.
+/// Compares the mean of 60 int8 sums with the exact sum. The loss scale doubles after each of
+/// `doublings` equal spans. The mean may lack one step's rounding error, and half of that at each
+/// doubling, because the residual then counts half.
 void expect_mean_near_sum(const AllReduceOptions& options,
                           const std::vector<std::vector<float>>& gradients, int doublings) {
     constexpr int kSteps = 60;
@@ -217,7 +218,7 @@ TEST_P(SumPrograms, ErrorFeedbackLosesLittleWhereTheLossScaleDoubles) {
     expect_mean_near_sum(options(WireFormat::int8), gradients(600), 2);
 }
 
-/// The estimate is exact if parts are whole blocks, whose scales are a multiple of the pieces'
+/// The estimate is exact if the parts of ranks are whole blocks, whose scales are a multiple of the
 /// alignment.
 TEST_P(SumPrograms, SendTheBytesOfTheFormula) {
     for (const WireFormat format : {WireFormat::fp32, WireFormat::fp16, WireFormat::int8}) {
@@ -245,7 +246,7 @@ TEST(TorusColumns, AreThoseOfTheGridNearestToASquare) {
     EXPECT_EQ(columns(100042), 50021);
 }
 
-TEST(TorusColumns, ThatDoNotDivideTheRanksAreRefusedByTheirKey) {
+TEST(TorusColumns, ThatDoNotDivideTheRanksAreRejectedByTheirKey) {
     for (const int columns : {0, -1, 3, 5, 16}) {
         try {
             columns_of_torus(columns, 8);

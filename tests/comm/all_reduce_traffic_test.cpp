@@ -15,8 +15,8 @@ AllReduceTraffic traffic_of(const AllReduceOptions& options, std::size_t values)
 }
 
 TEST(AllReduceTraffic, OfAHierarchyIsTheFormulasByHand) {
-    // Two nodes of two ranks: half of 8000 bytes to the neighbour, half of that to the other node,
-    // and the same back.
+    // Two nodes of two ranks: a rank sends half of 8000 bytes to its neighbour and half of that to
+    // the other node. Then the sums are sent back.
     const AllReduceOptions options{
         AllReduceAlgorithm::hierarchical, WireFormat::fp32, {}, {0, 0, 1, 1}};
     const AllReduceTraffic traffic = traffic_of(options, 2048);
@@ -34,7 +34,7 @@ TEST(AllReduceTraffic, OfAllWithAllIsTheFormulaByHand) {
     EXPECT_EQ(traffic.out_of_node, 8000);
 }
 
-TEST(AllReduceTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
+TEST(AllReduceTraffic, IncludesStatisticsThatAreSummedOverSomeRanks) {
     // Spans of six ranks on nodes of three: one message to the neighbour and then two to every
     // second rank, one or two of which are on the other node.
     const std::vector<int> nodes{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};

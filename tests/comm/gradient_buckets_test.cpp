@@ -56,7 +56,7 @@ protected:
     std::vector<float> gradients_ = std::vector<float>(6);
 };
 
-// A true test() means that the host is no longer needed, not that the device has joined.
+// If test() returns true, the host has no more work, but the device has not waited yet.
 TEST_F(BucketsOfADevice, EverySumIsWaitedForEvenIfItIsComplete) {
     GradientBuckets buckets = make(true);
     for (const std::size_t parameter : {2, 1, 0}) {
@@ -133,23 +133,23 @@ public:
     bool is_over = false;
 };
 
-TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
+TEST(HiddenCommunication, IsWhileSumsAreInProgressAndTheHostComputes) {
     constexpr auto kWork = std::chrono::milliseconds(20);
     constexpr double kSeconds = 0.02;
     std::vector<float> gradients(6);
     SlowReducer reducer;
     GradientBuckets buckets(reducer, gradients, {{0, 1}, {1, 3}, {3, 6}}, {sizeof(float), true});
-    std::this_thread::sleep_for(kWork);  // nothing is under way
+    std::this_thread::sleep_for(kWork);  // no all-reduce is running
     buckets.ready(2);
     std::this_thread::sleep_for(kWork);
     buckets.progress();
     std::this_thread::sleep_for(kWork);
-    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0) << "nobody has seen an end";
+    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0) << "no rank has seen an end";
     reducer.is_over = true;
     buckets.progress();
     const double hidden = buckets.accounting().overlapped_seconds;
     EXPECT_GE(hidden, 2 * kSeconds);
-    std::this_thread::sleep_for(kWork);  // the sum is over
+    std::this_thread::sleep_for(kWork);  // the all-reduce has ended
     buckets.progress();
     EXPECT_EQ(buckets.accounting().overlapped_seconds, hidden);
     reducer.is_over = false;
@@ -160,7 +160,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     EXPECT_GE(buckets.accounting().overlapped_seconds, hidden + kSeconds);
 }
 
-TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {
+TEST_F(BucketsOfADevice, ReportWhenSumsBeginAndEnd) {
     for (const bool overlap : {true, false}) {
         GradientBuckets buckets = make(overlap);
         std::string told;
@@ -220,7 +220,7 @@ TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {
     EXPECT_FALSE(buckets.accounting().timed);
 }
 
-TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
+TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAgain) {
     GradientBuckets buckets = make(true);
     buckets.count_repeated_step();
     EXPECT_EQ(reducer_.notes, "");
@@ -228,7 +228,7 @@ TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
     EXPECT_EQ(buckets.accounting().bytes_reduced, 24);
 }
 
-TEST_F(BucketsOfADevice, OnlyAnExceptionThatEndsThemMakesTheReducerGiveUp) {
+TEST_F(BucketsOfADevice, OnlyAnExceptionThatEndsThemAbortsTheReducer) {
     { const GradientBuckets buckets = make(true); }
     EXPECT_EQ(reducer_.notes, "");
     try {

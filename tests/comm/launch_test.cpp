@@ -27,7 +27,7 @@ std::string refusal(std::optional<int> world_size, std::map<std::string, std::st
     return "";
 }
 
-TEST(Launch, AloneUnderSlurmIsRefusedBeforeAndAfterInitialisation) {
+TEST(Launch, AloneUnderSlurmIsRejectedBeforeAndAfterInitialisation) {
     for (const std::optional<int> world_size : {std::optional<int>(), std::optional<int>(1)}) {
         const std::string message = refusal(world_size, {{"SLURM_NTASKS", "4"}});
         EXPECT_NE(message.find("SLURM_NTASKS=4"), std::string::npos) << message;
@@ -87,19 +87,19 @@ TEST(Launch, CountsTheRanksOfEachLauncher) {
     EXPECT_EQ(launched_ranks(environment_of({{"PBS_JOBID", "17.server"}})), 1);
 }
 
-TEST(Launch, SeveralRanksAreNeverRefused) {
+TEST(Launch, SeveralRanksAreNeverRejected) {
     EXPECT_EQ(refusal(2, {{"SLURM_NTASKS", "4"}}), "");
     EXPECT_EQ(refusal(4, {{"OMPI_COMM_WORLD_SIZE", "4"}}), "");
 }
 
-TEST(Launch, ValuesThatAreNoNumbersSayNothing) {
+TEST(Launch, ValuesThatAreNoNumbersHaveNoEffect) {
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "many"}}), "");
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", ""}}), "");
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4x"}}), "");
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "99999999999"}}), "");
 }
 
-TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunWasToldToLetThemLive) {
+TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunHasTheRecoveryOption) {
     const auto ends = [](const char* kill_bad_exit, const char* tasks_per_node) {
         return exit_ends_other_ranks(
             environment_of({{"SLURM_PROCID", "3"},
@@ -120,7 +120,7 @@ TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunWasToldToLetThemLive) {
                                                       {"OMPI_COMM_WORLD_SIZE", "4"}})));
 }
 
-TEST(Launch, AnExitEndsTheOtherRanksUnlessMpirunWasToldToLetThemLive) {
+TEST(Launch, AnExitEndsTheOtherRanksUnlessMpirunHasTheRecoveryOption) {
     EXPECT_TRUE(exit_ends_other_ranks(environment_of({})));
     EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"OMPI_MCA_orte_enable_recovery", "0"}})));
     EXPECT_FALSE(exit_ends_other_ranks(environment_of({{"OMPI_MCA_orte_enable_recovery", "1"}})));

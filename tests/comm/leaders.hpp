@@ -19,8 +19,8 @@ inline constexpr MembershipAgreementDeadlines kDeadlines{.status_seconds = 100,
                                                          .notice_seconds = 40,
                                                          .longest_seconds = 2500};
 
-/// Leaders with mailboxes and a clock that advances by one second at a time. A leader that has not
-/// arrived reads nothing; a dead one never does.
+/// Leaders with mailboxes and a clock that advances in seconds. A leader that has not arrived reads
+/// no messages yet; a dead leader never does.
 class Leaders {
 public:
     explicit Leaders(int groups) : mailboxes_(static_cast<std::size_t>(groups)) {}
@@ -38,17 +38,17 @@ public:
         losses_[group] = seconds;
     }
 
-    /// Returns the time at which the last living leader had decided.
+    /// Returns the time at which the last living leader has decided.
     double run() {
         for (now_ = 0; now_ < 3000; ++now_) {
             for (const auto& [group, seconds] : losses_) {
                 if (now_ == seconds) announce_loss(group);
             }
-            // Several passes in a second model messages that are faster than deadlines.
+            // Several passes in one second model messages that are faster than deadlines.
             for (int pass = 0; pass < 6; ++pass) step_all();
             if (all_decided()) return now_;
         }
-        ADD_FAILURE() << "somebody never decided";
+        ADD_FAILURE() << "a leader never decided";
         return now_;
     }
 
@@ -118,7 +118,7 @@ private:
     double now_ = 0;
 };
 
-/// For any order of arrival and any lost leader, all that vote have one list.
+/// Expects that all voting leaders have one list, for any order of arrival and any lost leader.
 inline void expect_one_list_where_one_goes(void (Leaders::*goes_at)(int, double)) {
     constexpr std::array kTimes{0, 99, 101, 205};
     for (std::size_t trial = 0; trial < 2048; ++trial) {

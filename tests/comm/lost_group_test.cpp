@@ -6,7 +6,7 @@
 namespace hpcai::comm {
 namespace {
 
-TEST(MembershipAgreementWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
+TEST(MembershipAgreementWithLoss, NoLeaderWaitsForALostGroupAndTheWriterKnowsWhy) {
     for (int victim = 0; victim < 3; ++victim) {
         Leaders leaders(3);
         for (int group = 0; group < 3; ++group) {
@@ -39,7 +39,7 @@ TEST(MembershipAgreementWithLoss, OfLostAndFailedGroupsAFailedOneWrites) {
     EXPECT_TRUE(leaders.decision(1).voters().empty());
 }
 
-TEST(MembershipAgreementWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
+TEST(MembershipAgreementWithLoss, ALeaderThatWasReportedLostAndReportsItsFailureHasFailed) {
     Leaders leaders(2);
     leaders.arrive_at(0, 100);
     leaders.arrive_at(1, 31, GroupState::failed);
@@ -50,8 +50,8 @@ TEST(MembershipAgreementWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsB
     EXPECT_TRUE(leaders.decision(1).agreed);
 }
 
-/// Two leaders never have different lists that contain both, if one is lost and another rank of its
-/// group reports it, before or long after the others arrive.
+/// If a leader is lost and another rank of its group reports it, before or long after the others
+/// arrive, two leaders never have different lists that contain both.
 TEST(MembershipAgreementWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
     expect_one_list_where_one_goes(&Leaders::lose_at);
 }

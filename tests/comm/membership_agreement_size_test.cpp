@@ -13,7 +13,7 @@
 namespace hpcai::comm {
 namespace {
 
-/// Leaders of a whole machine that arrive together; messages are delivered directly.
+/// Leaders of all groups of a machine, which arrive together. Messages are delivered directly.
 class Crowd {
 public:
     explicit Crowd(int groups) {
@@ -66,12 +66,13 @@ TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWit
         ASSERT_EQ(game.decision().votes(group), group % 3 != 0);
         ASSERT_EQ(game.decision().writer(), 1);
     }
-    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size()) << "reasons at the writer";
+    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size())
+        << "the writer has the reasons";
     EXPECT_EQ(crowd.games()[2].decision().known.size(), 0u);
     EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
 }
 
-TEST(AgreementMessage, BytesThatAreNoMessageAreRefused) {
+TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
     const AgreementMessage message{
         MembershipAgreementKind::result,
         1,

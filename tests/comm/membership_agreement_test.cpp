@@ -27,7 +27,7 @@ TEST(MembershipAgreement, TheOnlyLeaderVotesAlone) {
     EXPECT_EQ(leaders.decision(0).voters(), (std::vector{0}));
 }
 
-TEST(MembershipAgreement, ASilentGroupIsLeftOutAfterTheDeadline) {
+TEST(MembershipAgreement, ASilentGroupIsExcludedAfterTheDeadline) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0);
     leaders.arrive_at(2, 5);
@@ -93,9 +93,9 @@ TEST(MembershipAgreement, ALeaderThatComesAfterTheDecisionStaysAlone) {
     EXPECT_EQ(leaders.decision(1).voters(), (std::vector{1, 2}));
 }
 
-TEST(MembershipAgreement, NobodyStartsASecondVoteAfterADecision) {
+TEST(MembershipAgreement, NoLeaderStartsASecondVoteAfterADecision) {
     MembershipAgreement game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
-    game.advance(150);  // The first leader was silent: it follows the second.
+    game.advance(150);  // The first leader was silent, so this leader uses the second.
     game.receive({MembershipAgreementKind::closed, 0, 0, {}, {}}, 151);
     ASSERT_TRUE(game.decided());
     EXPECT_FALSE(game.decision().agreed);
@@ -115,7 +115,7 @@ TEST(MembershipAgreement, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
     EXPECT_FALSE(leaders.decision(0).votes(0));
 }
 
-TEST(MembershipAgreement, ALeaderThatDiesWhileItWaitsIsLeftOut) {
+TEST(MembershipAgreement, ALeaderThatDiesWhileItWaitsIsExcluded) {
     Leaders leaders(4);
     leaders.arrive_at(0, 0);
     leaders.arrive_at(1, 0);
@@ -165,7 +165,8 @@ TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentLists) {
     }
 }
 
-/// The same if one of them dies: no living leader waits forever or votes with another list.
+/// As the previous test, with a leader that dies: no living leader waits forever or votes with
+/// another list.
 TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
     expect_one_list_where_one_goes(&Leaders::die_at);
 }
@@ -202,13 +203,13 @@ TEST(MembershipAgreement, AllButOneGroupFailEarlyAndTheOneIsWaitedFor) {
     }
 }
 
-TEST(MembershipAgreement, AGroupThatFailedEarlyGivesUpADeadOneWhenTheCompletedOnesDo) {
+TEST(MembershipAgreement, AGroupThatFailedEarlyStopsWaitingForADeadOneWhenTheCompletedOnesDo) {
     Leaders leaders(4);
     leaders.arrive_at(0, 5, GroupState::failed);
     leaders.arrive_at(1, 700);
     leaders.arrive_at(3, 760);  // group 2 is dead
     const double decided_at = leaders.run();
-    EXPECT_GE(decided_at, 860) << "the patience of the last completed group counts";
+    EXPECT_GE(decided_at, 860) << "the grace period of the last completed group counts";
     EXPECT_LE(decided_at, 870);
     for (const int group : {0, 1, 3}) {
         EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 3})) << group;
@@ -233,7 +234,7 @@ TEST(MembershipAgreement, WhenGroupsStopOneThatIsDeadIsNotWaitedForLong) {
     leaders.stop_at(2, 7);
     leaders.stop_at(3, 19);
     const double decided_at = leaders.run();
-    EXPECT_GE(decided_at, 39) << "as long behind the last as behind the first";
+    EXPECT_GE(decided_at, 39) << "the wait after the last stop is as long as after the first";
     EXPECT_LE(decided_at, 41);
     for (const int group : {0, 2, 3}) {
         EXPECT_TRUE(leaders.decision(group).agreed);
@@ -280,7 +281,8 @@ TEST(MembershipAgreement, ACollectorThatWaitsLongKeepsItsFollowersWithoutLetting
     leaders.arrive_at(1, 0, GroupState::failed);
     leaders.arrive_at(2, 1900);
     EXPECT_LE(leaders.run(), 1905);
-    EXPECT_TRUE(leaders.decision(1).agreed) << "it heard from the collector all the time";
+    EXPECT_TRUE(leaders.decision(1).agreed)
+        << "it received messages from the coordinator all the time";
 }
 
 TEST(MembershipAgreement, AfterFourSilentLeadersEveryoneCollectsWhateverTheNumberOfGroups) {

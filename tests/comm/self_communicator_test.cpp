@@ -28,7 +28,7 @@ TEST(SelfCommunicator, SplitsIntoAnotherOfOneRank) {
     EXPECT_EQ(part->size(), 1);
 }
 
-TEST(SelfCommunicator, RefusesMessagesToItselfAndUnequalCounts) {
+TEST(SelfCommunicator, RejectsMessagesToItselfAndUnequalCounts) {
     const auto alone = make_self_communicator();
     std::array<std::byte, 2> two{};
     std::array<std::byte, 3> three{};

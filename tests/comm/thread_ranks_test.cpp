@@ -103,7 +103,7 @@ TEST(ThreadRanks, EndTogetherWhereOneFails) {
                  Error);
 }
 
-TEST(ThreadRanks, RefuseSizesThatDiffer) {
+TEST(ThreadRanks, RejectSizesThatDiffer) {
     EXPECT_THROW(
         run_as_threads(2,
                        [](Communicator& ranks) {

@@ -37,8 +37,8 @@ std::vector<float> sent(WireFormat format, const std::vector<float>& values) {
     return decoded(format, encoded(format, values), values.size());
 }
 
-/// The definition in fp64, value by value. Only the target of a block's largest value and the
-/// formats themselves are shared facts.
+/// The definition in fp64, value by value. Shares only the target of a block's largest value and
+/// the formats with the tested code.
 float naive_sent(WireFormat format, const std::vector<float>& values, std::size_t index) {
     const double value = values[index];
     if (format == WireFormat::fp32) return values[index];
@@ -131,7 +131,7 @@ TEST_P(WireFormats, WhatIsNotFiniteStaysSoAndLeavesItsNeighboursAlone) {
 TEST_P(WireFormats, ResidualsAreWhatRoundingTookAndAreAddedTheNextTime) {
     const std::vector<float> values = of_many_magnitudes(700, 2);
     std::vector<float> residual(values.size(), 0.0F);
-    if (GetParam() == WireFormat::fp32) return;  // has no residual
+    if (GetParam() == WireFormat::fp32) return;  // fp32 has no residual
     const auto first = decoded(GetParam(), encoded(GetParam(), values, &residual), values.size());
     for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(residual[i], values[i] - first[i]);
     std::vector<float> wanted(values.size());
@@ -161,7 +161,7 @@ TEST_P(WireFormats, AddDecodedIsDecodeAndAdd) {
     EXPECT_EQ(sum, want);
 }
 
-TEST_P(WireFormats, BuffersOfAnotherSizeAreRefused) {
+TEST_P(WireFormats, BuffersOfAnotherSizeAreRejected) {
     std::vector<float> values(300), residual(299);
     std::vector<std::byte> wire(wire_bytes(GetParam(), 300) + 1);
     EXPECT_THROW(encode(GetParam(), values, wire, {}), Error);

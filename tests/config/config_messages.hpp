@@ -9,8 +9,8 @@
 
 namespace hpcai::config {
 
-/// The message of parse() about `yaml` as the file "f.yaml", or "accepted". A message with
-/// another exit code than `usage`, or of several lines, begins with "WRONG".
+/// Returns the message of parse() about `yaml` as the file "f.yaml", or "accepted". The result
+/// begins with "WRONG" if the exit code is not `usage` or the message has several lines.
 inline std::string message_of(const std::string& yaml,
                               const std::vector<std::string>& overrides = {}) {
     try {

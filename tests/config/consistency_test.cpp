@@ -11,7 +11,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-TEST(Consistency, RefusesWhatAKindOfDeviceDoesNotHave) {
+TEST(Consistency, RejectsWhatAKindOfDeviceDoesNotHave) {
     for (const char* precision : {"tf32", "fp16", "mixed"}) {
         EXPECT_EQ(message_of(
                       fmt::format("device: {{kind: cpu}}\ntraining: {{precision: {}}}", precision)),
@@ -51,7 +51,7 @@ std::string segmentation_message(const std::string& workload, const std::string&
         workload, bagging, others));
 }
 
-TEST(Consistency, RefusesSegmentationsThatCannotWork) {
+TEST(Consistency, RejectsSegmentationsThatCannotWork) {
     const std::string alone = "out_of_bag: false", data = "data: {kind: climate_synthetic}";
     EXPECT_EQ(segmentation_message(", image_width: 448", alone, data), "accepted");
     const auto expect_refused = [&](const std::string& bagging, const std::string& others,
@@ -80,13 +80,13 @@ TEST(Consistency, RefusesSegmentationsThatCannotWork) {
                 HasSubstr("workload.model: expected segmentation_net, as workload.kind is"));
 }
 
-TEST(Consistency, RefusesSeedsThatRepetitionsWouldLeave) {
+TEST(Consistency, RejectsSeedsThatRepetitionsWouldLeave) {
     EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
     EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
                 HasSubstr("run.seed: expected at most 9007199254740989, as run.repeat is 3"));
 }
 
-TEST(Consistency, RefusesPipelinesOfWhatHasNone) {
+TEST(Consistency, RejectsPipelinesOfWhatHasNone) {
     EXPECT_EQ(message_of("parallel: {mode: pipeline, pipeline_degree: 2, data_degree: 2, "
                          "micro_batches: 4, schedule: gpipe}"),
               "accepted");

@@ -16,7 +16,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(Document, RefusesAKeyOrSectionGivenTwice) {
+TEST(Document, RejectsAKeyOrSectionGivenTwice) {
     EXPECT_EQ(
         message_of("bagging:\n  M: 4\n  P_degree: 1\n  M: 2\n"),
         "f.yaml:4:3: bagging.M: expected each key once, got it again; the first is on line 2");
@@ -25,7 +25,7 @@ TEST(Document, RefusesAKeyOrSectionGivenTwice) {
     EXPECT_THAT(message_of("bagging: {M: 1, \"M\": 2}"), StartsWith("f.yaml:1:17: bagging.M:"));
 }
 
-TEST(Document, RefusesAnchorsAliasesMergeKeysTagsAndDirectives) {
+TEST(Document, RejectsAnchorsAliasesMergeKeysTagsAndDirectives) {
     EXPECT_EQ(message_of("run: &a\n  seed: 2\n"),
               "f.yaml:1:6: run: expected a plain value, got an anchor (&)");
     EXPECT_EQ(message_of("run: {seed: &a 2}\n"),
@@ -42,18 +42,18 @@ TEST(Document, RefusesAnchorsAliasesMergeKeysTagsAndDirectives) {
     EXPECT_THAT(message_of("# x\n%FOO\n---\nrun:\n"), StartsWith("f.yaml:2:1: expected sections"));
 }
 
-TEST(Document, RefusesASecondDocument) {
+TEST(Document, RejectsASecondDocument) {
     EXPECT_EQ(message_of("run:\n  seed: 2\n---\nrun:\n  seed: 3\n"),
               "f.yaml:3:1: expected one YAML document, got a second one");
     EXPECT_EQ(message_of("---\nrun:\n  seed: 2\n...\n"), "accepted");
 }
 
-TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
+TEST(Document, RejectsTabsControlCharactersAndBytesOutsideUtf8) {
     EXPECT_EQ(message_of("run:\n\tseed: 2\n"), "f.yaml:2:1: expected spaces, got a tab");
     EXPECT_EQ(message_of("run:\n  seed:\t2\n"), "f.yaml:2:8: expected spaces, got a tab");
     EXPECT_EQ(message_of("run:\n  name: \xFF\n"),
               "f.yaml:2:9: expected UTF-8 text, got the byte 0xff");
-    // Overlong, surrogate, cut short, beyond U+10FFFF.
+    // Invalid UTF-8: overlong, surrogate, truncated, beyond U+10FFFF.
     for (const char* bytes : {"\xC0\xAF", "\xED\xA0\x80", "\xE2\x82", "\xF4\x90\x80\x80"}) {
         EXPECT_THAT(message_of(std::string("# ") + bytes),
                     StartsWith("f.yaml:1:3: expected UTF-8"));
@@ -67,8 +67,8 @@ TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
     EXPECT_EQ(message_of("\xEF\xBB\xBFrun:\n  seed: 2  # \xE2\x82\xAC\n"), "accepted");
 }
 
-TEST(Document, RefusesTextsThatDoNotEndOnTheirLine) {
-    // yaml-cpp itself takes the rest of the file as part of the name.
+TEST(Document, RejectsTextsThatDoNotEndOnTheirLine) {
+    // yaml-cpp alone reads the rest of the file as part of the name.
     EXPECT_EQ(message_of("run:\n  output: \"a\n  seed: 3\n"),
               "f.yaml:2:11: run.output: expected a string on one line, got a string without a "
               "closing quote");
@@ -80,7 +80,7 @@ TEST(Document, RefusesTextsThatDoNotEndOnTheirLine) {
     EXPECT_EQ(message_of("# \xE2\x82\xAC\r\nrun:\r\n  output: \"a\\\"b\"\r\n"), "accepted");
 }
 
-TEST(Document, RefusesEveryOtherShapeThanSectionsOfKeys) {
+TEST(Document, RejectsEveryOtherShapeThanSectionsOfKeys) {
     EXPECT_EQ(message_of("[1]\n"), "f.yaml:1:1: expected sections of keys, got a list");
     EXPECT_EQ(message_of("42\n"), "f.yaml:1:1: expected sections of keys, got a value");
     EXPECT_EQ(message_of("run: 42\n"), "f.yaml:1:6: run: expected keys with values, got '42'");
@@ -98,7 +98,7 @@ TEST(Document, AcceptsEmptyFilesAndSections) {
     EXPECT_EQ(message_of("run:\ntraining: {}\n"), "accepted");
 }
 
-TEST(Document, RefusesHugeAndDeepFilesQuickly) {
+TEST(Document, RejectsHugeAndDeepFilesQuickly) {
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(message_of(std::string(10 << 20, 'x')),
               "f.yaml: expected a configuration of at most 1 MiB, got more");
@@ -115,7 +115,7 @@ TEST(Document, RefusesHugeAndDeepFilesQuickly) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-/// `text` with one to four random bytes replaced, removed or inserted.
+/// Returns `text` with one to four random bytes replaced, removed or inserted.
 std::string mutated(std::string text, CounterStream& random) {
     static const std::string kBytes = "\n \t:-[]{}#&*!|>'\"%@`,?a0.~<\\\xC3\x80";
     const std::uint32_t changes = 1 + random.next_u32() % 4;
@@ -130,7 +130,7 @@ std::string mutated(std::string text, CounterStream& random) {
     return text;
 }
 
-TEST(Document, MutatedFilesAreAcceptedOrRefusedInOneLine) {
+TEST(Document, MutatedFilesAreAcceptedOrRejectedInOneLine) {
     const std::string file =
         "run:\n  name: \"a b\"\n  seed: 3\nbagging: {M: 2, P_degree: auto}\n"
         "data:\n  mean: [0.1, 0.2, 0.3]\n  path: 'x''y'\ntraining:\n  schedule_epochs:\n    - 1\n";

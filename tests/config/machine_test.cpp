@@ -44,7 +44,7 @@ std::string refusal(const std::string& yaml) {
     return storage::error_of(ExitCode::usage, [&] { read_machine(yaml, "m.yaml"); });
 }
 
-TEST(Machine, SaysWhereSomethingIsWrong) {
+TEST(Machine, ReportsWhereSomethingIsWrong) {
     EXPECT_NE(refusal("between_nodes: {latency_us: 5}\n")
                   .find("m.yaml:1:1: between_nodes.gb_per_second: expected a number"),
               std::string::npos);

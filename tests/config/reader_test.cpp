@@ -57,7 +57,7 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
                 HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
 }
 
-TEST(Reader, RefusesValuesOfAnotherType) {
+TEST(Reader, RejectsValuesOfAnotherType) {
     EXPECT_EQ(message_of("training:\n  batch_size: 3.7\n"),
               "f.yaml:2:15: training.batch_size: expected an integer from 1 to "
               "1048576, got '3.7'");
@@ -111,7 +111,7 @@ std::string line(const Key& key, const std::string& text) {
                        list ? fmt::format("[{}]", text) : text);
 }
 
-TEST(Reader, RefusesNumbersJustOutsideEveryRangeOfTheTable) {
+TEST(Reader, RejectsNumbersJustOutsideEveryRangeOfTheTable) {
     int limits = 0;
     for (const Key& key : keys()) {
         const bool integer = key.type == KeyType::integer || key.type == KeyType::integer_list;
@@ -131,7 +131,7 @@ TEST(Reader, RefusesNumbersJustOutsideEveryRangeOfTheTable) {
     EXPECT_GT(limits, 60);
 }
 
-TEST(Reader, RefusesSettingsThatContradict) {
+TEST(Reader, RejectsSettingsThatContradict) {
     EXPECT_EQ(message_of("run: {trace: true, measure_phases: false}"),
               "f.yaml:1:14: run.trace: expected false, as run.measure_phases is false, got 'true'");
     EXPECT_THAT(message_of("run: {level: free, keep_weights: false}"), HasSubstr("run.level is f"));
@@ -170,7 +170,7 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 HasSubstr("training.momentum: expected a number above 0"));
 }
 
-TEST(Reader, RefusesSettingsThatTheOptimizerHasNoUseFor) {
+TEST(Reader, RejectsSettingsThatTheOptimizerHasNoUseFor) {
     EXPECT_EQ(message_of("training:\n  optimizer: adam\n  momentum: 0.5\n"),
               "f.yaml:3:13: training.momentum: expected 0.9, as training.optimizer is adam, got "
               "'0.5'");
@@ -198,7 +198,7 @@ TEST(Reader, RefusesSettingsThatTheOptimizerHasNoUseFor) {
     }
 }
 
-TEST(Reader, RefusesAnEpsilonThatWouldDivideZeroByZero) {
+TEST(Reader, RejectsAnEpsilonThatWouldDivideZeroByZero) {
     for (const std::string optimizer : {"lamb", "adam", "adamw", "adagrad"}) {
         for (const std::string epsilon : {"0", "1e-46"}) {
             EXPECT_THAT(
@@ -209,7 +209,7 @@ TEST(Reader, RefusesAnEpsilonThatWouldDivideZeroByZero) {
     EXPECT_EQ(message_of("training: {optimizer: lars, epsilon: 0}\n"), "accepted");
 }
 
-TEST(Reader, RefusesSettingsThatTheWayToSumHasNoUseFor) {
+TEST(Reader, RejectsSettingsThatTheWayToSumHasNoUseFor) {
     EXPECT_THAT(message_of("communication: {torus_columns: 2}\n"),
                 HasSubstr("communication.torus_columns: expected auto, as communication.algorithm "
                           "is all_reduce"));
@@ -254,7 +254,7 @@ std::string detector_message(const std::string& data, const std::string& workloa
                     is_weather ? "extreme_weather" : "object_detection", workload, detector, data));
 }
 
-TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
+TEST(Reader, RejectsDataThatDoNotFitTheWorkload) {
     EXPECT_THAT(message_of("data: {kind: voc, path: a}"),
                 HasSubstr("data.kind: expected synthetic or image_folder, as workload.kind is "
                           "image_classification, got 'voc'"));
@@ -286,7 +286,7 @@ TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
                 HasSubstr("data.kind: expected voc or coco, as workload.kind is object_detection"));
 }
 
-TEST(Reader, RefusesDetectorsThatCannotWork) {
+TEST(Reader, RejectsDetectorsThatCannotWork) {
     const std::string voc = "kind: voc, path: a";
     EXPECT_EQ(detector_message(voc, "", "anchor_ratios: [1]"), "accepted");
     EXPECT_THAT(detector_message(voc, "", "anchor_ratios: []"),
@@ -342,7 +342,7 @@ TEST(Reader, AppliesOverridesWithTheSameChecks) {
     }
 }
 
-TEST(ReadFile, ReadsFilesAndRefusesEverythingElse) {
+TEST(ReadFile, ReadsFilesAndRejectsEverythingElse) {
     const auto folder = std::filesystem::path(testing::TempDir()) / "hpcai500_config_read_file";
     std::filesystem::create_directories(folder);
     const std::string file = folder / "a.yaml";

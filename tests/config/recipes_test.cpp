@@ -50,8 +50,9 @@ struct LarsRecipe {
     int epochs;
 };
 
-/// Epochs are those of runs, or follow from steps of decay: of the whole run where that is known or
-/// where runs converge by its end, else those after the warm-up.
+/// The number of epochs is that of runs, or follows from the steps of decay. These are the steps of
+/// the whole run if they are known or if runs converge at its end, else the steps after the
+/// warm-up.
 TEST(Recipes, OfMlperfsLarsAreThoseOfItsTable) {
     const std::vector<LarsRecipe> recipes{
         {1536, 7.2, 2, 0.9, 2e-4, 37},          {1632, 7.4, 2, 0.9, 5e-5, 37},

@@ -32,7 +32,7 @@ std::vector<Value> values_of(const Config& config) {
     return values;
 }
 
-/// A legal value that is not the default.
+/// Returns a legal value that is not the default.
 Value another_value(const Key& key) {
     const Value usual = key.get(Config{});
     switch (key.type) {
@@ -88,29 +88,29 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     EXPECT_EQ(values_of(parse(to_yaml(Config{}), "f.yaml", {})), values_of(Config{}));
     Config config;
     for (const Key& key : keys()) key.set(config, another_value(key));
-    config.run.trace = false;        // as nothing is measured
-    config.run.keep_weights = true;  // as the run is rankable
+    config.run.trace = false;        // the run has no measurements
+    config.run.keep_weights = true;  // the run is rankable
     config.workload.kind = WorkloadKind::object_detection;
     config.workload.model = Model::faster_rcnn_r50_fpn;
     config.data.kind = DataKind::voc;
     config.data.resident_mib = 0;
-    config.parallel.mode = ParallelMode::data;  // as detectors have no pipeline
+    config.parallel.mode = ParallelMode::data;  // detectors have no pipeline
     config.parallel.micro_batches = 1;
     config.parallel.schedule = ParallelConfig{}.schedule;
     config.parallel.pipeline_degree = config.parallel.model_degree = 1;
     config.data.random_area_minimum = DataConfig{}.random_area_minimum;
     config.detector.anchor_ratios = {0.5, 1.0 / 3};
-    config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
+    config.workload.channels = 3;  // kind voc, mean and standard_deviation require it
     config.detector.trained_stages = 5;
     config.detector.anchor_sizes = {10, 22.5, 30, 40, 50};
     config.training.label_smoothing = 0;
     config.training.optimizer = Optimizer::lars;
-    config.training.beta1 = Config{}.training.beta1;  // as lars has no use for it
+    config.training.beta1 = Config{}.training.beta1;  // lars does not use it
     config.communication.algorithm = AllReduceAlgorithm::hierarchical;
     config.communication.torus_columns = std::nullopt;
     config.training.beta2 = Config{}.training.beta2;
-    config.training.batch_norm_samples = std::nullopt;  // as group normalization has none
-    config.training.precision = Precision::mixed;       // as device.kind is cuda
+    config.training.batch_norm_samples = std::nullopt;  // group normalization has none
+    config.training.precision = Precision::mixed;       // device.kind is cuda
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
     Config other;
     other.run.trace = true;
@@ -145,7 +145,7 @@ TEST(Writer, JsonHoldsEveryKey) {
     EXPECT_EQ(to_yaml(parse(to_json(Config{}), "result.json", {})), to_yaml(Config{}));
 }
 
-TEST(Writer, ValueTextNamesChoicesAndRefusesUnknownKeys) {
+TEST(Writer, ValueTextNamesChoicesAndRejectsUnknownKeys) {
     EXPECT_EQ(value_text(Config{}, "workload.model"), "resnet50_v1.5");
     EXPECT_EQ(value_text(Config{}, "run.name"), "run");
     EXPECT_EQ(value_text(Config{}, "bagging.M"), "auto");

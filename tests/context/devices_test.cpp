@@ -25,7 +25,7 @@ TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
     EXPECT_EQ(choose_precision(Precision::automatic, {{DType::f32}, true}), kTf32);
 }
 
-TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
+TEST(ChoosePrecision, UsesTheConfiguredPrecisionIfTheDeviceHasIt) {
     using config::Precision;
     const DeviceFormats all{{DType::f16, DType::bf16, DType::f32}, true};
     EXPECT_EQ(choose_precision(Precision::fp32, all), kFp32);
@@ -40,7 +40,7 @@ TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     EXPECT_EQ(choose_precision(Precision::automatic, integers), kFp32);
 }
 
-TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
+TEST(ChoosePrecision, RejectsWhatTheDeviceLacksAndNamesWhatThereIs) {
     using config::Precision;
     const auto refusal = [](Precision wanted) {
         return error_of(ExitCode::usage, [&] {
@@ -72,7 +72,7 @@ TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
     EXPECT_EQ(describe_gpu_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
 }
 
-TEST(CheckDevices, WantsGpusForAllRanksOrNone) {
+TEST(CheckDevices, RequiresGpusForAllRanksOrNone) {
     EXPECT_NO_THROW(check_devices(ranks_on({"", ""}), config::Level::hardware));
     const std::string message = error_of(ExitCode::launch, [] {
         check_devices(ranks_on({"GPU-a", ""}), config::Level::custom);
@@ -98,7 +98,7 @@ config::Config on_cpu() {
     return config;
 }
 
-TEST(OpenCpu, HasTheThreadsAskedFor) {
+TEST(OpenCpu, HasTheRequestedThreads) {
     config::Config config = on_cpu();
     for (const int threads : {1, 2, 3}) {
         config.device.threads = threads;
@@ -106,7 +106,7 @@ TEST(OpenCpu, HasTheThreadsAskedFor) {
     }
 }
 
-TEST(OpenCpu, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
+TEST(OpenCpu, GuaranteesTheSameBitsOnlyWhenRequested) {
     config::Config config = on_cpu();
     EXPECT_FALSE(open_device(config, {}, {}).device->determinism().is_thread_invariant);
     config.run.deterministic = true;

@@ -20,7 +20,7 @@ constexpr std::array kPrecisions{
     KernelOptions{.compute = DType::f16}, KernelOptions{.compute = DType::bf16},
     KernelOptions{.compute = DType::f32}, KernelOptions{.compute = DType::f32, .tf32 = true}};
 
-/// A convolution of some model, and whether its input gradient is ever needed.
+/// A convolution of a model, and whether a model needs its input gradient.
 struct Layer {
     ops::Convolution op;
     bool first = false;
@@ -36,8 +36,8 @@ void collect(const graph::Graph& graph, std::vector<Layer>& layers) {
     }
 }
 
-/// Every distinct convolution of the models of all files in configs/. A batch of which ranks take
-/// parts is planned as one part of 256.
+/// Returns every distinct convolution of the models of all files in configs/. A batch that ranks
+/// divide is planned as one part of 256.
 std::vector<Layer> configured_layers() {
     std::vector<Layer> layers;
     for (const auto& file : std::filesystem::directory_iterator(source_folder() / "configs")) {
@@ -50,7 +50,7 @@ std::vector<Layer> configured_layers() {
     return layers;
 }
 
-/// Why no plan can be had, or "".
+/// Returns why no plan exists; empty if one does.
 std::string refusal(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
@@ -78,7 +78,7 @@ TEST(CudnnPlans, ExistForEveryConvolutionOfEveryConfiguredModel) {
     }
 }
 
-/// ResNet-50's convolutions at 224 x 224, 256 images, without the first.
+/// Returns ResNet-50's convolutions of 256 images of 224 x 224 pixels, without the first.
 std::vector<Layer> resnet50_layers() {
     std::vector<Layer> layers;
     collect(models::make_model({}, {.batch = 256}), layers);
@@ -101,7 +101,7 @@ TEST(CudnnPlans, FuseStatisticsAndNormalizationIntoConvolutionsOfFp16) {
 }
 
 TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
-    // If this fails, cuDNN has learnt more: let the engine use it.
+    // If this fails, cuDNN supports more: let the engine use it.
     const Context context = described_h200();
     for (const Layer& layer : resnet50_layers()) {
         for (const DType dtype : {DType::bf16, DType::f32}) {
@@ -113,7 +113,7 @@ TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
     }
 }
 
-TEST(CudnnPlans, AreNamedAlikeEachTime) {
+TEST(CudnnPlans, HaveTheSameNameEachTime) {
     const Context context = described_h200();
     const ConvolutionShape shape{.images = 256,
                                  .height = 56,
@@ -136,7 +136,7 @@ TEST(CudnnPlans, AreNamedAlikeEachTime) {
     EXPECT_EQ(first, names());
 }
 
-TEST(CudnnPlans, RefuseATypeThatTheyCannotComputeIn) {
+TEST(CudnnPlans, RejectATypeThatTheyCannotComputeIn) {
     const ConvolutionShape shape{.images = 1,
                                  .height = 8,
                                  .width = 8,

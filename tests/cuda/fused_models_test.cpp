@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The joined operations of every configured model, planned for an H200 without one.
+// The fused operations of every configured model, planned for an H200 without one.
 #include <map>
 #include <set>
 
@@ -33,7 +33,7 @@ std::map<std::string, int> census(const graph::Graph& graph) {
     return counts;
 }
 
-/// Plans what the graph has of joined convolutions; `seen` are those that have been planned.
+/// Plans the fused convolutions of the graph; `seen` are those that were planned before.
 void expect_plans(const graph::Graph& graph, const Context& context, std::set<std::string>& seen) {
     for (const graph::Node& node : graph.nodes()) {
         if (!outputs_channel_sums(node.operation)) continue;
@@ -54,7 +54,7 @@ void expect_plans(const graph::Graph& graph, const Context& context, std::set<st
     }
 }
 
-TEST(FusedModels, HavePlansForEveryJoinedConvolutionOfEveryConfiguredModel) {
+TEST(FusedModels, HavePlansForEveryFusedConvolutionOfEveryConfiguredModel) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     std::set<std::string> seen;
@@ -73,7 +73,7 @@ TEST(FusedModels, JoinAllOfResNet50InFp16) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, DType::f16));
-    EXPECT_EQ(counts["norm_convolution"], 32);  // two a block
+    EXPECT_EQ(counts["norm_convolution"], 32);  // two per block
     EXPECT_EQ(counts["dual_norm"], 4);
     EXPECT_EQ(counts["sums"], 52);            // for the stem of 4 stored channels cuDNN has no plan
     EXPECT_EQ(counts["batch_norm_relu"], 1);  // before the pooling

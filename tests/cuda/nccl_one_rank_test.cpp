@@ -16,13 +16,13 @@
 #include "device/cuda/cuda_device.hpp"
 #include "support/lockstep_sum.hpp"
 
-/// A group of one rank on a real GPU: what of NCCL a machine with one GPU can run.
+/// A group of one rank on a real GPU: the part of NCCL that a machine with one GPU can run.
 /// tests/nccl_on_cpu has groups of several ranks, without NCCL.
 namespace hpcai::comm {
 namespace {
 
 using device::Array;
-using Format = std::optional<WireFormat>;  // absent: NCCL's own sums
+using Format = std::optional<WireFormat>;  // empty: NCCL's all-reduce
 
 constexpr std::size_t kTerms = 100000;
 constexpr double kFinishSeconds = 20;
@@ -55,9 +55,9 @@ protected:
     std::unique_ptr<GradientReducer> reducer_;
 };
 
-/// A kernel doubles the terms before each all-reduce. In bf16, fp16 and int8 it rounds them, so an
-/// all-reduce that does not run or does not wait is detected. With one rank in fp32, or by NCCL, it
-/// changes nothing; there only the start, the recording and the end are tested.
+/// A kernel doubles the terms before each all-reduce. In bf16, fp16 and int8 the all-reduce rounds
+/// them, so an all-reduce that does not run or does not wait is detected. With one rank, an
+/// all-reduce in fp32 or by NCCL changes nothing; only its start, recording and end are tested.
 TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
     const Array<float> terms(*gpu_, terms_of(0)), values(*gpu_, std::vector<float>(kTerms));
     reducer_->prepare(values.span());

@@ -88,7 +88,7 @@ TEST_F(PlanCacheFile, OfAnotherFormatCountsAsEmpty) {
     EXPECT_NE(cache.warning().find("in format 1"), std::string::npos) << cache.warning();
 }
 
-TEST_F(PlanCacheFile, LeavesNoPartOfAFileBehind) {
+TEST_F(PlanCacheFile, LeavesNoPartOfAFile) {
     save_one();
     const std::filesystem::directory_iterator files(path().parent_path());
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);

@@ -17,7 +17,7 @@ inline std::filesystem::path source_folder() {
     return folder != nullptr ? folder : ".";
 }
 
-/// An H200, from a file with what cuDNN asks of a device.
+/// Returns an H200 from a file with the answers to cuDNN's queries of a device.
 inline Context described_h200() {
     std::ifstream file(source_folder() / "tests/data/reference/h200_device_properties.json");
     Context context;

@@ -115,7 +115,7 @@ TEST(RelativeDifference, IsTheNormOfTheDifferenceOverTheNorm) {
 }
 
 TEST(RelativeDifference, ReadsHalfTypes) {
-    // 1, -2, 65504, 2^-24 in fp16, and their halves but for the last.
+    // 1, -2, 65504, 2^-24 in fp16, and the halves of all but the last.
     const std::vector<std::uint16_t> a{0x3c00, 0xc000, 0x7bff, 0x0001};
     const std::vector<std::uint16_t> b{0x3800, 0xbc00, 0x77ff, 0x0001};
     EXPECT_NEAR(relative_difference(DType::f16, bytes_of_values(a), bytes_of_values(b)), 1, 1e-6);

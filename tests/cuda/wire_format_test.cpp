@@ -64,7 +64,7 @@ protected:
     }
 };
 
-/// These kernels as the GPU compiler translates them; tests/kernels runs them on the CPU.
+/// Tests these kernels as the GPU's compiler translates them; tests/kernels runs them on the CPU.
 TEST_P(WireOnGpu, HasTheBitsOfTheHost) {
     const std::size_t bytes = comm::wire_bytes(GetParam(), kCount);
     std::vector<float> want_residual(kCount), want(kCount), want_sum = values_of(9);

@@ -73,7 +73,7 @@ TEST(Acceptance, FollowsWhatIsRemembered) {
     }
 }
 
-TEST(Acceptance, ForgetsThatItJoinedWhereThePlansOfAPassWereBarredLater) {
+TEST(Acceptance, ForgetsThatItFusedIfThePlansOfAPassWereExcludedLater) {
     const ConvolutionShape shape = convolution_shape(kConvolution, kHalf);
     for (const P pass : {P::forward_with_statistics, P::normalized_forward_with_statistics,
                          P::normalized_weight_gradient, P::input_gradient_with_norm}) {
@@ -97,7 +97,7 @@ TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
     EXPECT_EQ(context_of(*device).plans->find(key("norm")), "");
 }
 
-TEST(Acceptance, RefusesWhatTheDeviceDoesNotRunAndForgetsIt) {
+TEST(Acceptance, RejectsWhatTheDeviceDoesNotRunAndForgetsIt) {
     for (const P failing : {P::forward_with_statistics, P::normalized_weight_gradient}) {
         for (const bool autotune : {true, false}) {
             const auto device = make_cuda_device({.autotune = autotune});
@@ -112,7 +112,7 @@ TEST(Acceptance, RefusesWhatTheDeviceDoesNotRunAndForgetsIt) {
     }
 }
 
-TEST(Acceptance, RefusesFrozenNorms) {
+TEST(Acceptance, RejectsFrozenNorms) {
     const auto device = make_cuda_device({.autotune = false});
     ops::NormConvolution joined = kJoined;
     joined.norm.frozen = true;
@@ -123,7 +123,7 @@ TEST(Acceptance, RefusesFrozenNorms) {
     EXPECT_FALSE(device->accepts(ops::DualNorm{outer, kJoined.norm}, kHalf));
 }
 
-TEST(SecondsOf, AreThoseOfEveryOperationThatCanBeJoined) {
+TEST(SecondsOf, AreThoseOfEveryOperationThatCanBeFused) {
     const auto device = make_cuda_device({.autotune = false});
     const ops::BatchNorm inner{.input = {2, 5, 4, 8}, .from_sums = true};
     ops::BatchNorm outer = inner;

@@ -16,10 +16,10 @@ using device::cuda::OwnedEvent;
 using device::cuda::OwnedStream;
 using device::cuda::record_work;
 
-constexpr double kTolerance = 20;  // seconds that the machine may really spend
+constexpr double kTolerance = 20;  // seconds that the test may take in real time
 
-/// The streams of a device and of its all-reduces, as in NcclReducer. Work takes the time that the
-/// test sets.
+/// The streams of a device and of its all-reduces, as in NcclReducer. The test sets the duration of
+/// their work.
 class RecordedSums : public testing::TestWithParam<simt::Order> {
 protected:
     RecordedSums() { simt::set_order(GetParam()); }
@@ -28,7 +28,7 @@ protected:
     static void spend(cudaStream_t stream, const double& seconds) {
         simt::enqueue(stream, [&seconds] { simt::pretend(seconds); });
     }
-    /// Two sums, and what the device does meanwhile.
+    /// Enqueues two all-reduces, and the device's work during them.
     void enqueue_step() {
         for (int sum = 0; sum < 2; ++sum) {
             spend(device_, gradient_seconds_);
@@ -60,14 +60,14 @@ TEST_P(RecordedSums, HaveTheTimesOfTheRunThatWasLast) {
         const auto last = times_.last_run();
         ASSERT_TRUE(last);
         EXPECT_NEAR(last->in_flight, 2 * seconds, kTolerance);
-        // Late, sums run when the device waits for them; early, as soon as their gradients are
-        // made.
+        // Late streams run all-reduces when the device waits for them. Early streams run them when
+        // their gradients are complete.
         const bool is_hidden = GetParam() == simt::Order::early;
         EXPECT_NEAR(last->exposed, is_hidden ? 0 : 2 * seconds, kTolerance);
     }
 }
 
-TEST_P(RecordedSums, LeaveOutWhatTheDeviceDoesBesides) {
+TEST_P(RecordedSums, OmitWhatTheDeviceDoesBesides) {
     gradient_seconds_ = 1000;
     const auto recording = record_work(device_, [this] { enqueue_step(); });
     recording->run();
@@ -76,7 +76,7 @@ TEST_P(RecordedSums, LeaveOutWhatTheDeviceDoesBesides) {
     EXPECT_LT(times_.last_run()->in_flight, kTolerance);
 }
 
-TEST_P(RecordedSums, HaveNoTimeWhileARunIsUnderWay) {
+TEST_P(RecordedSums, HaveNoTimeWhileARunIsInProgress) {
     const auto recording = record_work(device_, [this] { enqueue_step(); });
     EXPECT_THROW(times_.last_run(), Error);
     recording->run();

@@ -33,7 +33,7 @@ private:
     std::unique_ptr<Memory> memory_;
 };
 
-/// A kernel that enqueues output = input + input.
+/// Returns a kernel that enqueues output = input + input.
 inline std::unique_ptr<Kernel> twice(Device& device, const Array<float>& input, float* output) {
     auto kernel = device.build(ops::Add{{static_cast<std::int64_t>(input.span().size())}},
                                {.mode = Mode::inference});

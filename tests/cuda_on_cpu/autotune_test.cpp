@@ -14,8 +14,8 @@
 #include "simt/libraries.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// The stand-in for cuDNN offers 17 plans: loops0 to loops12 refuse, loops13 wants too much memory,
-/// loops14 and loops16 are right, loops15 gives wrong results unless a test wants others.
+/// The stand-in for cuDNN offers 17 plans. It rejects loops0 to loops12, and loops13 needs too much
+/// memory. loops14 and loops16 give right results, loops15 wrong ones unless a test changes that.
 namespace hpcai::device {
 namespace {
 
@@ -23,7 +23,7 @@ class Autotune : public testing::Test {
 protected:
     ~Autotune() override { simt::set_bad_plans({}); }
 
-    /// The plans that stand in the file after a convolution was built for training.
+    /// Returns the plans in the file after a convolution was built for training.
     std::map<std::string, std::string> plans_after(const CudaDeviceOptions& options) const {
         const auto device = cuda::make_cuda_device(options);
         const ops::Convolution convolution{
@@ -47,7 +47,7 @@ TEST_F(Autotune, TakesPlansThatAgreeWithOthersAndWritesThemDown) {
     }
 }
 
-TEST_F(Autotune, RefusesTheFirstPlanIfItIsWrong) {
+TEST_F(Autotune, RejectsTheFirstPlanIfItIsWrong) {
     simt::set_bad_plans({.wrong = 14});
     for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
         EXPECT_THAT(plan, testing::AnyOf("loops15", "loops16")) << problem;
@@ -115,7 +115,7 @@ TEST_F(Autotune, KeepsThePlansThatItKnows) {
     EXPECT_EQ(nlohmann::json(plans_after({.plan_cache = file_})), other["plans"]);
 }
 
-TEST_F(Autotune, TimesAgainWhereAKnownPlanIsGoneOrRefuses) {
+TEST_F(Autotune, TimesAgainWhereAKnownPlanIsGoneOrRejects) {
     plans_after({.plan_cache = file_});
     for (const char* gone : {"loops99", "loops0"}) {
         nlohmann::json other = written();

@@ -32,7 +32,7 @@ std::string message_of(const std::function<void()>& action) {
     return "nothing was thrown";
 }
 
-/// In both orders that streams may work in.
+/// A CUDA device whose streams run as early or as late as CUDA allows.
 class CudaDevice : public testing::TestWithParam<simt::Order> {
 protected:
     CudaDevice() { simt::set_order(GetParam()); }
@@ -90,7 +90,7 @@ TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {
 
 TEST_P(CudaDevice, TimesItsWorkByTheDevicesClock) {
     const auto device = make();
-    constexpr double kTolerance = 20;  // seconds that this machine may really spend
+    constexpr double kTolerance = 20;  // seconds that the test may take in real time
     double scale = 1000;
     const auto enqueue = [&](device::Timeline& timeline) {
         timeline.mark();
@@ -157,7 +157,7 @@ TEST_P(CudaDevice, HashesBitsLikeAnyDevice) {
     }
 }
 
-/// Four steps of training on `device`: an ordinary one, one with an infinity, two more.
+/// Four training steps on `device`: an ordinary one, one with an infinity, and two more.
 struct Steps {
     std::vector<float> parameters;
     StepScalars numbers;
@@ -256,7 +256,7 @@ TEST_P(CudaDevice, RoundsWhatItStoresToNearestEven) {
               (std::vector<float>{1, 65504, kInfinity, -kInfinity}));
 }
 
-TEST_P(CudaDevice, RefusesAnotherNumberOfValues) {
+TEST_P(CudaDevice, RejectsAnotherNumberOfValues) {
     const auto device = make();
     std::vector<float> values(7);
     const Array<float> memory(*device, std::vector<float>(16));
@@ -266,7 +266,7 @@ TEST_P(CudaDevice, RefusesAnotherNumberOfValues) {
     EXPECT_THROW(device->build(ops::Relu{{4}}, {.compute = DType::s32}), Error);
 }
 
-TEST_P(CudaDevice, SaysWhatItIsAndPromises) {
+TEST_P(CudaDevice, ReportsWhatItIsAndPromises) {
     const auto device = make();
     EXPECT_THAT(device->description(), HasSubstr("(device 0, 4 GiB), CUDA 13.0, driver for CUDA "));
     EXPECT_EQ(device->threads(), 1);

@@ -14,8 +14,8 @@ std::unique_ptr<Device> make(simt::Order order, bool deterministic) {
 
 }  // namespace
 
-/// The CUDA engine on the GPU that tests/simt stands in for. How streams run ahead of one another
-/// has nothing to do with precision, so one precision is enough for the other order.
+/// Returns the rows of the CUDA engine on the GPU that tests/simt emulates. The order of streams
+/// does not depend on precision, so one precision suffices for the second order.
 std::vector<DeviceRow> device_rows() {
     std::vector<DeviceRow> rows = cuda_rows(
         "cuda_on_cpu", [](bool deterministic) { return make(simt::Order::late, deterministic); });

@@ -36,7 +36,7 @@ FasterRcnn small_detector() {
             .detections = 20};
 }
 
-/// Two boxes an image.
+/// Returns two boxes per image.
 std::vector<float> boxes(const FasterRcnn& options) {
     const std::vector<std::array<float, 5>> all{
         {10, 8, 40, 30, 1}, {50, 20, 90, 60, 4}, {0, 0, 20, 25, 2}, {30, 30, 62, 64, 3}};
@@ -65,7 +65,7 @@ void set_inputs(graph::Network& network, const FasterRcnn& options) {
     network.set_input(kKeysInput, std::as_bytes(std::span(keys)));
 }
 
-/// A step without update. Gradients start as NaN.
+/// Runs a step without an update. Gradients start as NaN.
 Step step_of(NetworkRunner& runner, const FasterRcnn& options, bool recorded = false) {
     runner.set_parameters(graph::random_parameters(runner.network.graph()));
     const auto gradients = runner.store.gradients();

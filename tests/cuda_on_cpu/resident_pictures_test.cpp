@@ -23,12 +23,12 @@ using Bytes = std::vector<std::uint8_t>;
 using MemoryBudget = ResidentPictures::MemoryBudget;
 
 constexpr int kSide = 12;
-constexpr int kRows = 4;  // of a batch
+constexpr int kRows = 4;  // rows of a batch
 constexpr std::uint32_t kSamples = 9;
-constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all images have
+constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all images need
 const std::vector<std::uint32_t> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7, 8, 1, 2, 2, 6, 8};
 
-/// Nine images of different sizes, some of which are reduced to a twelfth.
+/// Nine images of different sizes; some are reduced to a twelfth.
 class ResidentPicturesOnGpu : public testing::Test {
 protected:
     void SetUp() override {
@@ -61,7 +61,8 @@ protected:
         BadSampleReport bad;
         ResidentPictures::Contents contents;
     };
-    /// With `bytes` of device memory for images; 0: all batches are made on the host.
+    /// Reads three epochs with `bytes` of device memory for images; 0: all batches are made on the
+    /// host.
     Course run(std::size_t bytes, int threads = 2, int side = kSide) {
         SourceSettings settings;
         settings.batch_size = kRows;
@@ -75,7 +76,7 @@ protected:
         Course course;
         for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
             source.begin_epoch(epoch, order);
-            std::ranges::rotate(order, order.begin() + 5);  // another row for each sample
+            std::ranges::rotate(order, order.begin() + 5);  // moves every sample to another row
             for (std::int64_t i = 0; i < source.batches(); ++i) {
                 course.batches.push_back(pixels_of(source.next()));
             }
@@ -129,7 +130,7 @@ TEST_F(ResidentPicturesOnGpu, LeaveBadSamplesToTheHost) {
 }
 
 TEST_F(ResidentPicturesOnGpu, LeavePicturesToTheHostThatAreTooLargeForTheirReduction) {
-    const Course expected = run(0, 2, 7), got = run(kAll, 2, 7);  // up to 112 pixels of 144
+    const Course expected = run(0, 2, 7), got = run(kAll, 2, 7);  // up to 112 of 144 pixels
     EXPECT_EQ(got.batches, expected.batches);
     EXPECT_GT(got.contents.pictures, 0);
     EXPECT_LT(got.contents.pictures, kSamples);
@@ -142,7 +143,7 @@ TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
     TrainingSource source(samples(kSide), settings, 5, 0, &pictures);
     TrainingSource on_host(samples(kSide), settings, 5, 0);
     source.begin_epoch(0, kOrder);
-    source.next();  // and decoded for later ones
+    source.next();  // source.next() also decodes later batches
     source.begin_epoch(1, kOrder);
     on_host.begin_epoch(1, kOrder);
     for (std::int64_t i = 0; i < source.batches(); ++i) {
@@ -150,9 +151,10 @@ TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
     }
 }
 
-// Another rank may have part in the step before, so that only a reading waits for its end.
-TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
-    constexpr int kLargeSide = 40;  // rows of more than a page
+// Another rank may not have completed the previous step, so only reading a result waits for its
+// end.
+TEST_F(ResidentPicturesOnGpu, AreUploadedDuringThePreviousStep) {
+    constexpr int kLargeSide = 40;  // rows of more than a memory page
     for (const std::uint32_t sample : {1, 3, 5, 7}) damage(sample, 0.6);
     SourceSettings settings;
     settings.batch_size = static_cast<int>(kOrder.size());
@@ -174,7 +176,7 @@ TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
     EXPECT_EQ(pixels, pixels_of(on_host.next()));
 }
 
-TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
+TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesidesTheReserve) {
     constexpr std::size_t kHas = std::size_t{3} << 20;
     simt::set_free_memory(kHas);
     for (const MemoryBudget& budget :

@@ -7,7 +7,8 @@
 #include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
 
-/// The runtime of tests/simt guarantees what CUDA's guarantees and no more, to detect mistakes.
+/// The emulated runtime of tests/simt guarantees no more than CUDA's, so that mistakes are
+/// detected.
 namespace hpcai::simt {
 namespace {
 
@@ -26,7 +27,8 @@ __global__ void touch(int* to, int index) {
 constexpr int kCount = 32;
 constexpr std::size_t kBytes = kCount * sizeof(int);
 
-/// Two streams that do not wait for each other, a block of device memory each, and pinned memory.
+/// Two streams that do not wait for each other, a block of device memory for each, and pinned
+/// memory.
 class RuntimeTest : public testing::TestWithParam<Order> {
 protected:
     RuntimeTest() {
@@ -119,7 +121,7 @@ TEST_P(RuntimeTest, ReadsPinnedMemoryWhenItCopiesAndOtherMemoryAtOnce) {
     EXPECT_EQ(value(0, 1), 1);
 }
 
-TEST_P(RuntimeTest, TellsWhetherWorkIsDone) {
+TEST_P(RuntimeTest, ReportsWhetherWorkIsDone) {
     enqueue_fill(0, 0, 1);
     enqueue_fill(0, 0, 2);
     cudaEventRecord(event_, stream_[0]);
@@ -130,7 +132,7 @@ TEST_P(RuntimeTest, TellsWhetherWorkIsDone) {
     EXPECT_EQ(pending_work(), 0u);
 }
 
-TEST_P(RuntimeTest, RefusesCopiesBeyondABlockAndOfTheWrongMemory) {
+TEST_P(RuntimeTest, RejectsCopiesBeyondABlockAndOfTheWrongMemory) {
     std::vector<int> host(2 * kCount);
     const auto copy = [&](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
         return cudaMemcpyAsync(to, from, bytes, kind, stream_[0]);
@@ -150,7 +152,7 @@ TEST_P(RuntimeTest, RefusesCopiesBeyondABlockAndOfTheWrongMemory) {
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST_P(RuntimeTest, RefusesToFreeTwice) {
+TEST_P(RuntimeTest, DoesNotFreeTwice) {
     void* block = nullptr;
     EXPECT_EQ(cudaMalloc(&block, 100), cudaSuccess);
     EXPECT_EQ(cudaFree(static_cast<char*>(block) + 16), cudaErrorInvalidValue);
@@ -220,7 +222,7 @@ TEST_P(RuntimeTest, ReplaysWhatWasRecordedInTheOrderOfItsEvents) {
     cudaEventDestroy(joined);
 }
 
-TEST_P(RuntimeTest, RefusesWaitsAndAllocationsInACapture) {
+TEST_P(RuntimeTest, RejectsWaitsAndAllocationsInACapture) {
     void* block = nullptr;
     const std::vector<std::function<cudaError_t()>> forbidden{
         [&] { return cudaStreamSynchronize(stream_[0]); }, [&] { return cudaMalloc(&block, 8); },
@@ -236,7 +238,7 @@ TEST_P(RuntimeTest, RefusesWaitsAndAllocationsInACapture) {
     }
 }
 
-TEST_P(RuntimeTest, RefusesACaptureThatLeavesAStreamBehind) {
+TEST_P(RuntimeTest, RejectsACaptureThatDoesNotJoinAStream) {
     cudaStreamBeginCapture(stream_[0], cudaStreamCaptureModeThreadLocal);
     cudaEventRecord(event_, stream_[0]);
     cudaStreamWaitEvent(stream_[1], event_, 0);
@@ -247,7 +249,7 @@ TEST_P(RuntimeTest, RefusesACaptureThatLeavesAStreamBehind) {
     EXPECT_EQ(value(1, 1), 2) << "the stream works on";
 }
 
-TEST_P(RuntimeTest, RefusesACaptureThatWaitsForWorkThatIsNotInIt) {
+TEST_P(RuntimeTest, RejectsACaptureThatWaitsForWorkThatIsNotInIt) {
     cudaEventRecord(event_, stream_[1]);
     cudaStreamBeginCapture(stream_[0], cudaStreamCaptureModeThreadLocal);
     EXPECT_EQ(cudaStreamWaitEvent(stream_[0], event_, 0), cudaErrorStreamCaptureIsolation);
@@ -267,7 +269,7 @@ TEST_P(RuntimeDeathTest, KeepsTheHostOutOfDeviceMemory) {
     EXPECT_DEATH(*block_[0] = 1, "");
 }
 
-TEST_P(RuntimeDeathTest, NoticesWritesBehindABlock) {
+TEST_P(RuntimeDeathTest, DetectsWritesAfterABlock) {
     EXPECT_DEATH(
         {
             int* block = nullptr;

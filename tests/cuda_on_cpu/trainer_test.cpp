@@ -12,7 +12,7 @@
 #include "storage/temporary_folder.hpp"
 #include "training/networks.hpp"
 
-/// The Trainer's own loop where steps are recorded and repeated and results are read seldom.
+/// The Trainer's loop with recorded, repeated steps whose results are read seldom.
 namespace hpcai::training {
 namespace {
 
@@ -20,7 +20,7 @@ using storage::error_of;
 using tensor::DType;
 
 constexpr int kBatch = 16;
-constexpr std::int64_t kSteps = 25;  // of an epoch: results are read after 20 and after the last
+constexpr std::int64_t kSteps = 25;  // per epoch; results are read after 20 and after the last
 constexpr int kEpochs = 2;
 
 struct Course {
@@ -95,7 +95,7 @@ TEST_F(RecordedTrainer, ReportsTheMeanLossOfTheStepsThatItHasRead) {
     EXPECT_NEAR(got.reports[24].loss, rest, 1e-4);
 }
 
-TEST_F(RecordedTrainer, ReadsEveryStepWhenItIsToldTo) {
+TEST_F(RecordedTrainer, ReadsEveryStepWhenConfigured) {
     config_.run.loss_steps = 1;
     SmallModel gpu = on_gpu(config_, DType::f32), cpu = on_cpu(config_);
     const Course got = train(gpu), want = train(cpu);
@@ -131,7 +131,8 @@ TEST_F(RecordedTrainer, BlamesALossScaleThatIsTooLarge) {
     config_.training.loss_scale = 65536;
     config_.training.batch_size = kBatch;
     SmallModel gpu = on_gpu(config_, DType::f16);
-    // Each row's loss gradient is multiplied by 4096; weights a thousand times too large overflow.
+    // Each row's loss gradient is multiplied by 4096, and weights that are 1000 times too large
+    // overflow.
     std::vector<float> weights = gpu.store.read(gpu.store.parameters());
     for (float& weight : weights) weight *= 1000;
     gpu.store.write(weights, gpu.store.parameters());

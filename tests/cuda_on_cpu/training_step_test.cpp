@@ -17,7 +17,7 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kBatchRows = 32;  // more than a page of pixels
+constexpr int kBatchRows = 32;  // more than a memory page of pixels
 
 /// A reducer of one rank that records its calls.
 class NotingReducer final : public comm::GradientReducer {
@@ -106,7 +106,7 @@ TEST_F(StepOnGpu, HasItsPhasesByTheClockOfTheGpu) {
     EXPECT_EQ(log.kernels(), nullptr) << "the host sees only that they are enqueued";
 }
 
-TEST_F(StepOnGpu, IsNotTimedWhereNobodyAsks) {
+TEST_F(StepOnGpu, IsNotTimedUnlessRequested) {
     graph::Network network(graph_, *gpu_, store_, options_);
     NotingReducer reducer;
     StepLog log({.now = [] { return 0.0; }, .measure_phases = false}, *gpu_);
@@ -123,7 +123,7 @@ TEST_F(StepOnGpu, GivesItsLogTheMeanOfStepsReadTogether) {
     StepLog log({.now = [&now] { return now; }}, *gpu_);
     log.begin();
     for (int step = 0; step < 4; ++step) {
-        now += step == 3 ? 7 : 1;  // when they are read the host waits
+        now += step == 3 ? 7 : 1;  // the host waits when it reads results
         if (step == 3) log.set_device_phases({.forward = 0.5, .backward = 1});
         log.end_step({.step = step}, step == 3);
     }

@@ -14,13 +14,13 @@
 namespace hpcai::device {
 namespace {
 
-constexpr std::size_t kUnlimitedBytes = ~std::size_t{0};  // bytes, more than there are
+constexpr std::size_t kUnlimitedBytes = ~std::size_t{0};  // bytes, more than exist
 
 std::unique_ptr<Device> make_device() {
     return cuda::make_cuda_device({.autotune = false});
 }
 
-/// A device whose streams do nothing before a caller waits for it.
+/// Returns a device whose streams run only when a caller waits for them.
 std::unique_ptr<Device> make_late_device() {
     simt::set_order(simt::Order::late);
     return make_device();
@@ -35,7 +35,7 @@ public:
     FreeMemory& operator=(const FreeMemory&) = delete;
 };
 
-/// In both orders that streams may work in.
+/// Uploads to a device whose streams run as early or as late as CUDA allows.
 class Uploads : public testing::TestWithParam<simt::Order> {
 protected:
     Uploads() { simt::set_order(GetParam()); }
@@ -43,7 +43,7 @@ protected:
 };
 
 TEST_P(Uploads, ArriveInTheOrderOfTheWorkAround) {
-    for (const std::size_t count : {10, 5000}) {  // floats, for the small way and the large one
+    for (const std::size_t count : {10, 5000}) {  // numbers of floats, for small and large uploads
         const auto device = make_device();
         const Array<float> input(*device, std::vector<float>(count));
         std::vector<Array<float>> outputs;
@@ -79,7 +79,7 @@ TEST_P(Uploads, MayBeEverLarger) {
     }
 }
 
-TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
+TEST_P(Uploads, ContinueAfterOneThatThereIsNoMemoryFor) {
     const auto device = make_device();
     const Array<float> target(*device, std::vector<float>(100000));
     const std::vector<float> small(2000, 3), large(100000, 5);
@@ -95,9 +95,10 @@ TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
     EXPECT_EQ(target.read(), large);
 }
 
-TEST_P(Uploads, ToWhereNoWorkGoesArriveAheadOfTheWorkBehind) {
+TEST_P(Uploads, ToUnusedMemoryArriveAheadOfLaterWork) {
     const auto device = make_device();
-    for (const std::size_t count : {1, 3000, 1500000}) {  // floats, the last in many pieces
+    for (const std::size_t count :
+         {1, 3000, 1500000}) {  // numbers of floats; the last are sent in many pieces
         const Array<float> input(*device, std::vector<float>(count)),
             output(*device, std::vector<float>(count));
         const auto kernel = twice(*device, input, output.data());
@@ -117,8 +118,7 @@ INSTANTIATE_TEST_SUITE_P(OnCpu, Uploads, testing::Values(simt::Order::late, simt
                              return test.param == simt::Order::late ? "late" : "early";
                          });
 
-/// Work that completes when a caller waits for it, and never without one: as a sum with a rank
-/// that has failed.
+/// Work that completes only when a caller waits for it, like an all-reduce with a failed rank.
 class UnendedWork : public testing::Test {
 protected:
     void enqueue() {

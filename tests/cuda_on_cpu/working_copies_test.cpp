@@ -12,16 +12,16 @@
 #include "support/load_values.hpp"
 #include "support/network_runner.hpp"
 
-/// Working copies that the optimizer writes with the parameters, in place of a pass of their own.
+/// Working copies that the optimizer writes with the parameters, without a separate pass.
 namespace hpcai::training {
 namespace {
 
 using graph::ParameterId;
 using tensor::DType;
 
-constexpr int kTrainedSteps = 5;  // two that are enqueued, the rest repeats the third
+constexpr int kTrainedSteps = 5;  // two are enqueued, and the rest repeat the third
 
-/// A small ResNet of joined operations on the GPU that tests/simt stands in for.
+/// A small ResNet of fused operations on the GPU that tests/simt emulates.
 class WorkingCopies : public testing::TestWithParam<DType> {
 protected:
     WorkingCopies() {
@@ -64,7 +64,7 @@ protected:
         }
         return true;
     }
-    /// Whether each copy is its master, rounded as the device rounds.
+    /// Returns whether each copy is its master, rounded as the device rounds.
     bool are_fresh() {
         for (const ParameterId id : copied()) {
             const std::vector<float> copy = copy_of(id);
@@ -77,7 +77,7 @@ protected:
         network_.device->synchronize();
         return read_losses(*network_.device, network_.network);
     }
-    /// Inputs share memory with what the step writes.
+    /// Inputs share memory with values that the step writes.
     void run(double learning_rate, bool has_failed = false) {
         graph::NetworkRunner::set_inputs(network_.network, inputs_);
         step_.run(learning_rate, has_failed);
@@ -120,7 +120,7 @@ TEST_P(WorkingCopies, FollowTheParametersInEveryStep) {
     }
 }
 
-TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingGoesOn) {
+TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingContinues) {
     run(0);
     const std::vector<float> right = losses();
     for (int step = 1; step < kTrainedSteps; ++step) {
@@ -133,7 +133,7 @@ TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingGoesOn) {
     }
 }
 
-TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
+TEST_P(WorkingCopies, StayUnchangedWhenAnUpdateIsSkipped) {
     for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         run(0.1, true);
@@ -146,7 +146,7 @@ TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
     EXPECT_EQ(step_.read().skipped_steps, 2u * kTrainedSteps);
 }
 
-TEST_P(WorkingCopies, AreMadeAnewWhereParametersAreWritten) {
+TEST_P(WorkingCopies, AreMadeAgainWhereParametersAreWritten) {
     for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         network_.set_parameters(parameters_);
@@ -157,7 +157,7 @@ TEST_P(WorkingCopies, AreMadeAnewWhereParametersAreWritten) {
     }
 }
 
-/// Inference has copies of its own, which no update writes.
+/// Inference has separate copies, which no update writes.
 TEST_P(WorkingCopies, OfInferenceAreMadeByPrepare) {
     graph::Network inference(graph_, *network_.device, network_.store,
                              {device::Mode::inference, GetParam()});

@@ -47,7 +47,7 @@ inline std::string voc_text(int width, int height, const std::string& objects) {
         width, height, objects);
 }
 
-/// A VOC folder that a test fills; split "train" lists what was added.
+/// A VOC folder that a test fills; split "train" lists the added images.
 class VocFolder {
 public:
     std::filesystem::path path() const { return folder_.path(); }

@@ -7,7 +7,7 @@
 
 #include "annotated_folder.hpp"
 
-/// Images with boxes as the network gets them.
+/// Images with boxes, as the network reads them.
 namespace hpcai::data {
 namespace {
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int kInputWidth = 24, kInputHeight = 16;  // of the network's input
 
-/// The memory of a sample.
+/// The memory for a sample.
 struct Written {
     std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kInputWidth * kInputHeight * 3);
     std::vector<float> boxes = std::vector<float>(15 * kBoxValues, -1.0f);
@@ -110,7 +110,7 @@ TEST_F(AnnotatedSamples, AreMirroredTogetherWithTheirBoxes) {
     }
 }
 
-TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
+TEST_F(AnnotatedSamples, AreMirroredAsOftenAsConfigured) {
     data_.flip_probability = 0.25;
     const auto set = make().samples;
     int mirrored = 0;
@@ -119,8 +119,9 @@ TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
     EXPECT_NEAR(mirrored, kDraws / 4, 35);  // four standard deviations
 }
 
-TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
-    // 96 to 24 columns: three columns are less than a pixel, four are one. 32 to 16 rows.
+TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreOmittedAndCounted) {
+    // 96 columns become 24, so three columns are less than a pixel and four are one. 32 rows become
+    // 16.
     folder_.add("b", 96, 32,
                 voc_object("b", "1", "1", "3", "20") + voc_object("b", "1", "1", "4", "20") +
                     voc_object("b", "1", "5", "30", "5.5") + voc_object("b", "1", "5", "30", "6"));
@@ -129,7 +130,7 @@ TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
     EXPECT_THAT(made.samples->boxes(1), ElementsAre(Box{0, 0, 1, 10, 1}, Box{0, 2, 7.5f, 3, 1}));
 }
 
-TEST_F(AnnotatedSamples, TooManyBoxesAreRefusedWithThePicture) {
+TEST_F(AnnotatedSamples, TooManyBoxesAreRejectedWithThePicture) {
     std::string objects;
     for (int i = 0; i < 16; ++i) objects += voc_object("b", "1", "1", "90", "20");
     folder_.add("many", 96, 32, objects);

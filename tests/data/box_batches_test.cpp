@@ -55,7 +55,7 @@ public:
 
 private:
     SampleFormat format_{2, 3, 5, tensor::DType::f32, kMaxBoxes};
-    mutable std::uint32_t drawn_ = 0;  // of the sample made last
+    mutable std::uint32_t drawn_ = 0;  // number of the latest sample
 };
 
 SourceSettings settings_of(int batch, config::BadSamplePolicy policy) {
@@ -91,7 +91,7 @@ TEST(BoxBatches, HaveTheShapesAndAlignmentOfTheirFormat) {
 
 TEST(BoxBatches, HaveEachSamplesBoxesAndZeros) {
     TrainingSource source(std::make_shared<NumberedSamples>(), settings_of(2, kSkip), 1, 0);
-    source.begin_epoch(0, {3, 3, 2, 0});  // the second batch's memory had more boxes before
+    source.begin_epoch(0, {3, 3, 2, 0});  // in the previous batch, the memory had more boxes
     source.next();
     const Batch& batch = source.next();
     EXPECT_EQ(boxes_of(batch, 0),
@@ -103,11 +103,11 @@ TEST(BoxBatches, HaveNoBoxInPaddingAndSkippedRows) {
     EvaluationSource source(std::make_shared<NumberedSamples>(), settings_of(kRows, kSkip));
     source.begin();
     source.next();
-    const Batch& second = source.next();  // 4 to 7
+    const Batch& second = source.next();  // samples 4 to 7
     EXPECT_EQ(boxes_of(second, 2)[5], 6.0f);
     EXPECT_EQ(second.labels.as<std::int32_t>()[3], -1);
     EXPECT_EQ(boxes_of(second, 3), std::vector<float>(15, 0.0f));
-    const Batch& third = source.next();  // 8 and padding
+    const Batch& third = source.next();  // sample 8 and padding
     EXPECT_EQ(third.samples, 1);
     EXPECT_EQ(third.labels.as<std::int32_t>()[1], -1);
     EXPECT_EQ(boxes_of(third, 1), std::vector<float>(15, 0.0f));

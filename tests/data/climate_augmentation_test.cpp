@@ -16,7 +16,7 @@ std::size_t at(int row, int column, std::size_t channel) {
            channel;
 }
 
-/// A different number for each element.
+/// Returns fields with a different number in each element.
 std::vector<float> numbered_fields() {
     std::vector<float> fields(3 * 5 * kChannels);
     for (std::size_t i = 0; i < fields.size(); ++i) fields[i] = static_cast<float>(i + 1);
@@ -36,7 +36,7 @@ TEST(ClimateAugmentation, ARollMovesColumnsAndBoxesEastwardAroundTheEarth) {
             }
         }
     }
-    // The second wraps whole; the third would cross the seam.
+    // The second box wraps around entirely; the third would cross the seam.
     EXPECT_EQ(boxes, (std::vector<Box>{{2, 0, 4, 2, 1}, {0, 1, 2, 3, 2}}));
 }
 

@@ -41,7 +41,7 @@ protected:
         test::write_raw(path(), raw);
         return ClimateFile(path(), settings);
     }
-    /// The message of the Error(data) that opening the file ends in.
+    /// Returns the message of the Error(data) that opening the file throws.
     std::string refusal() const {
         try {
             const ClimateFile file(path());
@@ -102,22 +102,22 @@ TEST_F(ClimateFiles, AnUnfinishedOneLeavesNothing) {
     EXPECT_THROW(ClimateFileWriter("/proc/none/x.h5", {2, 4, 6, {}}), Error);
 }
 
-TEST_F(ClimateFiles, TellTheOrderOfColumnsFromTheBoxes) {
+TEST_F(ClimateFiles, InferTheOrderOfColumnsFromTheBoxes) {
     RawClimateFile raw;
-    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // only as ymin, xmin, ymax, xmax
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // valid only as ymin, xmin, ymax, xmax
     const std::vector<Box> expected{{5, 1, 7, 3, 1}, {1, 4, 3, 6, 2}};
     {
         const ClimateFile corners = open(raw);
         EXPECT_EQ(corners.box_order(), BoxOrder::corners);
         EXPECT_EQ(corners.boxes(0), expected);
     }
-    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // only as ymin, ymax, xmin, xmax
+    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // valid only as ymin, ymax, xmin, xmax
     const ClimateFile ranges = open(raw);
     EXPECT_EQ(ranges.box_order(), BoxOrder::ranges);
     EXPECT_EQ(ranges.boxes(0), expected);
 }
 
-TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
+TEST_F(ClimateFiles, RejectColumnsThatFitBothOrdersOrNeitherUnlessConfigured) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 2, 3, 4, 0}};
                 }),
@@ -128,14 +128,14 @@ TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
                     raw.boxes = {{1, 5, 3, 7, 0}, {1, 3, 5, 4, 0}, {4, 3, 1, 2, 0}};
                 }),
                 HasSubstr("the rows fit neither"));
-    // Columns count 8 and rows 6: only as xmin ... would 8 fit the second place.
+    // There are 8 columns and 6 rows: 8 fits the second number only in the order xmin ...
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 2, 7, 7, 0}, {1, 2, 3, 9, 0}};
                 }),
                 HasSubstr("within 6 x 8 pixels"));
 }
 
-TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
+TEST_F(ClimateFiles, AreRejectedWhenTheBoxesContradictTheirAttribute) {
     ClimateFileWriter writer(path(), {1, 6, 8, {}});
     writer.write(0, std::vector<float>(16 * 6 * 8), std::vector<Box>{{5, 1, 7, 3, 1}});
     writer.finish();
@@ -144,7 +144,7 @@ TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
     const hid_t boxes = H5Dopen2(file, "boxes", H5P_DEFAULT);
     std::vector<std::int32_t> rows(kMaxClimateBoxes * 5, -1);
     std::copy_n(std::array{1, 3, 5, 7, 0}.begin(), 5, rows.begin());
-    std::copy_n(std::array{4, 6, 1, 3, 0}.begin(), 5, rows.begin() + 5);  // only as ranges
+    std::copy_n(std::array{4, 6, 1, 3, 0}.begin(), 5, rows.begin() + 5);  // valid only as ranges
     H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
     H5Dclose(boxes);
     H5Fclose(file);
@@ -169,7 +169,7 @@ TEST_F(ClimateFiles, ClipBoxesAndDropThoseWithoutArea) {
     EXPECT_EQ(file.dropped_boxes(), 3);
 }
 
-TEST_F(ClimateFiles, RefuseClassesOutOfRange) {
+TEST_F(ClimateFiles, RejectClassesOutOfRange) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 5, 3, 7, 4}};
                 }),
@@ -180,7 +180,7 @@ TEST_F(ClimateFiles, RefuseClassesOutOfRange) {
                 HasSubstr("row 1: class -1"));
 }
 
-TEST_F(ClimateFiles, TellWhichPressureLevelChannel13Is) {
+TEST_F(ClimateFiles, NameThePressureLevelOfChannel13) {
     RawClimateFile raw;
     raw.values.assign(2 * 16 * 6 * 8, 1999.0F);
     EXPECT_EQ(open(raw).level(), GeopotentialLevel::hpa_1000);
@@ -205,7 +205,7 @@ TEST_F(ClimateFiles, AreReadThroughChunksAcrossSamplesAndDeflate) {
     }
 }
 
-TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
+TEST_F(ClimateFiles, RejectWrongNamesShapesAndTypes) {
     EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }),
                 HasSubstr("images: there is no such dataset"));
     EXPECT_THAT(refusal_of([](auto& raw) { raw.boxes_name = "labels"; }),
@@ -229,7 +229,7 @@ TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
                 HasSubstr("boxes: expected integers"));
 }
 
-TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
+TEST_F(ClimateFiles, RejectSamplesThatNoMemoryHolds) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.image_extents = {2, 16, 8192, 8193};
                     raw.chunk = {1, 1, 64, 64};
@@ -238,7 +238,7 @@ TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
                 HasSubstr("2 x 16 x 8192 x 8193 is more than 4 GiB a sample"));
 }
 
-TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
+TEST_F(ClimateFiles, RejectLinksToOtherFiles) {
     test::write_raw(folder_.path() / "other.h5", {});
     const hid_t file = H5Fcreate(path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_external("other.h5", "images", file, "images", H5P_DEFAULT, H5P_DEFAULT);
@@ -246,7 +246,7 @@ TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
     EXPECT_THAT(refusal(), HasSubstr("images: "));
 }
 
-TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
+TEST_F(ClimateFiles, RejectWhatIsNoHdf5File) {
     EXPECT_THAT(refusal(), HasSubstr("cannot read"));
     std::filesystem::create_directory(path());
     EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
@@ -255,7 +255,7 @@ TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
     EXPECT_THAT(refusal(), HasSubstr("cannot be opened as HDF5"));
 }
 
-TEST_F(ClimateFiles, AreNotBlamedWhenTheSystemHasNothingLeftToTryThemWith) {
+TEST_F(ClimateFiles, AreNotRejectedWhenTheSystemCannotStartAProcessToTryThem) {
     test::write_raw(path(), {});
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -304,7 +304,7 @@ bool is_readable(const std::filesystem::path& path) {
     }
 }
 
-/// Exits with 0 when no shortened copy can be opened.
+/// Exits with 0 if no shortened copy can be opened.
 [[noreturn]] void open_shortened(const std::filesystem::path& path) {
     const std::vector<std::uint8_t> whole = test::read_file_bytes(path);
     for (std::size_t size = 0; size < whole.size(); size += 97) {
@@ -321,12 +321,12 @@ bool is_readable(const std::filesystem::path& path) {
     const std::vector<std::uint8_t> whole = test::read_file_bytes(path);
     int refused = 0, read = 0;
     for (std::uint32_t copy = 0; copy < 300; ++copy) {
-        // Copy 252 of stream 2 makes HDF5 1.10.8 crash when it is opened.
+        // Opening copy 252 of stream 2 crashes HDF5 1.10.8.
         CounterStream random(7, RandomPurpose::test, 2, copy);
         auto changed = whole;
         const std::uint32_t bytes = 1 + random.below(4);
         for (std::uint32_t byte = 0; byte < bytes; ++byte) {
-            // Half of the changes hit the structure at the file's start.
+            // Half of the changes are in the structure at the file's start.
             const std::size_t range = random.below(2) != 0 ? whole.size() : 3000;
             const auto at = random.below(static_cast<std::uint32_t>(std::min(range, whole.size())));
             changed[at] =
@@ -338,8 +338,9 @@ bool is_readable(const std::filesystem::path& path) {
     std::_Exit(refused > 0 && read > 0 ? 0 : 1);
 }
 
-// In separate processes, because the library keeps objects of a damaged file that it cannot close.
-TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
+// Runs in separate processes, because the library keeps objects of a damaged file that it cannot
+// close.
+TEST_F(ClimateFiles, ShortenedAnywhereAreRejected) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;
@@ -347,7 +348,7 @@ TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
     EXPECT_EXIT(open_shortened(path()), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRejectedOrRead) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;
@@ -356,7 +357,7 @@ TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
     EXPECT_EXIT(open_changed(path()), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedWhereTheEndOfProcessesIsNotTold) {
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRejectedIfTheEndOfProcessesIsNotReported) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};
     raw.deflate = true;

@@ -11,7 +11,7 @@
 
 #include <hpcai/data/climate_channels.hpp>
 
-/// HDF5 files with any fault, made with calls of the library.
+/// HDF5 files with any fault, made by calls of the library.
 namespace hpcai::data::test {
 
 using StoredBox = std::array<std::int32_t, 5>;
@@ -26,8 +26,8 @@ struct RawClimateFile {
     std::string images_name = "images";
     std::string boxes_name = "boxes";
     bool deflate = false;
-    bool has_values = true;        // of the images; false: nothing is written of them
-    std::vector<StoredBox> boxes;  // of the first sample, the rest is padding
+    bool has_values = true;        // of the images; false: no values are written
+    std::vector<StoredBox> boxes;  // of the first sample; the rest is padding
     std::vector<float> values;     // empty: element i is i
 };
 

@@ -148,7 +148,7 @@ TEST(ClimateGenerator, DropoutHidesBoxesAndNothingElse) {
     EXPECT_TRUE(bare.boxes.empty());
 }
 
-/// The drop of pressure by the only low of a sample, compared with the same weather without it.
+/// The pressure drop of the only low in a sample, compared with the same weather without the low.
 struct PaintedLow {
     const GeneratedSample& sample;
     const GeneratedSample& bare;
@@ -164,7 +164,7 @@ struct PaintedLow {
             column);
         return bare.fields[at] - sample.fields[at];
     }
-    /// Standard deviations of the Gaussian from its middle to a pixel.
+    /// Returns the distance from the Gaussian's middle to a pixel in standard deviations.
     double deviations(int row, int column) const {
         return std::sqrt(2 * std::log(depth(middle_row(), middle_column()) / depth(row, column)));
     }
@@ -203,7 +203,7 @@ TEST(ClimateGenerator, BoxesOfLowsReachAsFarAsTheLowsBothWays) {
         ++lows;
     }
     ASSERT_GE(lows, 10);
-    // A quarter of a pixel is 0.02 deviations and moves the two sides against each other.
+    // A shift of a quarter of a pixel is 0.02 deviations and changes both sides in opposite ways.
     EXPECT_NEAR(shift_x / lows, 0, 0.04);
     EXPECT_NEAR(shift_y / lows, 0, 0.04);
 }
@@ -214,7 +214,7 @@ struct Moments {
     double deviation() const { return std::sqrt(squares / weight - mean() * mean()); }
 };
 
-/// The drop of pressure by the only tropical low of a sample, Pa, by category - 1.
+/// The pressure drop of the only tropical low in a sample, in Pa, by category - 1.
 struct TropicalDepths {
     std::vector<double> of_depressions, of_cyclones;
 };
@@ -241,7 +241,7 @@ TropicalDepths tropical_depths(double intensity_spread) {
     return depths;
 }
 
-TEST(ClimateGenerator, StrengthTellsDepressionsFromCyclonesUnlessItIsSpread) {
+TEST(ClimateGenerator, StrengthDistinguishesDepressionsFromCyclonesUnlessItIsSpread) {
     const TropicalDepths sharp = tropical_depths(0), spread = tropical_depths(0.6);
     ASSERT_GE(std::min(sharp.of_depressions.size(), sharp.of_cyclones.size()), 10U);
     EXPECT_LT(std::ranges::max(sharp.of_depressions), std::ranges::min(sharp.of_cyclones));
@@ -263,7 +263,7 @@ TEST(ClimateGenerator, SpreadBoxesHaveTheirSidesAroundTheVisibleOnes) {
     for (std::uint32_t number = 0; number < 100; ++number) {
         const std::vector<Box> seen = exact.boxes(Split::training, number);
         const std::vector<Box> boxes = spread.boxes(Split::training, number);
-        if (seen.size() != boxes.size()) continue;  // one became smaller than 8 pixels
+        if (seen.size() != boxes.size()) continue;  // a box shrank below 8 pixels
         for (std::size_t i = 0; i < boxes.size(); ++i) {
             ASSERT_EQ(boxes[i].category, seen[i].category);
             if (boxes[i].category == 4) continue;
@@ -293,9 +293,9 @@ TEST(ClimateGenerator, WindowsHoldTheEventWhereverTheyAreLaid) {
     EXPECT_LT(at_the_edge, 20);
 }
 
-/// Statistics of the CAM5 snapshots that public training sets of DeepCAM state, area-weighted; PSL
-/// and Z1000 there are extrapolated below mountains, so PSL's deviation is ClimateNet's and Z1000
-/// is left out.
+/// Area-weighted statistics of the CAM5 snapshots that public training sets of DeepCAM state. Those
+/// sets extrapolate PSL and Z1000 below mountains, so PSL's deviation is ClimateNet's and Z1000 is
+/// omitted.
 struct Published {
     ClimateChannel channel;
     double mean, deviation;
@@ -348,7 +348,7 @@ TEST(ClimateGenerator, AgreesWithPublishedStatistics) {
     }
 }
 
-TEST(ClimateGenerator, RefusesSettingsOutOfRange) {
+TEST(ClimateGenerator, RejectsSettingsOutOfRange) {
     for (const auto& change : std::initializer_list<void (*)(ClimateSettings&)>{
              [](ClimateSettings& s) { s.height = 63; }, [](ClimateSettings& s) { s.height = 769; },
              [](ClimateSettings& s) { s.width = 1153; },

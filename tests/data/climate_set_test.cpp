@@ -13,7 +13,7 @@
 
 #include "data/climate/climate_augmentation.hpp"
 
-/// Synthetic weather as the network gets it.
+/// Synthetic weather as the network reads it.
 namespace hpcai::data {
 namespace {
 
@@ -89,7 +89,7 @@ TEST(SyntheticClimate, IsTheGeneratorsWeatherNormalized) {
     double largest_error = 0;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const double expected = (fields[i] - kClimateMean[i % 16]) / kClimateDeviation[i % 16];
-        // In fp32 a pressure near 1e5 is known to 1e-2, one 1e5th of its deviation.
+        // In fp32 a pressure near 1e5 has an error of 1e-2, which is 1e-5 of its deviation.
         largest_error = std::max(largest_error, std::abs(numbers[i] - expected));
     }
     EXPECT_LT(largest_error, 2e-5);
@@ -130,7 +130,7 @@ TEST(SyntheticClimate, ItsBoxesAreKnownBeforeItsFields) {
 TEST(SyntheticClimate, TheCacheAndThreadsChangeNothing) {
     config::Config config = small_config();
     std::vector<std::vector<float>> results;
-    for (const int cache_mib : {0, 1, 64}) {  // nothing, two samples, all
+    for (const int cache_mib : {0, 1, 64}) {  // no sample, two samples, all
         config.data.decoded_cache_mib = cache_mib;
         const auto set = make_synthetic_climate(config).training;
         SourceSettings settings;
@@ -191,7 +191,8 @@ TEST(SyntheticClimate, AGridOfAllLongitudesIsTurned) {
         int matches = 0;
         for (int turn = 0; turn < kClimateColumns; ++turn) {
             for (const bool is_flipped : {false, true}) {
-                // The bottom row, or the top one, turned; surface pressure has no sign to change.
+                // The bottom row, or the top row if flipped; surface pressure has no sign to
+                // change.
                 const std::size_t row = is_flipped ? kHeight - 1 : 0;
                 bool is_equal = true;
                 for (int x = 0; x < kClimateColumns && is_equal; ++x) {
@@ -234,7 +235,7 @@ TEST(SyntheticClimate, InHalfPrecisionIsTheSameWeatherRounded) {
     }
 }
 
-TEST(SyntheticClimate, SizesThatTheGeneratorLacksAreRefused) {
+TEST(SyntheticClimate, SizesThatTheGeneratorLacksAreRejected) {
     config::Config config = small_config();
     config.workload.image_size = 800;
     EXPECT_THROW(make_synthetic_climate(config), Error);

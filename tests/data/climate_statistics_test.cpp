@@ -24,7 +24,7 @@ constexpr double kBand = 2;  // deviations of the real points
 
 using ChannelMeans = std::array<double, kClimateChannels>;
 
-/// Means over the pixels in the boxes of each category, by category - 1.
+/// Returns the means over the pixels in the boxes of each category, by category - 1.
 std::array<ChannelMeans, kClimateCategories> means_in_boxes() {
     ClimateSettings settings;
     settings.height = kGridHeight;

@@ -40,7 +40,7 @@ protected:
         write_text(file(), text);
         return read_coco(file(), folder_.path(), choice);
     }
-    /// The message about a document without what `at` points to, or with `value` there.
+    /// Returns the error message about a document without the value at `at`, or with `value` there.
     std::string refusal_with(const char* at, const json& value) const {
         json document = kGood;
         document[json::json_pointer(at)] = value;
@@ -62,7 +62,7 @@ TEST_F(Coco, BoxesGoFromTheirCornerByTheirSize) {
     EXPECT_EQ(set.omitted, (OmittedObjects{1, 0, 1}));
 }
 
-TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRefused) {
+TEST_F(Coco, ClassesThatAreNotChosenAreOmittedOrRejected) {
     const AnnotatedPictures set = read(kGood.dump(), {{"fox"}, true});
     EXPECT_EQ(set.omitted, (OmittedObjects{1, 1, 1}));
     EXPECT_THAT(refusal([&] {
@@ -71,7 +71,7 @@ TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRefused) {
                 AllOf(HasSubstr("image 3"), HasSubstr("class 'ant'")));
 }
 
-TEST_F(Coco, WrongValuesAreRefusedWithTheirPlace) {
+TEST_F(Coco, WrongValuesAreRejectedWithTheirPlace) {
     EXPECT_THAT(refusal_with("/images/1/id", 7), HasSubstr("images[1].id: expected a unique id"));
     EXPECT_THAT(refusal_with("/images/1/id", "x"), HasSubstr("images[1].id: expected an integer"));
     EXPECT_THAT(refusal_with("/images/1/width", nullptr), HasSubstr("expected a number"));
@@ -94,7 +94,7 @@ TEST_F(Coco, WrongValuesAreRefusedWithTheirPlace) {
     EXPECT_THAT(refusal([&] { read(without.dump()); }), HasSubstr("\"categories\""));
 }
 
-TEST_F(Coco, TextThatIsNoStrictJsonIsRefused) {
+TEST_F(Coco, TextThatIsNoStrictJsonIsRejected) {
     const std::string good = kGood.dump();
     for (const std::string& text :
          {std::string(), good.substr(0, good.size() / 2), good + "x", std::string("[1]"),
@@ -106,7 +106,7 @@ TEST_F(Coco, TextThatIsNoStrictJsonIsRefused) {
     }
 }
 
-TEST_F(Coco, PicturesThatAreMissingOrElsewhereAreRefused) {
+TEST_F(Coco, PicturesThatAreMissingOrElsewhereAreRejected) {
     EXPECT_THAT(refusal_with("/images/0/file_name", "c.jpg"),
                 AllOf(HasSubstr("image 7"), HasSubstr("c.jpg does not exist")));
     EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("outside its folder"));

@@ -57,7 +57,7 @@ TEST_F(DamagedStage, CopiesAgainWhatHasNoIndexOrADamagedOne) {
     const std::size_t digits = text.find("sha256\":[\"") + 10;
     text[digits] = text[digits] == '0' ? '1' : '0';
     test::write_file_bytes(index, {text.begin(), text.end()});
-    expect_all(run());  // another digest
+    expect_all(run());  // with another digest
     for (const std::string hostile :
          {"", "{", "[]", "{\"schema\":\"hpcai500-pack/1\"}",
           "{\"schema\":\"hpcai500-pack/1\",\"fingerprint\":\"../../x\",\"bytes\":-1,\"sha256\":[]}",
@@ -70,7 +70,7 @@ TEST_F(DamagedStage, CopiesAgainWhatHasNoIndexOrADamagedOne) {
     }
     fs::remove(index);
     expect_all(run());
-    test::write_file_bytes(training() / "pack-123456", {1});  // of a larger set, index lost
+    test::write_file_bytes(training() / "pack-123456", {1});  // of a larger set, without index
     run();
     EXPECT_FALSE(fs::exists(training() / "pack-123456"));
 }
@@ -95,7 +95,7 @@ TEST_F(DamagedStage, TouchesNoWholeFileThatItDidNotWrite) {
     EXPECT_EQ(test::read_file_bytes(training() / "1"), shared_.bytes(1));
 }
 
-TEST_F(DamagedStage, SaysWhatToDoWithADamagedMarker) {
+TEST_F(DamagedStage, ReportsWhatToDoWithADamagedMarker) {
     run();
     test::write_file_bytes(stage() / "stage.json", {'{'});
     EXPECT_THAT(refused([&] { run(); }).second,
@@ -121,7 +121,7 @@ TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
 TEST_F(DamagedStage, FollowsNoLinkOutOfItsFolder) {
     run();
     const fs::path victim = folder_.path() / "victim";
-    fs::rename(training(), victim);  // packs that look like those of this program
+    fs::rename(training(), victim);  // packs that look like packs of this program
     fs::create_directory_symlink(victim, training());
     EXPECT_EQ(refused([&] { run(); }).first, ExitCode::usage);
     EXPECT_EQ(files_below(victim).size(), 12U);
@@ -131,7 +131,7 @@ TEST_F(DamagedStage, FollowsNoLinkOutOfItsFolder) {
     EXPECT_EQ(files_below(victim).size(), 12U);
 }
 
-TEST_F(DamagedStage, RefusesFoldersThatAreNotItsOwn) {
+TEST_F(DamagedStage, RejectsFoldersThatAreNotItsOwn) {
     test::write_file_bytes(stage() / "somebody's", {1});
     EXPECT_THAT(refused([&] { run(); }).second,
                 HasSubstr("is not a staging folder of this program"));

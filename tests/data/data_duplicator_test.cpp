@@ -13,7 +13,7 @@
 
 #include "staging.hpp"
 
-/// Copies of samples on the disk of a node: which are made, reused, rejected and removed.
+/// Copies of samples on the disk of a node: which ones are made, reused, rejected and removed.
 namespace hpcai::data {
 namespace {
 
@@ -78,7 +78,7 @@ TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
         test::LoneDuplicator lone(config_);
         DataDuplicator& duplicator = lone.duplicator;
         duplicator.add_pictures(Split::training, shared_.request());
-        for (const std::uint32_t file : {1U, 11U}) {  // before others, and last of all
+        for (const std::uint32_t file : {1U, 11U}) {  // a file before others, and the last one
             fs::rename(shared_.path(file), shared_.root() / ("hidden" + std::to_string(file)));
         }
         duplicator.run();
@@ -121,7 +121,7 @@ TEST_F(Duplicator, UsesWhatAnEarlierRunLeft) {
     EXPECT_EQ(again.record.reused_bytes, all_bytes());
 }
 
-/// Runs `work` in a separate process. Returns its status, as of waitpid.
+/// Runs `work` in a separate process. Returns its status as waitpid() does.
 template <typename Work>
 int in_own_process(const Work& work) {
     const pid_t child = fork();
@@ -144,7 +144,8 @@ void limit_file_size(rlim_t bytes) {
 }
 
 TEST_F(Duplicator, ResumesWhatAKilledRunLeftAndChecksIt) {
-    shared_.add(3000 * kKib);  // in a pack of its own, which the limit kills the process in
+    shared_.add(3000 *
+                kKib);  // in a separate pack; the limit kills the process while it writes that pack
     const int status = in_own_process([&] {
         limit_file_size(1500 * kKib);
         run();
@@ -168,7 +169,7 @@ TEST_F(Duplicator, ResumesWhatAKilledRunLeftAndChecksIt) {
     EXPECT_EQ(files_below(training()).size(), 14U);
 }
 
-TEST_F(Duplicator, SaysWhichFileADiskDidNotTakeAndKeepsTheRest) {
+TEST_F(Duplicator, ReportsWhichFileCouldNotBeWrittenAndKeepsTheRest) {
     shared_.add(3000 * kKib);
     const int status = in_own_process([&] {
         std::signal(SIGXFSZ, SIG_IGN);
@@ -231,14 +232,14 @@ TEST_F(Duplicator, CountsWhatItsManifestDoesNotList) {
     EXPECT_THAT(duplicator.notes(), testing::ElementsAre(testing::StartsWith("1 staged files")));
 }
 
-TEST_F(Duplicator, RefusesAManifestThatItCannotRead) {
+TEST_F(Duplicator, RejectsAManifestThatItCannotRead) {
     fs::create_directories(shared_.root() / storage::kManifestName);
     const auto [code, text] = refused([&] { run(); });
     EXPECT_EQ(code, ExitCode::data);
     EXPECT_THAT(text, HasSubstr(storage::kManifestName));
 }
 
-/// Sparse files of 8 EiB.
+/// Uses sparse files of 8 EiB.
 TEST_F(Duplicator, IsNotFooledBySparseFilesWhoseSizesOverflow) {
     const fs::path root = "/dev/shm/hpcai500-sparse-" + std::to_string(getpid());
     fs::create_directories(root);
@@ -260,7 +261,7 @@ TEST_F(Duplicator, IsNotFooledBySparseFilesWhoseSizesOverflow) {
     EXPECT_THAT(text, HasSubstr("staging needs 4.00 EiB"));
 }
 
-TEST_F(Duplicator, RefusesAFileThatIsListedTwice) {
+TEST_F(Duplicator, RejectsAFileThatIsListedTwice) {
     const StagingRequest twice{shared_.root() / "a", 2, [](std::uint32_t) { return "3"; }};
     test::LoneDuplicator lone(config_);
     DataDuplicator& duplicator = lone.duplicator;
@@ -295,7 +296,7 @@ struct Policy {
     bool after_success, after_failure;  // whether the staging folder exists
 };
 
-TEST_F(Duplicator, CleansUpAsItIsTold) {
+TEST_F(Duplicator, CleansUpAsConfigured) {
     using enum config::StagingCleanup;
     for (const Policy& policy :
          {Policy{keep, true, true}, Policy{remove, false, false},

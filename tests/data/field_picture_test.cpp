@@ -23,7 +23,7 @@ std::uint32_t u32_at(const Bytes& bytes, std::size_t at) {
            std::uint32_t{bytes[at + 2]} << 8 | std::uint32_t{bytes[at + 3]};
 }
 
-/// Decodes as in the standard: chunks with valid checksums, inflated, filters 0 and 2 of rows
+/// Decodes by the standard: chunks with valid checksums, inflated, filters 0 and 2 of rows
 /// reverted.
 Image decode_png(const Bytes& file) {
     Bytes deflated;

@@ -50,7 +50,7 @@ TEST_F(GenerateClimate, WritesTheSameFileForEveryNumberOfThreads) {
     EXPECT_TRUE(test::read_file_bytes(options_.file) == alone);
 }
 
-TEST_F(GenerateClimate, RefusesToReplaceAFileAndIllegalOptions) {
+TEST_F(GenerateClimate, DoesNotReplaceAFileAndIllegalOptions) {
     test::write_file_bytes(options_.file, {1});
     EXPECT_THROW(generate_climate(options_, 1), Error);
     EXPECT_EQ(test::read_file_bytes(options_.file).size(), 1U);

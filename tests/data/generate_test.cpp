@@ -50,7 +50,7 @@ TEST(Photograph, ClassNamesSortLikeTheirNumbersAndLooksDiffer) {
     EXPECT_EQ(looks.size(), 64U);
 }
 
-TEST(Photograph, MeanColourDoesNotTellTheClass) {
+TEST(Photograph, MeanColourDoesNotRevealTheClass) {
     constexpr int kClasses = 5, kPerClass = 40;
     const PhotographSet set{kClasses, 32, 1};
     std::array<std::array<double, 3>, kClasses> centers{};
@@ -138,7 +138,7 @@ TEST_F(Generate, LeavesAnIdenticalSetAsItIs) {
     EXPECT_FALSE(generate_photographs(options_, 2));
 }
 
-TEST_F(Generate, FillsAnEmptyDirectoryAndRefusesAnyOther) {
+TEST_F(Generate, FillsAnEmptyDirectoryAndRejectsAnyOther) {
     fs::create_directory(options_.directory);
     EXPECT_TRUE(generate_photographs(options_, 2));
     options_.seed = 2;
@@ -153,7 +153,7 @@ TEST_F(Generate, FillsAnEmptyDirectoryAndRefusesAnyOther) {
     expect_refused();
 }
 
-TEST_F(Generate, RefusesIllegalOptions) {
+TEST_F(Generate, RejectsIllegalOptions) {
     for (const auto& change : std::initializer_list<void (*)(GenerateOptions&)>{
              [](GenerateOptions& o) { o.classes = 0; },
              [](GenerateOptions& o) { o.classes = 1025; },

@@ -11,8 +11,8 @@
 
 #include "fixtures.hpp"
 
-/// The batches of a model, made by any number of ranks and threads, against images made one by
-/// one in the order that DataSampler gives.
+/// The batches of a model, made by any number of ranks and threads, compared with images made one
+/// by one in the order of DataSampler.
 namespace hpcai::data {
 namespace {
 
@@ -36,7 +36,7 @@ struct Rows {
     bool operator==(const Rows&) const = default;
 };
 
-/// Settings of a rank on which the result must not depend.
+/// Settings of a rank that must not affect the result.
 struct Work {
     int decode_threads;
     int prefetch_batches;
@@ -58,7 +58,7 @@ protected:
             make_folder_samples(scan_image_folder(folder_.path() / "set/train"), data, kImageSide);
         validation_ =
             make_folder_samples(scan_image_folder(folder_.path() / "set/val"), data, kImageSide);
-        bagging_.sampler = config::Sampler::bootstrap;  // samples come more than once
+        bagging_.sampler = config::Sampler::bootstrap;  // samples are drawn more than once
     }
 
     std::vector<std::uint32_t> order(std::uint32_t epoch) const {
@@ -77,7 +77,7 @@ protected:
         return settings;
     }
 
-    /// Batch by batch, one image after the other, as the contract of TrainingSource requires.
+    /// Makes the batches one image after the other, as the contract of TrainingSource requires.
     std::vector<Rows> naive_batches(std::uint32_t epoch) const {
         const std::vector<std::uint32_t> samples = order(epoch);
         std::vector<Rows> batches(samples.size() / kBatch);
@@ -98,7 +98,7 @@ protected:
         return batches;
     }
 
-    /// The shares of `degree` ranks put together in the order of ranks.
+    /// Joins the shares of `degree` ranks in the order of ranks.
     std::vector<Rows> batches_of_ranks(int degree, const Work& work, std::uint32_t epochs) const {
         std::vector<std::unique_ptr<TrainingSource>> ranks;
         for (int rank = 0; rank < degree; ++rank) {

@@ -52,7 +52,7 @@ TEST_P(JpegOfKind, DecodesToThePixelsOfPillow) {
     errors.add(decoded.image.pixels, expected.pixels, name);
 }
 
-/// Compares the wanted part of `part` with `whole`, both divided by `denominator`.
+/// Compares a region of `part` with `whole`, both divided by `denominator`.
 void compare_region(const DecodedImage& part, const DecodedImage& whole, const PixelBox& wanted,
                     test::PixelErrors& errors) {
     ASSERT_LE(part.left, wanted.left);
@@ -94,7 +94,7 @@ TEST(Jpeg, NamesOtherFormatsAndEmptyFiles) {
     EXPECT_NE(refusal({0xff, 0xd8, 0xff, 0xd9}), "");
 }
 
-TEST(Jpeg, RefusesHugeDimensionsFromTheHeaderAlone) {
+TEST(Jpeg, RejectsHugeDimensionsFromTheHeaderAlone) {
     const Bytes plain = test::read_fixture("yuv420.jpg");
     EXPECT_NE(refusal(with_size(plain, 65500, 65500)).find("65500 x 65500"), std::string::npos);
     EXPECT_NE(refusal(with_size(plain, 16385, 1)).find("16384 a side"), std::string::npos);

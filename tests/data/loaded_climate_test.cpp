@@ -17,7 +17,7 @@
 #include "annotated_folder.hpp"
 #include "data/climate_set.hpp"
 
-/// ExtremeWeather samples from files as the network gets them.
+/// ExtremeWeather samples from files, as the network reads them.
 namespace hpcai::data {
 namespace {
 
@@ -31,7 +31,7 @@ constexpr int kFileHeight = 8, kFileWidth = 12;
 constexpr std::size_t kFilePixels = kFileHeight * kFileWidth;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// The fields of sample `number`; each value encodes its channel, row and column.
+/// Returns the fields of sample `number`; each value encodes its channel, row and column.
 std::vector<float> fields_of(int number) {
     std::vector<float> fields(kClimateChannels * kFilePixels);
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -73,7 +73,7 @@ protected:
         }
         file.finish();
     }
-    /// Transcodes `from` to `to`, with the statistics of `statistics` unless empty.
+    /// Transcodes `from` to `to`, with the statistics of `statistics` unless it is empty.
     void transcode_set(const std::string& from, const std::string& to,
                        const std::string& statistics = "") {
         TranscodeOptions options;
@@ -197,7 +197,7 @@ TEST_F(LoadedClimate, ValuesThatThePrecisionCannotHoldMakeASampleBad) {
     EXPECT_EQ(LoadedSample(*load().training, 0).reason, "");
 }
 
-TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
+TEST_F(LoadedClimate, AnotherPressureLevelIsRejected) {
     use_records();
     const fs::path index = folder_.path() / "test_records" / kRecordIndexName;
     std::ifstream in(index);
@@ -226,7 +226,7 @@ TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
     EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
 }
 
-TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
+TEST_F(LoadedClimate, SyntheticAndDuplicateFilesAreDisqualifications) {
     for (const bool as_records : {false, true}) {
         SCOPED_TRACE(as_records);
         for (const char* name : {"train_records", "test_records"}) {
@@ -259,7 +259,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
 
 TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     use_records();
-    fs::path records;  // of the first file: the first by name
+    fs::path records;  // of the first file by name
     for (const auto& entry : fs::directory_iterator(folder_.path() / "train_records")) {
         const bool is_before = records.empty() || entry.path() < records;
         if (entry.path().extension() == ".bin" && is_before) records = entry.path();
@@ -276,7 +276,7 @@ TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     EXPECT_EQ(LoadedSample(*sets.training, 1).reason, "");
 }
 
-TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
+TEST_F(LoadedClimate, SetsWithDifferentNormalizationsAreRejected) {
     transcode_set("train", "train_records");
     transcode_set("test", "test_records");
     config_.data.path = (folder_.path() / "train_records").string();
@@ -291,7 +291,7 @@ TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("the values are bf16"));
 }
 
-TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
+TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRejected) {
     config_.workload.image_width = kFileWidth + 4;
     EXPECT_THAT(refusal([&] { load(); }),
                 AllOf(HasSubstr("a.h5"), HasSubstr("8 x 12"), HasSubstr("8 x 16")));
@@ -305,7 +305,7 @@ TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("nothing"));
 }
 
-TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRefusedWithTheirSample) {
+TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRejectedWithTheirSample) {
     ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {1, 2, 5, 7, 1}});
     file.finish();

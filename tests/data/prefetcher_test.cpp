@@ -41,13 +41,13 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
     });
     prefetcher.begin(30, 2);
     for (int batch = 0; batch < 30; ++batch) {
-        consumed = batch;  // next() frees the slot of the batch before
+        consumed = batch;  // next() frees the slot of the previous batch
         prefetcher.next();
     }
     EXPECT_FALSE(too_far);
 }
 
-TEST_P(PrefetcherWithThreads, BeginsBehindTheBatchesThatAreLeftOut) {
+TEST_P(PrefetcherWithThreads, BeginsAfterTheSkippedBatches) {
     std::vector<std::atomic<int>> filled(7);
     Prefetcher prefetcher(3, GetParam(), [&](int slot, std::int64_t batch, std::int64_t) {
         EXPECT_EQ(slot, batch % 3);
@@ -65,7 +65,7 @@ TEST_P(PrefetcherWithThreads, BeginsBehindTheBatchesThatAreLeftOut) {
     EXPECT_THROW(prefetcher.next(), Error);
 }
 
-TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndGoesOn) {
+TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndContinues) {
     Prefetcher prefetcher(2, GetParam(), [](int, std::int64_t batch, std::int64_t row) {
         if (batch == 1 && row >= 2) throw std::runtime_error("row " + std::to_string(row));
     });

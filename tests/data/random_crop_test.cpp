@@ -22,7 +22,8 @@ std::size_t bin_of(double value, double low, double high) {
     return static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(kBins) - 1));
 }
 
-/// Crops drawn by the program, as bins_of() of random_crop_cases.py sorts torchvision's.
+/// Crops drawn by the program, counted in the bins of torchvision's crops (bins_of() in
+/// random_crop_cases.py).
 struct Draws {
     std::map<std::string, Histogram> counts;
     int fallbacks = 0;
@@ -50,8 +51,8 @@ Draws draw(const nlohmann::json& entry, double log_ratio) {
     return draws;
 }
 
-/// Pearson's statistic of two samples of equal size, over its 0.1 % critical value (Wilson and
-/// Hilferty's approximation).
+/// Returns Pearson's statistic of two samples of equal size, divided by its 0.1 % critical value
+/// (Wilson and Hilferty's approximation).
 double chi_square_excess(const Histogram& a, const Histogram& b) {
     double statistic = 0;
     double freedom = -1;
@@ -65,7 +66,7 @@ double chi_square_excess(const Histogram& a, const Histogram& b) {
     return statistic / (freedom * std::pow(1 - spread + kNormalQuantile * std::sqrt(spread), 3));
 }
 
-/// Largest difference of the distribution functions.
+/// Returns the largest difference of the distribution functions.
 double kolmogorov_distance(const Histogram& a, const Histogram& b, double draws) {
     double largest = 0, sum = 0;
     for (std::size_t i = 0; i < kBins; ++i) {
@@ -122,12 +123,12 @@ TEST_F(RandomCrop, FallsBackToTorchvisionsCentralCropAfterTenMisses) {
     for (const auto& entry : reference_["cases"]) {
         const auto& box = entry["fallback"];
         CounterStream random(17, RandomPurpose::test);
-        // Areas above the image's do not fit.
+        // Areas larger than the image do not fit.
         const TrainingView view =
             draw_training_view({entry["width"], entry["height"]}, {100, 0, 0}, random);
         EXPECT_EQ(view.crop, (PixelBox{box[0], box[1], box[2], box[3]}));
-        // Ten attempts of two numbers of 64 bits, and two flips, are spent: the stream continues
-        // after them.
+        // Ten attempts of two 64-bit numbers and two flips are consumed; the stream continues after
+        // them.
         CounterStream same(17, RandomPurpose::test);
         for (int i = 0; i < 22; ++i) same.uniform();
         EXPECT_EQ(random.next_u32(), same.next_u32());

@@ -33,7 +33,7 @@ protected:
         return "no error";
     }
     std::filesystem::path file() const { return options_.output / "records-00001.bin"; }
-    /// So that the index may be edited.
+    /// Removes the manifest, so that the index can be edited.
     void remove_manifest() const {
         EXPECT_TRUE(std::filesystem::remove(options_.output / storage::kManifestName));
     }
@@ -41,7 +41,7 @@ protected:
 
 TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
     auto bytes = test::read_file_bytes(file());
-    bytes[bytes.size() / 2] ^= 1;  // of the second of three
+    bytes[bytes.size() / 2] ^= 1;  // in the second of three records
     test::write_file_bytes(file(), bytes);
     const RecordSet set(options_.output);
     EXPECT_NO_THROW(set.record(2));
@@ -58,7 +58,7 @@ TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
     }
 }
 
-TEST_F(Records, TellWhetherAllNumbersAreFinite) {
+TEST_F(Records, ReportWhetherAllNumbersAreFinite) {
     auto bytes = test::read_file_bytes(file());
     bytes[10] = 0x00;
     bytes[11] = 0xFC;  // -infinity in fp16
@@ -75,7 +75,7 @@ TEST_F(Records, TellWhetherAllNumbersAreFinite) {
     EXPECT_TRUE(set.is_finite(3));
 }
 
-TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {
+TEST_F(Records, AFileOfAnotherSizeOrKindIsRejected) {
     std::filesystem::resize_file(file(), 100);
     EXPECT_THAT(open_message(), HasSubstr("has 100 bytes, expected"));
     std::filesystem::remove(file());
@@ -84,7 +84,7 @@ TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {
     EXPECT_THAT(open_message(), HasSubstr("not a regular file"));
 }
 
-TEST_F(Records, AnIndexThatSomebodyEditedIsRefused) {
+TEST_F(Records, AnEditedIndexIsRejected) {
     EXPECT_EQ(open_message(), "no error");
     const std::filesystem::path path = options_.output / kRecordIndexName;
     auto index = nlohmann::json::parse(std::ifstream(path));
@@ -93,7 +93,7 @@ TEST_F(Records, AnIndexThatSomebodyEditedIsRefused) {
     EXPECT_THAT(open_message(), HasSubstr("its SHA-256 differs"));
 }
 
-TEST_F(Records, AnUnsoundIndexIsRefused) {
+TEST_F(Records, AnUnsoundIndexIsRejected) {
     const std::filesystem::path path = options_.output / kRecordIndexName;
     remove_manifest();
     const auto bytes = test::read_file_bytes(path);

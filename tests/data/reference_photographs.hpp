@@ -75,8 +75,8 @@ public:
         return make_folder_samples(std::move(index), data, image_size);
     }
 
-    /// Row `row` of a tensor with the reference's pixels, which has one for each photograph, or
-    /// several.
+    /// Returns row `row` of a tensor with the reference's pixels. The tensor has one or several
+    /// rows per photograph.
     template <typename Number>
     std::vector<Number> row(const std::string& name, std::size_t row) const {
         const storage::StoredTensor* tensor = pixels_.find(name);
@@ -88,7 +88,8 @@ public:
         return values;
     }
 
-    /// The sampled pixels of an image of `size` x `size`: some all over, some round the border.
+    /// Returns the sampled pixels of an image of `size` x `size`: some everywhere, some near the
+    /// border.
     std::vector<std::uint8_t> sample(std::span<const std::uint8_t> pixels, int size) const {
         std::vector<std::uint8_t> values;
         for (const int place : places(size)) {
@@ -98,7 +99,7 @@ public:
         return values;
     }
 
-    /// places() of the script.
+    /// Returns places() of the script.
     std::vector<int> places(int size) const {
         std::vector<int> numbers;
         const int spread = facts["spread"], border = facts["border"], side = size - 1;

@@ -20,7 +20,7 @@ std::vector<std::uint8_t> resize(const Image& source, const ResizeRequest& reque
 
 TEST(Resize, EqualsPillowBitByBitForBoxesAndBothDirections) {
     test::PixelErrors exact("resize", 0, 0);
-    // Each pass rounds to whole levels, and there they come in the other order.
+    // Each pass rounds to whole levels, and Pillow runs the passes in the other order.
     test::PixelErrors swapped("resize, against Pillow 13 with the vertical pass first", 1, 0.5);
     std::ifstream in(test::fixture_path("resize.json"));
     const auto cases = nlohmann::json::parse(in);
@@ -66,7 +66,7 @@ TEST(Resize, ACropOfTheSourceIsResizedAsIfItWereAPictureOfItsOwn) {
     EXPECT_EQ(direct, resize(copy, full_resize_request(copy.view(), 12, 12)));
 }
 
-TEST(Resize, RefusesABoxOutsideTheSource) {
+TEST(Resize, RejectsABoxOutsideTheSource) {
     const Image source(10, 10);
     EXPECT_THROW(resize(source, {{0, 0, 11, 10}, 5, 5, {0, 0, 5, 5}}), Error);
     EXPECT_THROW(resize(source, {{4, 0, 4, 10}, 5, 5, {0, 0, 5, 5}}), Error);

@@ -168,7 +168,7 @@ TEST_F(IndexFile, HoldsTheScanAndMovesWithItsFolder) {
     EXPECT_TRUE(fs::exists(read.path_of(0)));
 }
 
-TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
+TEST_F(IndexFile, IsRejectedWhereItIsNotWhatWasWritten) {
     const std::string header =
         R"({"schema":"hpcai500-index-1","root":"set","classes":["a","b"],"samples":2})"
         "\n";
@@ -210,7 +210,7 @@ TEST_F(IndexFile, OneRankReadsForItsGroup) {
     ReplayedGroup group;
     const SampleIndex scanned = load_samples(root(), group);
     test::TemporaryFolder elsewhere;
-    std::filesystem::rename(root(), elsewhere.path() / "set");  // rank 1 cannot look for itself
+    std::filesystem::rename(root(), elsewhere.path() / "set");  // rank 1 cannot list the folder
     group.become_rank_one();
     const SampleIndex received = load_samples(root(), group);
     EXPECT_EQ(received.root, scanned.root);

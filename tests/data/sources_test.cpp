@@ -80,7 +80,7 @@ std::vector<std::uint32_t> sequence(std::uint32_t size, std::uint32_t samples) {
     return order;
 }
 
-/// Every batch of an epoch, one after the other.
+/// Returns all batches of an epoch, one after the other.
 Bytes epoch_bytes(TrainingSource& source, std::uint32_t epoch,
                   const std::vector<std::uint32_t>& order) {
     source.begin_epoch(epoch, order);
@@ -166,7 +166,7 @@ TEST_F(Sources, AnEpochMayBeAbandoned) {
     EXPECT_GE(source.wait_seconds(), 0.0);
 }
 
-TEST_F(Sources, GoOnBehindBatchesThatWereTrainedOnBefore) {
+TEST_F(Sources, ContinueAfterBatchesThatWereTrainedOnBefore) {
     const auto batches_from = [&](std::int64_t first) {
         TrainingSource source(samples(), {.batch_size = 4}, 5, 1);
         source.begin_epoch(2, sequence(23, 15), first);
@@ -285,7 +285,7 @@ TEST_F(Sources, ASkippedSampleIsReplacedByTheNextGoodOne) {
     const Bytes replaced = epoch_bytes(source, 0, {0, 1, 2, 10, 14});
     const Bytes expected = epoch_bytes(source, 0, {0, 10, 10, 10, 14});
     const std::size_t row = kSourceSide * kSourceSide * 3;
-    // Rows 1 and 2 both show what row 3 shows: the first appearance of sample 10.
+    // Rows 1 and 2 both show the same as row 3, the first appearance of sample 10.
     EXPECT_TRUE(
         std::equal(replaced.begin() + row, replaced.begin() + 2 * row, expected.begin() + row));
     EXPECT_TRUE(

@@ -45,7 +45,7 @@ protected:
         bytes.at(offset) ^= 1;
         test::write_file_bytes(training() / name, bytes);
     }
-    /// Prepares the folder in the `state` in which the run finds it.
+    /// Prepares the folder in the `state` that the run finds.
     void prepare(const std::string& state) const {
         fs::remove_all(folder_.path() / "local");
         fs::create_directories(folder_.path() / "local");
@@ -60,7 +60,7 @@ protected:
         }
         return true;
     }
-    /// Stages, reads and cleans up in a separate process. Returns its status, as of waitpid.
+    /// Stages, reads and cleans up in a separate process. Returns its status as waitpid() does.
     int run_with(const char* fault, int call) const {
         const pid_t child = fork();
         if (child == 0) {

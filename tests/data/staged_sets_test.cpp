@@ -62,7 +62,7 @@ protected:
     }
     fs::path root() const { return folder_.path() / "set"; }
 
-    /// Once staged, sets do not need `gone`, a folder of the source.
+    /// Expects that staged sets do not need `gone`, a folder of the source.
     void expect_equal(const fs::path& gone) const {
         Content training, validation;
         {

@@ -103,7 +103,7 @@ std::pair<ExitCode, std::string> refused(const Run& run) {
 
 inline constexpr std::size_t kKib = 1024;
 
-/// Twelve files of 0.3 to 0.5 MiB, one to three in a pack of 1 MiB at most.
+/// Twelve files of 0.3 to 0.5 MiB; a pack of at most 1 MiB has one to three of them.
 class TwelveFiles : public testing::Test {
 protected:
     TwelveFiles() : shared_(folder_.path() / "shared"), config_(staging_config(local())) {

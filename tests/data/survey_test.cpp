@@ -17,7 +17,7 @@ namespace {
 
 TEST(Survey, CountsClassesAndGivesMeanAndDeviationOfAllPixels) {
     const test::TemporaryFolder folder;
-    // Flat grey survives the codec unchanged: 30 x 20 pixels of 100, 10 x 40 of 200.
+    // Uniform grey is unchanged by the codec: 30 x 20 pixels of 100, 10 x 40 of 200.
     test::write_file_bytes(folder.path() / "a" / "1.jpg",
                            encode_jpeg(Image(30, 20, 100).view(), 100));
     test::write_file_bytes(folder.path() / "b" / "1.jpg",

@@ -32,7 +32,7 @@ protected:
         }
     }
 
-    /// All evaluation images, one after the other, as a group of one rank gets them.
+    /// Returns all evaluation images, one after the other, as a group of one rank reads them.
     Bytes evaluation_pictures(int size) const {
         SourceSettings settings;
         settings.batch_size = static_cast<int>(photographs_.all.size());
@@ -43,7 +43,7 @@ protected:
         return {pixels.begin(), pixels.end()};
     }
 
-    /// The evaluation images as the first layer hands them on, (photograph, row, column,
+    /// Returns the first layer's output for the evaluation images, (photograph, row, column,
     /// channel).
     std::vector<float> network_inputs(int size) const {
         const Bytes pixels = evaluation_pictures(size);
@@ -67,7 +67,7 @@ protected:
         return values;
     }
 
-    /// The images of both batches of the epoch of the reference, which has every photograph
+    /// Returns the images of both batches of the reference's epoch, which has every photograph
     /// twice.
     Bytes training_pictures(int size, int cache_mib) const {
         const auto& facts = photographs_.facts;
@@ -93,8 +93,8 @@ protected:
         return pictures;
     }
 
-    /// Compares training images with the reference's tensor `name`; those that are decoded
-    /// reduced without a cache, or the others, or all.
+    /// Compares training images with the reference's tensor `name`: images that are decoded reduced
+    /// without a cache, the other images, or all.
     enum class Which { whole, reduced, all };
     void compare(const Bytes& pictures, int size, const std::string& name, Which which,
                  test::PixelErrors& errors) const {
@@ -195,7 +195,7 @@ TEST_F(RealPhotographs, BecomeTheNetworkInputOfToTensorAndNormalize) {
         for (std::size_t i = 0; i < photographs_.all.size(); ++i) {
             const auto want = photographs_.row<float>("network_input_" + std::to_string(size), i);
             for (std::size_t k = 0; k < want.size(); ++k) {
-                // The script stores every fourth of the sampled places.
+                // The script stores every fourth sampled place.
                 const auto pixel = static_cast<std::size_t>(places[k / 3 * 4]) +
                                    i * static_cast<std::size_t>(size * size);
                 largest.add(std::abs(inputs[pixel * 3 + k % 3] - want[k]),

@@ -38,7 +38,7 @@ double number_of_bfloat16(std::uint16_t bits) {
     return value;
 }
 
-/// By the definition, over values 0 to 2 * kOne - 1 and 0 to 3 * kOne - 1.
+/// Returns the statistics by definition, over values 0 to 2 * kOne - 1 and 0 to 3 * kOne - 1.
 ChannelStatistics naive_statistics() {
     ChannelStatistics result;
     for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
@@ -79,9 +79,9 @@ TEST_F(Transcode, StatisticsAreThoseOfAllPixels) {
 
 TEST_F(Transcode, ASurveyCountsTheFilesByTheOrderOfTheirBoxesColumns) {
     RawClimateFile raw;
-    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // only as ymin, xmin, ymax, xmax
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // valid only as ymin, xmin, ymax, xmax
     add_file("a.h5", raw);
-    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // only as ymin, ymax, xmin, xmax
+    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // valid only as ymin, ymax, xmin, xmax
     add_file("b.h5", raw);
     add_file("c.h5", raw);
     const ClimateReport report = survey_climate(options_.files, {}, 1);
@@ -160,7 +160,7 @@ TEST_F(Transcode, AConstantChannelBecomesZeros) {
     for (const std::byte byte : set.record(0)) EXPECT_EQ(byte, std::byte{0});
 }
 
-TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
+TEST_F(Transcode, SamplesThatAreNotFiniteAreRejectedOrSkipped) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 1);
     raw.values[kOne + 5] = kMissingValue;
@@ -187,7 +187,7 @@ TEST_F(Transcode, BadSamplesMayBeSkippedOrAbsent) {
 
 TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
     write_two_files();
-    transcode(options_);  // whose statistics the next take
+    transcode(options_);  // the next call uses these statistics
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 1);
     raw.values[kOne + 5] = 1e30F;
@@ -207,7 +207,7 @@ TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
     EXPECT_EQ(transcode(options_).samples, 2);
 }
 
-TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
+TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRejected) {
     write_two_files();
     transcode(options_);
     RawClimateFile raw;
@@ -220,11 +220,11 @@ TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
                                                         HasSubstr("records"), HasSubstr("Z1000")));
 }
 
-TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
+TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatNameThem) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 16000);
     std::fill_n(raw.values.begin(), kOne, kMissingValue);
-    add_file("a.h5", raw);  // whose first sample would show it
+    add_file("a.h5", raw);  // the first sample would show the difference
     raw.values.assign(2 * kOne, 16000);
     add_file("b.h5", raw);
     options_.skip_bad_samples = true;
@@ -232,14 +232,14 @@ TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
     EXPECT_EQ(RecordSet(options_.output).channel_names()[13], "Z100");
 }
 
-TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
+TEST_F(Transcode, NamesThatNoIndexHoldsAreRejectedAtOnce) {
     for (const char* name : {".a.h5", "\xff.h5"}) {
-        options_.files = {folder_.path() / name};  // which no listing includes
+        options_.files = {folder_.path() / name};  // no listing includes this file
         EXPECT_THAT(refusal(ExitCode::data), HasSubstr("name"));
     }
 }
 
-TEST_F(Transcode, ALinkIsRefusedBeforeAnyWork) {
+TEST_F(Transcode, ALinkIsRejectedBeforeAnyWork) {
     write_two_files();
     std::filesystem::create_directory(folder_.path() / "real");
     std::filesystem::create_directory_symlink(folder_.path() / "real", folder_.path() / "link");
@@ -254,7 +254,7 @@ TEST_F(Transcode, ALinkIsRefusedBeforeAnyWork) {
     }
 }
 
-TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
+TEST_F(Transcode, RejectsFilesThatDifferAndFoldersThatHoldSomething) {
     write_two_files();
     RawClimateFile other;
     other.image_extents[3] = 9;

@@ -25,7 +25,7 @@ std::string refusal_of(const VocFolder& folder, const ClassChoice& choice = {}) 
     return refusal([&] { read(folder, choice); });
 }
 
-/// A folder whose only annotation has this text.
+/// Returns the error for a folder whose only annotation has this text.
 std::string refusal_of(const std::string& annotation) {
     VocFolder folder;
     folder.add("a", 40, 30, "");
@@ -52,7 +52,7 @@ TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
     VocFolder folder;
     folder.add("b", 40, 30, voc_object("wolf", "1", "1", "9", "9"));
     folder.add("a", 40, 30, voc_object(" cat\n", "1.5", "1", "9", "9"));
-    folder.add("c", 40, 30, "");  // nothing in it
+    folder.add("c", 40, 30, "");  // without objects
     const AnnotatedPictures set = read(folder);
     EXPECT_THAT(set.classes, ElementsAre("cat", "wolf"));
     ASSERT_EQ(set.pictures.size(), 3U);
@@ -61,7 +61,7 @@ TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
     EXPECT_TRUE(set.pictures[2].boxes.empty());
 }
 
-TEST(Voc, ClassesThatAreNotChosenAreLeftOutOrRefused) {
+TEST(Voc, ClassesThatAreNotChosenAreOmittedOrRejected) {
     VocFolder folder;
     folder.add("a", 40, 30,
                voc_object("RBC", "1", "1", "9", "9") + voc_object("WBC", "2", "2", "9", "9"));
@@ -83,7 +83,7 @@ TEST(Voc, BoxesAreClippedAndThoseWithoutAreaCounted) {
     EXPECT_EQ(set.omitted, (OmittedObjects{3, 0, 0}));
 }
 
-TEST(Voc, NumbersThatAreNoneAreRefusedWithTheirTag) {
+TEST(Voc, NumbersThatAreNoneAreRejectedWithTheirTag) {
     for (const char* number : {"nan", "inf", "-inf", "1e999", "", "x", "1x", "1 2", "0x10"}) {
         EXPECT_THAT(refusal_of(test::voc_text(40, 30, voc_object("a", "1", number, "5", "9"))),
                     HasSubstr("<ymin> in <bndbox>: expected a number"))
@@ -91,7 +91,7 @@ TEST(Voc, NumbersThatAreNoneAreRefusedWithTheirTag) {
     }
 }
 
-TEST(Voc, BrokenAnnotationsAreRefused) {
+TEST(Voc, BrokenAnnotationsAreRejected) {
     const std::string good = test::voc_text(40, 30, voc_object("a", "1", "1", "5", "9"));
     EXPECT_EQ(refusal_of(good), "accepted");
     EXPECT_THAT(refusal_of(""), HasSubstr("not XML"));
@@ -128,7 +128,7 @@ TEST(Voc, MissingFilesAreNamed) {
     EXPECT_THAT(refusal_of(folder), HasSubstr(folder.annotation("a").string()));
 }
 
-TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
+TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRejected) {
     VocFolder folder;
     folder.add("a", 40, 30, voc_object("a", "1", "1", "5", "9"));
     const auto with_list = [&](const std::string& text) {
@@ -143,7 +143,7 @@ TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
     EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("outside"));
 }
 
-TEST(Voc, ASetWithoutAnyObjectIsRefused) {
+TEST(Voc, ASetWithoutAnyObjectIsRejected) {
     VocFolder folder;
     folder.add("a", 40, 30, "");
     EXPECT_THAT(refusal_of(folder), HasSubstr("no object in any image"));

@@ -13,8 +13,8 @@ protected:
                               double mean = 0.5) {
         return random_batch_norm(GetParam().compute, op, output_gradients, mean);
     }
-    /// The sum of two output gradients may be stored in the compute type; the sums over it then use
-    /// the rounded values.
+    /// The sum of two output gradients may be stored in the compute type; sums over it then use the
+    /// rounded values.
     void expect_like_reference(const ops::BatchNorm& op, int output_gradients = 1) {
         Tolerance tolerance = rounded(output_gradients, GetParam().tolerance);
         if (output_gradients > 1) tolerance.fp32 = tolerance.stored;
@@ -26,7 +26,7 @@ TEST_P(BatchNorm, AgreesWithReferenceForAnyNumberOfChannels) {
     for (const std::int64_t channels : {3, 8, 16, 24, 64, 21}) {
         expect_like_reference({.input = {3, 5, 6, channels}});
     }
-    // The only scale gradient is a sum that nearly cancels.
+    // The only scale gradient is a sum whose terms nearly cancel.
     expect_agreement(GetParam(), problem_of({.input = {3, 5, 6, 1}}),
                      {GetParam().tolerance.stored, 5e-6});
 }
@@ -53,7 +53,7 @@ TEST_P(BatchNorm, AddsUpTwoOutputGradients) {
     expect_like_reference({.input = {2, 6, 5, 32}, .add = true, .relu = true}, 2);
 }
 
-TEST_P(BatchNorm, NormalizesSpansOfSamplesApart) {
+TEST_P(BatchNorm, NormalizesSpansOfSamplesSeparately) {
     expect_like_reference({.input = {6, 4, 3, 16}, .statistics_samples = 2});
     expect_like_reference({.input = {6, 4, 3, 3}, .statistics_samples = 3, .relu = true});
     expect_like_reference(
@@ -111,7 +111,7 @@ TEST_P(BatchNorm, WritesNoInputGradientWhereNoneIsWanted) {
     }
 }
 
-TEST_P(BatchNorm, RefusesAnAdditionWithoutRelu) {
+TEST_P(BatchNorm, RejectsAnAdditionWithoutRelu) {
     const auto device = GetParam().make();
     EXPECT_THROW(device->build(ops::BatchNorm{.input = {2, 4, 4, 16}, .add = true},
                                {.compute = GetParam().compute}),

@@ -20,7 +20,7 @@ protected:
         expect_agreement(GetParam(), problem);
     }
 
-    /// `labels` repeated over the rows.
+    /// Returns a problem of the loss with `labels` repeated over the rows.
     naive::Problem loss_problem(const ops::SoftmaxCrossEntropy& op,
                                 const std::vector<double>& labels) {
         naive::Problem problem{.operation = op};

@@ -29,7 +29,7 @@ TEST(ThreadsForRank, AreThoseWantedElseTheBoundCoresElseAShareOfTheMachine) {
     EXPECT_EQ(threads_for_rank(0, {2, 2}, 4), 1);
 }
 
-TEST(CpuDevice, RefusesAPrecisionItCannotComputeIn) {
+TEST(CpuDevice, RejectsAPrecisionItCannotComputeIn) {
     const auto device = make_cpu_device({});
     const ops::Convolution op{.input = {2, 4, 4, 16}, .filters = 16};
     EXPECT_THROW(device->build(op, {.compute = tensor::DType::f16}), Error);

@@ -6,11 +6,11 @@
 #include "device/kernel_runner.hpp"
 #include "device/random_problems.hpp"
 
-/// Guarantees of the CPU engine besides the results of kernels.
+/// Guarantees of the CPU engine other than the results of kernels.
 namespace hpcai::device {
 namespace {
 
-/// The least CPU time of a training step of a stem.
+/// Returns the smallest CPU time of a training step of a stem.
 double stem_seconds(const DeviceRow& row, std::int64_t channels) {
     const ops::Convolution op{
         .input = {2, 32, 32, channels}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3};
@@ -29,7 +29,7 @@ double stem_seconds(const DeviceRow& row, std::int64_t channels) {
 }
 
 TEST(CpuConvolution, IsFastForAnyNumberOfImageChannels) {
-    // For some of these in blocked layouts oneDNN has reference loops only, which take a thousand
+    // In blocked layouts, oneDNN has only reference loops for some of these, which take a thousand
     // times longer.
     for (const auto& [one_thread, two_threads] : cpu_thread_pairs()) {
         const double most = 30 * stem_seconds(one_thread, 16);

@@ -19,7 +19,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 class Crops : public testing::TestWithParam<DeviceRow> {};
 
-/// `count` crops of one image, from a pixel to sixteen times `side`, the last row without.
+/// Returns `count` crops of one image, from a pixel to sixteen times `side`; the last row has no
+/// crop.
 std::vector<PictureView> make_views(int count, int side, int picture_side) {
     CounterStream random(6, RandomPurpose::test, 60);
     const auto below = [&](int n) {

@@ -9,7 +9,7 @@
 namespace hpcai::device {
 namespace {
 
-TEST(CudaLibrary, SaysThatTheDriverIsMissing) {
+TEST(CudaLibrary, ReportsThatTheDriverIsMissing) {
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr) GTEST_SKIP() << "there is one";
     try {
         CudaLibrary::open();

@@ -22,7 +22,7 @@ inline ops::Anchors anchors_of(const nlohmann::json& settings) {
     return anchors;
 }
 
-/// The operation of a case of detection.safetensors, or none where it is of another file.
+/// Returns the operation of a case of detection.safetensors; empty for a case of another file.
 inline std::optional<ops::Operation> detection_of(const nlohmann::json& at,
                                                   const naive::Problem& problem) {
     const auto shape = [&](std::size_t index) { return problem.inputs.at(index).shape; };

@@ -11,7 +11,7 @@
 /// Random problems of detection. Boxes have integer corners, and many scores are equal.
 namespace hpcai::device {
 
-/// Anchors of an image of 64 x 96 pixels: five levels with three anchors a cell.
+/// Returns anchors of an image of 64 x 96 pixels: five levels with three anchors per cell.
 inline ops::Anchors small_anchors() {
     ops::Anchors anchors{.image_height = 64, .image_width = 96};
     for (std::int64_t level = 0; level < 5; ++level) {
@@ -34,7 +34,7 @@ public:
         return static_cast<std::int64_t>(fp32_.below({1}, static_cast<std::uint32_t>(n))[0]);
     }
 
-    /// `rows` boxes (x1, y1, x2, y2) inside 64 x 96 with sides of at least 2.
+    /// Returns `rows` boxes (x1, y1, x2, y2) inside 64 x 96 pixels with sides of at least 2.
     naive::Tensor boxes(std::int64_t images, std::int64_t rows, std::int64_t columns) {
         naive::Tensor tensor({images, rows, columns});
         for (std::int64_t row = 0; row < images * rows; ++row) {
@@ -48,7 +48,8 @@ public:
         }
         return tensor;
     }
-    /// With classes below `classes`; the last image has none, and some rows are empty.
+    /// Returns boxes with classes below `classes`; the last image has no boxes, and some rows are
+    /// empty.
     naive::Tensor labelled(std::int64_t images, std::int64_t rows, std::int64_t classes = 5) {
         naive::Tensor tensor = boxes(images, rows, 5);
         for (std::int64_t row = 0; row < images * rows; ++row) {
@@ -58,7 +59,7 @@ public:
         }
         return tensor;
     }
-    /// Proposals, the last ones of each image unused.
+    /// Returns proposals; the last ones of each image are unused.
     naive::Tensor proposals(std::int64_t images, std::int64_t rows) {
         naive::Tensor tensor = boxes(images, rows, 5);
         for (std::int64_t row = 0; row < images * rows; ++row) {
@@ -79,7 +80,7 @@ public:
         return {.operation = op, .inputs = {labelled(images, 6), keys(images)}};
     }
 
-    /// Logits in steps of 1/4 and deltas, for each level.
+    /// Returns logits in steps of 1/4 and deltas, for each level.
     std::vector<naive::Tensor> anchor_numbers(std::int64_t images) {
         std::vector<naive::Tensor> all;
         for (const std::int64_t numbers : {3, 12}) {

@@ -4,7 +4,7 @@
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 
-/// The operations of Faster R-CNN against naive ones in double.
+/// The operations of Faster R-CNN compared with naive ones in double.
 namespace hpcai::device {
 namespace {
 
@@ -115,7 +115,7 @@ TEST_P(Detection, ProposalsOfEqualLogitsComeInTheOrderOfTheAnchors) {
     expect_rows_like_reference(problem);
 }
 
-TEST_P(Detection, ProposalsLeaveOutWhatIsNoNumber) {
+TEST_P(Detection, ProposalsOmitWhatIsNoNumber) {
     auto problem = problems_.proposals_of(2, 300, 400);
     for (naive::Tensor& input : problem.inputs) spoil(input);
     expect_numbers(problem);
@@ -199,7 +199,7 @@ TEST_P(Detection, DetectionsAgreeWithReference) {
     }
 }
 
-TEST_P(Detection, DetectionsLeaveOutWhatIsNoNumber) {
+TEST_P(Detection, DetectionsOmitWhatIsNoNumber) {
     auto problem = problems_.detections(2, 40, 5, 100);
     spoil(problem.inputs[0]);
     spoil(problem.inputs[1]);

@@ -25,7 +25,7 @@ std::vector<Problem> convolutions(naive::Random& random) {
         {.input = {8, 64, 64, 3}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3},
         {.input = {8, 16, 16, 64}, .filters = 64, .kernel = 1},
         {.input = {3, 16, 16, 64}, .filters = 128, .kernel = 1, .stride = 2},
-        {.input = {21, 8, 8, 64}, .filters = 64, .kernel = 3, .padding = 1},  // uneven parts
+        {.input = {21, 8, 8, 64}, .filters = 64, .kernel = 3, .padding = 1},  // unequal parts
         {.input = {1, 14, 14, 64}, .filters = 64, .kernel = 3, .padding = 1},
         {.input = {9, 2, 2, 512}, .filters = 512, .kernel = 3, .padding = 1},  // few parts
         {.input = {5, 9, 9, 5},
@@ -182,7 +182,8 @@ std::vector<Kind> all_kinds() {
 
 class DeterministicCpu : public testing::TestWithParam<Kind> {
 protected:
-    /// Numbers of threads that divide the parts of a batch or do not; the last one is used twice.
+    /// Numbers of threads that divide or do not divide the parts of a batch; the last number is
+    /// used twice.
     void expect_same_bits_from_any_threads(const std::vector<Problem>& problems) const {
         for (const Problem& problem : problems) {
             SCOPED_TRACE(std::string(name_of(problem.operation)) + " of " +
@@ -238,10 +239,10 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
                                  segmentations(random, tensor::DType::f32)}) {
         for (const Problem& problem : problems) seen.insert(problem.operation.index());
     }
-    // The CPU engine joins no operations.
+    // The CPU engine fuses no operations.
     const std::set<std::size_t> joined{ops::Operation(ops::NormConvolution{}).index(),
                                        ops::Operation(ops::DualNorm{}).index()};
-    // These operations need other ranks; PartsRun tests complete runs.
+    // These operations need other ranks; PartsRun tests complete runs with them.
     const std::set<std::size_t> exchanged{ops::Operation(ops::AllGather{}).index(),
                                           ops::Operation(ops::ReduceScatter{}).index()};
     EXPECT_EQ(seen.size() + joined.size() + exchanged.size(), std::variant_size_v<ops::Operation>);
@@ -269,7 +270,7 @@ TEST(DeterministicCpuDevice, OptimizerHasTheSameBitsWithAnyNumberOfThreads) {
     }
 }
 
-TEST(DeterministicCpuDevice, SaysSoInItsDescription) {
+TEST(DeterministicCpuDevice, NamesThePropertyInItsDescription) {
     const auto says = [](bool deterministic) {
         return make_cpu_device({.deterministic = deterministic})
             ->description()

@@ -20,15 +20,15 @@ struct Tolerance {
     double filters = fp32;  // of gradients of filters
 };
 
-/// For operations that round each stored number once: half of 2^-7 of bf16 or 2^-10 of f16, and
-/// fp32 sums of up to some thousand terms, whose error is about the square root of their number
-/// times 2^-24.
+/// The tolerance of operations that round each stored number once: half of 2^-7 in bf16 or 2^-10 in
+/// f16. An fp32 sum of up to some thousand terms has an error of about the square root of their
+/// number times 2^-24.
 inline Tolerance tolerance_of(tensor::DType compute) {
     if (compute == tensor::DType::f32) return {1e-6, 1e-6};
     return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
 }
 
-/// For numbers that are rounded to the compute type several times.
+/// The tolerance of numbers that are rounded to the compute type several times.
 inline Tolerance rounded(int times, const Tolerance& once) {
     return {times * once.stored, once.fp32, once.filters};
 }
@@ -40,10 +40,10 @@ struct DeviceRow {
     tensor::DType compute = tensor::DType::f32;
     Tolerance tolerance;
     bool tf32 = false;  // see KernelOptions
-    bool int8 = false;  // likewise
+    bool int8 = false;  // see KernelOptions
     RoundingKey rounding{};
     StepScalars step{};
-    /// Makes a deterministic device where make() makes another.
+    /// Makes a deterministic device of the same kind as make().
     std::function<std::unique_ptr<Device>()> make_repeatable = make;
 };
 
@@ -63,8 +63,8 @@ inline DeviceRow cpu_row(tensor::DType compute, const CpuDeviceOptions& options)
             [options] { return make_cpu_device(options); }, compute, tolerance_of(compute)};
 }
 
-/// Every precision of this machine in every layout with one and two threads, and with an odd number
-/// of threads for deterministic devices.
+/// Returns every precision of this machine in every layout with one and two threads, and with an
+/// odd number of threads for deterministic devices.
 inline std::vector<DeviceRow> cpu_rows() {
     std::vector<DeviceRow> rows;
     for (const tensor::DType compute : make_cpu_device({})->compute_dtypes()) {
@@ -76,9 +76,9 @@ inline std::vector<DeviceRow> cpu_rows() {
     return rows;
 }
 
-/// Every precision of a GPU; `make` takes whether the device is to be deterministic. cuDNN gives
-/// gradients of filters in the type of the images only, and truncates factors to tf32, so that each
-/// is wrong by up to 2^-10.
+/// Returns every precision of a GPU; the argument of `make` is whether the device is deterministic.
+/// cuDNN stores gradients of filters only in the type of the images, and truncates factors to tf32,
+/// so each gradient has an error of up to 2^-10.
 inline std::vector<DeviceRow> cuda_rows(
     const std::string& name, const std::function<std::unique_ptr<Device>(bool)>& make_device) {
     const auto make = [make_device] { return make_device(false); };
@@ -93,7 +93,7 @@ inline std::vector<DeviceRow> cuda_rows(
     return rows;
 }
 
-/// All rows of the test program that is linked: device_rows.cpp or one like it.
+/// Returns all rows of the linked test program, from device_rows.cpp or a file like it.
 std::vector<DeviceRow> device_rows();
 
 /// The CPU engine with one thread and with two, for results that must not depend on threads.

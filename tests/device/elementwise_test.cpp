@@ -22,7 +22,7 @@ protected:
     }
 };
 
-// Sizes below, at and beyond what one thread takes at once, with and without a rest.
+// Sizes below, at and above the number that a thread processes at once, with and without a rest.
 const std::vector<tensor::Shape> kShapes{{1, 1, 1, 1},  {1, 1, 5, 3},  {2, 3, 4, 16},
                                          {2, 8, 8, 24}, {3, 4, 4, 21}, {1, 16, 33, 16},
                                          {2, 65, 8, 16}};
@@ -74,7 +74,7 @@ TEST_P(Elementwise, NormalizeMapsTheEndsOfTheScale) {
     EXPECT_EQ(got.output.values, (std::vector<double>{-2, 2}));
 }
 
-TEST_P(Elementwise, NormalizeRefusesMeansForAnotherNumberOfChannels) {
+TEST_P(Elementwise, NormalizeRejectsMeansForAnotherNumberOfChannels) {
     const auto device = GetParam().make();
     EXPECT_THROW(device->build(ops::InputNormalize{{1, 2, 2, 4}, {0, 0, 0}, {1, 1, 1}},
                                {.compute = GetParam().compute}),

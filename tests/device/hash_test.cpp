@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-/// The SplitMix64 generator (Steele, Lea, Flood 2014), as Sebastiano Vigna published it.
+/// The SplitMix64 generator (Steele, Lea, Flood 2014), as published by Sebastiano Vigna.
 class SplitMix64 {
 public:
     explicit SplitMix64(std::uint64_t state) : state_(state) {}
@@ -33,7 +33,8 @@ private:
     std::uint64_t state_;
 };
 
-/// Device::hash from the last word to the first: word i is the state of a generator after i steps.
+/// Returns Device::hash, computed from the last word to the first: word i is the state of a
+/// generator after i steps.
 std::uint64_t naive_hash(const std::vector<float>& values) {
     std::uint64_t hash = values.size();
     for (std::uint64_t word = (values.size() + 1) / 2; word-- > 0;) {
@@ -121,7 +122,7 @@ TEST(Hash, SeesSwappedElements) {
     }
 }
 
-TEST(Hash, TellsWhatComparesEqualOrNotAtAllApartByItsBits) {
+TEST(Hash, DistinguishesByTheirBitsNumbersThatCompareEqualOrNotAtAll) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float other_nan = std::bit_cast<float>(std::bit_cast<std::uint32_t>(nan) + 1);
     EXPECT_NE(hash({0.0F, 1.0F}), hash({-0.0F, 1.0F}));
@@ -131,7 +132,7 @@ TEST(Hash, TellsWhatComparesEqualOrNotAtAllApartByItsBits) {
     EXPECT_NE(hash({0.0F}), hash({}));
 }
 
-TEST(Determinism, IsPromisedOnlyWhenAskedFor) {
+TEST(Determinism, IsGuaranteedOnlyWhenRequested) {
     const Determinism none = make_cpu_device({})->determinism();
     EXPECT_FALSE(none.is_repeatable);
     EXPECT_FALSE(none.is_thread_invariant);

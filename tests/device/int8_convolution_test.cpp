@@ -42,7 +42,7 @@ naive::Problem problem_of(const ops::Convolution& op) {
     naive::Problem problem{.operation = op};
     problem.inputs = {random.normal(op.input, 0.5)};
     problem.parameters = {random.normal({op.filters, op.kernel, op.kernel, op.input[3]})};
-    // Channels of very different magnitudes, likewise.
+    // Channels of very different magnitudes, so that using the step of another channel is detected.
     for (std::int64_t i = 0; i < problem.parameters[0].shape.elements(); ++i) {
         const std::int64_t channel = i % op.input[3];
         const std::int64_t filter = i / (op.kernel * op.kernel * op.input[3]);
@@ -54,7 +54,7 @@ naive::Problem problem_of(const ops::Convolution& op) {
     return problem;
 }
 
-/// The numbers of `count` samples from `first` on.
+/// Returns `count` samples from `first` on.
 naive::Tensor samples_of(const naive::Tensor& x, std::int64_t first, std::int64_t count) {
     const std::int64_t each = naive::elements_of_sample(x);
     tensor::Shape shape = x.shape;
@@ -115,7 +115,7 @@ TEST_P(Int8Convolution, EqualsIntegerSumsOfRoundedFactorsFor3x3) {
         {.input = {2, 8, 6, 32}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
-/// A problem of the largest numbers: +127, and -127 for filters where `is_negative`.
+/// Returns a problem of the largest numbers: +127, and -127 for filters where `is_negative`.
 template <typename IsNegative>
 naive::Problem largest_factors(const ops::Convolution& op, const IsNegative& is_negative) {
     naive::Problem problem{.operation = op};
@@ -131,7 +131,7 @@ naive::Problem largest_factors(const ops::Convolution& op, const IsNegative& is_
     return problem;
 }
 
-// Odd sums above 2^24, which fp32 rounds; with factors shifted by 128, sums of 1.3e8.
+// The odd sums exceed 2^24, so fp32 rounds them. With factors shifted by 128, sums reach 1.3e8.
 TEST_P(Int8Convolution, SumsTheLargestFactorsExactly) {
     const ops::Convolution op{.input = {1, 2, 2, 4096}, .filters = 4096, .kernel = 1};
     constexpr int kLargest = 127 * 127 * 4096;
@@ -146,7 +146,7 @@ TEST_P(Int8Convolution, SumsTheLargestFactorsExactly) {
     }
 }
 
-// As many products as a 32-bit sum holds: nearly 2^16 of up to 255 x 127.
+// Uses as many products as a 32-bit sum can hold: nearly 2^16 of up to 255 x 127.
 TEST_P(Int8Convolution, SumsAsManyTermsAsThereMayBe) {
     constexpr std::int64_t kMany = 7280, kCentre = 4;  // of 3 x 3 pixels
     const float largest = 127.0f * 127 * 9 * kMany;
@@ -193,11 +193,11 @@ TEST_P(Int8Convolution, TakesOtherRandomNumbersForAnythingElse) {
     expect_other([](DeviceRow& row) { ++row.step.taken_steps; }, "taken step");
     expect_other([](DeviceRow& row) { ++row.step.skipped_steps; }, "skipped step");
     expect_other([](DeviceRow& row) { ++row.step.micro_batch; }, "micro-batch");
-    // 2^26 samples of 64 blocks of random numbers use the whole 32-bit counter.
+    // 2^26 samples of 64 blocks of random numbers use the entire 32-bit counter.
     expect_other([](DeviceRow& row) { row.step.micro_batch += 1u << 25; }, "2^26 samples on");
 }
 
-// Over many steps, the mean of the gradients is that of the exact dy and the rounded filters.
+// Over many steps, the mean of the gradients equals that of the exact dy and the rounded filters.
 TEST_P(Int8Convolution, RoundsGradientsWithoutBias) {
     constexpr std::uint32_t kSteps = 300;
     const ops::Convolution op{.input = {1, 4, 4, 32}, .filters = 16, .kernel = 1};
@@ -356,8 +356,8 @@ TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
           {.input = {2, 96, 96, 256}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
-// One thread processes five large samples one at a time; two threads process two, three process
-// three.
+// One thread processes five large samples one at a time; two threads process two at a time, three
+// process three.
 TEST(Int8Convolutions, EqualIntegerSumsWhereSamplesAreTakenInParts) {
     const std::vector<DeviceRow> rows = int8_rows();
     if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";

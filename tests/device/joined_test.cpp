@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joined operations on the devices that accept them.
+// Fused operations on the devices that accept them.
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
@@ -19,7 +19,7 @@ protected:
         expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
     }
     /// A half type rounds scale and shift, the normalized image, and the gradient after the norm.
-    /// The errors of sums of these are smaller, but larger than those of fp32 sums.
+    /// Sums of these have smaller errors than that, but larger ones than fp32 sums.
     static Tolerance rounded(const Tolerance& once) {
         const double all = 4 * once.stored;
         return {all, all, all};
@@ -108,7 +108,7 @@ TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
     }
 }
 
-TEST_P(Joined, OperationsAreRefusedWhereTheyWereNotMeantToBe) {
+TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
     const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };

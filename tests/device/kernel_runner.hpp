@@ -80,7 +80,7 @@ public:
         tensors_.workspace = bytes(memory.workspace_bytes);
     }
 
-    /// Runs all passes in order and reads everything back. Unwanted input gradients have a null
+    /// Runs all passes in order and returns all results. Unwanted input gradients have a null
     /// address.
     naive::Solution run(const std::vector<bool>& wanted_input_gradients = {}) {
         for (std::size_t i = 0; i < wanted_input_gradients.size(); ++i) {
@@ -102,7 +102,7 @@ private:
     static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
     bool is_loss() const { return ops::is_loss(problem_.operation); }
-    /// Whether its losses are stored next to its output.
+    /// Returns whether the losses are stored next to the output.
     bool has_softmax() const { return outputs_softmax(problem_.operation); }
     tensor::DType output_dtype() const {
         return ops::output_dtype(problem_.operation).value_or(compute_);
@@ -136,7 +136,7 @@ private:
         }
         return to;
     }
-    /// Whether input `index` carries sums.
+    /// Returns whether input `index` carries sums.
     bool reads_sums(std::size_t index) const {
         if (const auto* op = std::get_if<ops::NormConvolution>(&problem_.operation)) {
             return op->norm.from_sums;
@@ -161,7 +161,7 @@ private:
         return static_cast<StepScalars*>(to);
     }
 
-    /// The type of input `index`.
+    /// Returns the type of input `index`.
     tensor::DType input_dtype(std::size_t index) const {
         using tensor::DType;
         const ops::Operation& operation = problem_.operation;
@@ -182,7 +182,7 @@ private:
         const bool has_gradient = !is_plain && is_differentiable(problem_.operation);
         tensors_.input_gradients.push_back(has_gradient ? image(input.shape, compute_) : nullptr);
     }
-    /// In host order, as inputs are uploaded.
+    /// In host order, like uploaded inputs.
     void* plain(const naive::Tensor& tensor, tensor::DType dtype) {
         if (dtype == tensor::DType::u8) return plain<std::uint8_t>(tensor);
         if (dtype == tensor::DType::s32) return plain<std::int32_t>(tensor);

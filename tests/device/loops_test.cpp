@@ -86,7 +86,7 @@ protected:
             ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0f, std::abs(want[i]))) << i;
         }
     }
-    /// One rounding of a stored number; sums of 611 numbers stay fp32.
+    /// The tolerance of one rounding of a stored number; sums of 611 numbers stay fp32.
     double stored() const { return GetParam().dtype == DType::f32 ? 1e-6 : 0x1p-7; }
     static constexpr double kSummed = 2e-5;
 
@@ -99,7 +99,7 @@ private:
     naive::Random random_{DType::f32, 10};
 };
 
-TEST_P(LoopsOf, SumStatisticsAlike) {
+TEST_P(LoopsOf, SumStatisticsEqually) {
     const auto x = values();
     const auto pivot = channel_numbers();
     expect_same(kSummed, [&](const SimdKernels& loops) {
@@ -109,7 +109,7 @@ TEST_P(LoopsOf, SumStatisticsAlike) {
     });
 }
 
-TEST_P(LoopsOf, ApplyAlike) {
+TEST_P(LoopsOf, ApplyEqually) {
     const auto x = values(), residual = values();
     const auto scale = channel_numbers(), shift = channel_numbers();
     for (const bool relu : {false, true}) {
@@ -124,7 +124,7 @@ TEST_P(LoopsOf, ApplyAlike) {
     }
 }
 
-TEST_P(LoopsOf, SumAndApplyGradientsAlike) {
+TEST_P(LoopsOf, SumAndApplyGradientsEqually) {
     const auto x = values(), y = values(), dy0 = values(), dy1 = values();
     const auto scale = channel_numbers(), shift = channel_numbers(), mean = channel_numbers();
     for (const bool two : {false, true}) {
@@ -150,7 +150,7 @@ TEST_P(LoopsOf, SumAndApplyGradientsAlike) {
     }
 }
 
-TEST_P(LoopsOf, SumAndFillPixelsAlike) {
+TEST_P(LoopsOf, SumAndFillPixelsEqually) {
     const auto x = values();
     const auto value = channel_numbers();
     expect_same(kSummed, [&](const SimdKernels& loops) {
@@ -162,7 +162,7 @@ TEST_P(LoopsOf, SumAndFillPixelsAlike) {
     });
 }
 
-TEST_P(LoopsOf, StoreAndLoadFloatsAlikeToTheBit) {
+TEST_P(LoopsOf, StoreAndLoadFloatsEquallyToTheBit) {
     const auto rows = numbers(static_cast<std::size_t>(kPixels * lanes()), 1e3);
     expect_same(0, [&](const SimdKernels& loops) {
         std::vector<std::byte> x(elements() * size_of(GetParam().dtype));
@@ -173,7 +173,7 @@ TEST_P(LoopsOf, StoreAndLoadFloatsAlikeToTheBit) {
     });
 }
 
-TEST_P(LoopsOf, StepTheOptimizersAlike) {
+TEST_P(LoopsOf, StepTheOptimizersEqually) {
     const auto w = numbers(1003), g = numbers(1003), v = numbers(1003);
     const MomentCoefficients moments{0.5f, 1e-2f, 0.9f, 0.1f, 0.75f, 0.25f};
     const AdamCoefficients adam{moments, 0.99f, 0.1f, 1.5f, 0.01f};
@@ -206,7 +206,7 @@ TEST_P(LoopsOf, StepTheOptimizersAlike) {
         expect_same(1e-6, [&](const SimdKernels& loops) {
             auto parameters = w, first = v, second = g;
             for (float& value : second) value *= value;
-            for (float& value : first) value = std::abs(value);  // as AdaGrad's is
+            for (float& value : first) value = std::abs(value);  // AdaGrad's state is not negative
             const SquareSums sums =
                 step(loops, {parameters.data(), g.data(), first.data(), second.data(), w.size()});
             const std::vector<float> of_sums{static_cast<float>(sums.parameters),

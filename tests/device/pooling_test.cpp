@@ -45,7 +45,7 @@ TEST_P(Pooling, PaddingNeverWinsAgainstNegativeNumbers) {
 }
 
 TEST_P(Pooling, TheFirstOfEqualMaximaGetsTheGradient) {
-    // After a ReLU most windows of a closed channel are all zero.
+    // After a ReLU, most windows of a channel with negative values are all zero.
     auto problem =
         problem_of(ops::MaxPool{.input = {2, 9, 8, 24}, .kernel = 3, .stride = 2, .padding = 1});
     for (double& value : problem.inputs[0].values) value = std::floor(std::max(value, 0.0));

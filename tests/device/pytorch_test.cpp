@@ -9,8 +9,8 @@
 #include "device/reference_cases.hpp"
 #include "support/largest_error.hpp"
 
-/// Every operation, forward and backward, against PyTorch in double: the naive loops, every device
-/// row, and fused operations against their parts on the same device.
+/// Every operation, forward and backward, compared with PyTorch in double: the naive loops, every
+/// device row, and fused operations, which are also compared with their parts on the same device.
 namespace hpcai::device {
 namespace {
 
@@ -37,7 +37,7 @@ const std::vector<Operator> kOperators{
     {"linear", "ops_others.safetensors", "fully connected layer", {"weight", "bias"}},
     {"softmax_cross_entropy", "ops_others.safetensors", "softmax cross-entropy", {}}};
 
-/// The error relative to the largest number of `want`; infinite if a value is NaN.
+/// Returns the error relative to the largest number of `want`; infinite if a value is NaN.
 double largest_relative_error(const naive::Tensor& got, const naive::Tensor& want) {
     double largest = 1e-30, error = 0;
     for (std::size_t i = 0; i < want.values.size(); ++i) {
@@ -52,7 +52,8 @@ double largest_relative_error(const naive::Tensor& got, const naive::Tensor& wan
 /// Collects the largest error of each of an operation's quantities over all cases.
 class Errors {
 public:
-    /// `names` is the name of a number, where {0} is the operation and {1} the quantity.
+    /// `names` is the format of the quantities' names, with {0} for the operation and {1} for the
+    /// quantity.
     Errors(const Operator& which, std::string names) : which_(which), names_(std::move(names)) {}
 
     void compare(const ReferenceCase& reference, const naive::Solution& got,
@@ -121,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, OperatorOf,
                                     std::get<1>(test.param).name;
                          });
 
-/// The results of the kernels of BatchNorm, Add and Relu, one after the other.
+/// Returns the results of the kernels of BatchNorm, Add and Relu, one after the other.
 naive::Solution solve_in_parts(const DeviceRow& row, const naive::Problem& fused) {
     const auto& op = std::get<ops::BatchNorm>(fused.operation);
     naive::Problem norm = fused;
@@ -160,7 +161,7 @@ TEST_P(FusedBatchNorm, AgreesWithItsPartsOnTheSameDevice) {
         ReferenceCase parts{name, problem, solve_in_parts(row, problem)};
         if (!problem.training) parts.expected.input_gradients.clear();
         if (!problem.training) parts.expected.parameter_gradients.clear();
-        // The fused kernel rounds once, the parts do up to twice.
+        // The fused kernel rounds once; the separate kernels round up to twice.
         errors.compare(parts, KernelRunner(row, problem).run(), rounded(3, row.tolerance));
     }
 }

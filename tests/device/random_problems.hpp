@@ -23,7 +23,7 @@ inline naive::Problem random_batch_norm(tensor::DType compute, const ops::BatchN
     return problem;
 }
 
-/// A problem of an operation that reads images only.
+/// Returns a problem of an operation that reads images only.
 template <typename Operation>
 naive::Problem random_images(tensor::DType compute, const Operation& op) {
     naive::Random random(compute, 4);

@@ -9,13 +9,13 @@
 #include "device/random_problems.hpp"
 #include "support/largest_error.hpp"
 
-/// A BatchNorm with statistics over several ranks, each with its part of the batch, against the
-/// naive one over the whole batch. Ranks are threads here.
+/// A BatchNorm with statistics over several ranks, each with its part of the batch, compared with
+/// the naive BatchNorm over the whole batch. The ranks are threads.
 namespace hpcai::device {
 namespace {
 
-/// The shared state of threads in place of ranks: the addresses of their values while all wait, and
-/// whose turn it is otherwise, because the emulated GPU serves one thread at a time.
+/// The state shared by the threads that represent ranks: the addresses of their values while all
+/// wait. Otherwise one thread runs at a time, because the emulated GPU serves only one.
 struct Team {
     explicit Team(int ranks) : meeting(ranks), values(static_cast<std::size_t>(ranks)) {}
     std::barrier<> meeting;
@@ -53,7 +53,7 @@ naive::Tensor samples_of_rank(const naive::Tensor& whole, std::int64_t first, st
     return part;
 }
 
-/// The share of rank `rank` of `ranks`, whose statistics stay those of the whole.
+/// Returns the share of rank `rank` of `ranks`, with the statistics of the whole problem.
 naive::Problem share_of(const naive::Problem& whole, std::int64_t rank, std::int64_t ranks) {
     naive::Problem share = whole;
     auto& op = std::get<ops::BatchNorm>(share.operation);
@@ -136,7 +136,7 @@ TEST_P(RankStatistics, AreThoseOfTheWholeBatch) {
 }
 
 TEST_P(RankStatistics, KeepTheirPrecisionFarFromZero) {
-    // As for one rank: in squares of fp32 numbers around 1e4, a variance of 1 is lost.
+    // As for one rank, squares of fp32 numbers around 1e4 would lose a variance of 1.
     const bool fp32 = GetParam().compute == tensor::DType::f32;
     const double mean = fp32 ? 1e4 : 100, rounding = mean * 0x1p-23;
     stored_ = fp32 ? 4 * rounding : 8e-3;
@@ -144,7 +144,7 @@ TEST_P(RankStatistics, KeepTheirPrecisionFarFromZero) {
     expect_like_whole_batch({.input = {4, 20, 20, 16}}, 2, mean);
 }
 
-TEST_P(RankStatistics, AreRefusedWithoutASumOverAsManyRanks) {
+TEST_P(RankStatistics, AreRejectedWithoutASumOverAsManyRanks) {
     const auto device = GetParam().make();
     Team team(2);
     TeamSum of_two(team, 0);

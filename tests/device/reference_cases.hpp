@@ -84,7 +84,7 @@ private:
     const storage::StoredTensor& tensor_;
 };
 
-/// The operation that a case's settings and tensors describe.
+/// Returns the operation that a case's settings and tensors describe.
 inline ops::Operation operation_of(const nlohmann::json& settings, const naive::Problem& problem) {
     using Json = nlohmann::json;
     if (const auto detection = detection_of(settings, problem)) return *detection;
@@ -126,12 +126,12 @@ inline ops::Operation operation_of(const nlohmann::json& settings, const naive::
 /// One file of cases.
 class ReferenceFile {
 public:
-    /// `name` is below tests/data/reference. Throws when it cannot be read.
+    /// `name` is relative to tests/data/reference. Throws if the file cannot be read.
     explicit ReferenceFile(const std::string& name) : file_(storage::read_safetensors(path(name))) {
         settings_ = nlohmann::json::parse(file_.metadata().at("reference")).at("cases");
     }
 
-    /// The cases of an operation, by its name in the file. Throws when there is none.
+    /// Returns the cases of an operation, by its name in the file. Throws if there are none.
     std::vector<ReferenceCase> cases_of(const std::string& operation) const {
         std::vector<ReferenceCase> found;
         for (const auto& [name, settings] : settings_.items()) {
@@ -168,12 +168,12 @@ private:
         return found;
     }
 
-    /// Empty when there is none.
+    /// Returns the tensor `name`; empty if there is none.
     naive::Tensor one(const std::string& name) const {
         const storage::StoredTensor* tensor = file_.find(name);
         return tensor == nullptr ? naive::Tensor() : StoredNumbers(*tensor).read();
     }
-    /// NAME0, NAME1, ... as many as there are.
+    /// Returns the existing tensors NAME0, NAME1, ...
     std::vector<naive::Tensor> list(const std::string& name) const {
         std::vector<naive::Tensor> found;
         while (file_.find(name + std::to_string(found.size())) != nullptr) {

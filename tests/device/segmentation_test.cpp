@@ -4,13 +4,13 @@
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 
-/// The segmentation loss against a naive one in double.
+/// The segmentation loss compared with a naive one in double.
 namespace hpcai::device {
 namespace {
 
 class Segmentation : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// Targets of images of 64 x 96 pixels, the last one without boxes.
+    /// Returns targets of images of 64 x 96 pixels; the last image has no boxes.
     naive::Problem problem_of(std::int64_t images, std::int64_t stride, std::int64_t classes) {
         const tensor::Shape cells{images, 64 / stride, 96 / stride, classes};
         naive::Problem problem;

@@ -149,7 +149,7 @@ TEST_P(Storage, RoundsToNearestEven) {
     }
 }
 
-TEST_P(Storage, RefusesAnotherNumberOfValues) {
+TEST_P(Storage, RejectsAnotherNumberOfValues) {
     const auto device = GetParam().make();
     std::vector<float> values(7);
     const Buffer memory(*device, 64);

@@ -4,7 +4,7 @@
 #include "device/kernel_runner.hpp"
 #include "device/reference_cases.hpp"
 
-/// The operations of Faster R-CNN, naive and on every device, against torchvision in double.
+/// The operations of Faster R-CNN, naive and on every device, compared with torchvision in double.
 namespace hpcai::device {
 namespace {
 
@@ -62,7 +62,7 @@ TEST(NaiveDetection, AgreesWithTorchvisionInDouble) {
 class TorchvisionOf : public testing::TestWithParam<DeviceRow> {};
 
 TEST_P(TorchvisionOf, AgreesWithTorchvisionInDouble) {
-    // A coordinate among 200 pixels has an fp32 error of up to 2^-17 pixels.
+    // A coordinate below 200 pixels has an fp32 error of up to 2^-17 pixels.
     const double stored = std::max(GetParam().tolerance.stored, 2e-5);
     for (const ReferenceCase& reference : all_cases()) {
         expect_like_torchvision(reference, KernelRunner(GetParam(), reference.problem).run(),

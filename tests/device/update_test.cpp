@@ -12,7 +12,7 @@
 #include "support/naive_random.hpp"
 #include "support/reference_optimizer.hpp"
 
-/// The end of a training step on devices, and recorded steps.
+/// The last operations of a training step on devices, and recorded steps.
 namespace hpcai::device {
 namespace {
 
@@ -24,7 +24,7 @@ public:
         for (std::size_t index = 0; index < buffers_.size(); ++index) {
             const auto tensor = random.normal({static_cast<std::int64_t>(elements)});
             std::vector<float> values(tensor.values.begin(), tensor.values.end());
-            if (index == 3) {  // a mean of squares, whose root divides
+            if (index == 3) {  // a mean of squares, whose root is a divisor
                 for (float& value : values) value = 0.25F + value * value;
             }
             buffers_[index] = device.allocate(elements * sizeof(float));
@@ -34,7 +34,7 @@ public:
         set(StepScalars{});
     }
 
-    /// With the states of the rule.
+    /// Returns the tensors with the states that the rule has.
     OptimizerTensors tensors(const OptimizerRule& rule) const {
         const bool has_one = state_count(rule) == 1;
         return {parameters(),
@@ -106,8 +106,8 @@ using Ranges = std::vector<Optimizer::Range>;
 
 class UpdateOf : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// Three steps with a constant gradient at changing rates, each against the naive step from the
-    /// previous state of the device.
+    /// Runs three steps with a constant gradient and different rates, and compares each with the
+    /// naive step from the device's previous state.
     void expect_like_reference(const Optimizer& optimizer, std::size_t elements) {
         const auto device = GetParam().make();
         Buffers buffers(*device, elements);
@@ -150,7 +150,7 @@ TEST_P(UpdateOf, EveryOptimizerAgreesWithItsNaiveTwin) {
     }
 }
 
-TEST_P(UpdateOf, EveryOptimizerDecaysAndTrustsWhereItIsToldToAndLeavesTheRestAlone) {
+TEST_P(UpdateOf, EveryOptimizerUsesDecayAndTrustRatiosOnlyWhereConfigured) {
     const Ranges ranges{{0, 13, true, true}, {16, 33, false},           {48, 48, true, true},
                         {64, 701, true},     {704, 20001, false, true}, {20008, 20024, true, true}};
     for (std::size_t rule = 0; rule < kRules.size(); ++rule) {
@@ -198,7 +198,7 @@ TEST_P(UpdateOf, NoOptimizerChangesAnythingWhileGradientsAreNotFinite) {
     }
 }
 
-TEST_P(UpdateOf, RefusesBuffersAndRangesThatDoNotFit) {
+TEST_P(UpdateOf, RejectsBuffersAndRangesThatDoNotFit) {
     const auto device = GetParam().make();
     Buffers buffers(*device, 16);
     for (const OptimizerRule& rule : kRules) {
@@ -273,7 +273,7 @@ TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
     EXPECT_EQ(buffers.get().gradient_factor, 0.0625F);
 }
 
-/// Parameters after steps with these learning rates, with `run` called for each of them.
+/// Returns the parameters after steps with these learning rates; calls `run` for each step.
 std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recorded) {
     Buffers buffers(device, 20000);
     const OptimizerTensors tensors = buffers.tensors(rule);
@@ -287,7 +287,7 @@ std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recor
     };
     const std::vector<float> before = buffers.read(w);
     const auto recording = recorded ? device.record(enqueue) : nullptr;
-    EXPECT_EQ(buffers.read(w), before) << "a recording did the work";
+    EXPECT_EQ(buffers.read(w), before) << "a recording ran the work";
     for (const float learning_rate : {0.5F, 0.25F, 1.0F, 0.125F, 0.75F}) {
         device.enqueue_upload(&buffers.numbers()->learning_rate,
                               std::as_bytes(std::span(&learning_rate, 1)));
@@ -315,13 +315,13 @@ TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
 
 TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
     const auto device = GetParam().make(), one = make_cpu_device({.threads = 1});
-    if (device->can_record()) return;  // no CPU
+    if (device->can_record()) return;  // the CPU records nothing
     for (const OptimizerRule& rule : kRules) {
         EXPECT_EQ(stepped(*device, rule, false), stepped(*one, rule, false));
     }
 }
 
-TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
+TEST_P(UpdateOf, RecordsNothingThatWaitsAndContinuesAfterwards) {
     const auto device = GetParam().make();
     if (!device->can_record()) return;
     EXPECT_THROW(device->record([&] { device->synchronize(); }), Error);

@@ -76,7 +76,7 @@ TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
         << outcome.out;
 }
 
-/// A user must learn before a run of days that it cannot be ranked.
+/// A user must know before a run of several days that the result cannot be ranked.
 TEST_F(BadSample, ComesAfterTheRulesThatTheRunWillHaveBroken) {
     cut(5);
     const Outcome outcome = run_ranks(folder_.path(), 1, {"bagging.M=1", "run.level=free"});
@@ -107,7 +107,7 @@ TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {
     EXPECT_NE(digests[0], digests[1]) << "one trains on other images than the other";
 }
 
-/// A sample of group 1 that group 0 does not train on.
+/// Returns a sample of group 1 that group 0 does not train on.
 std::uint32_t sample_of_second_group_only(std::uint32_t samples) {
     config::BaggingConfig bagging;
     bagging.sampler = config::Sampler::bootstrap;

@@ -15,9 +15,9 @@
 #include "launch.hpp"
 #include "models/networks.hpp"
 
-/// A run of two groups with no default settings, compared with the same training assembled here
-/// from the modules. Equal bits of the models prove each group's seed, bag, order, initial weights
-/// and settings.
+/// A run of two groups with no default settings, compared with the same training composed of the
+/// modules here. Equal bits of the models prove each group's seed, bootstrap, order, initial
+/// weights and settings.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -72,7 +72,7 @@ protected:
 
     static nlohmann::json record() { return json_of(*folder_ / "result/result.json"); }
 
-    /// The expected digest of the model of group `number`.
+    /// Returns the expected digest of the model of group `number`.
     static std::string digest_of(std::uint32_t number) {
         const auto self = comm::make_self_communicator();
         const config::Config config = config::parse(kResNet50Config, "", changes(folder_->path()));

@@ -207,7 +207,7 @@ TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
     }
 }
 
-TEST_F(CompleteRun, HasWeightsThatANetworkOfAnotherWidthRefuses) {
+TEST_F(CompleteRun, HasWeightsThatANetworkOfAnotherWidthRejects) {
     const Outcome refused =
         run_ranks(folder_->path(), 1,
                   {"bagging.M=1", "workload.backbone_width=8",
@@ -270,7 +270,8 @@ TEST_F(CompleteRun, GivesTheSamePageAgainAndStaysAsItWasSealed) {
     write(copy / "result.json", changed);
     const Outcome refused = cli::run_in(folder_->path(), {"report", "copy"});
     EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_NE(refused.error.find("manifest.sha256 lists another report.html"), std::string::npos)
+    EXPECT_NE(refused.error.find("manifest.sha256 lists another digest of report.html"),
+              std::string::npos)
         << refused.error;
     EXPECT_EQ(text_of(copy / "report.html"), text_of(result("report.html")));
 }

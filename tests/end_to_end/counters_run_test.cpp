@@ -12,7 +12,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kRecord = "groups/1/record.json";
 
-// Small, and with a penalty of 1 for any quality.
+// A small model with a penalty coefficient of 1 for any quality.
 const char* const kCountedWeather = R"(run: {name: counters, seed: 3, roofline: off}
 workload:
   {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
@@ -34,7 +34,7 @@ const nlohmann::json* counter_of(const nlohmann::json& group, const std::string&
     return nullptr;
 }
 
-/// UTC times in milliseconds.
+/// Returns the seconds between UTC times with milliseconds.
 double seconds_between(const std::string& begin, const std::string& end) {
     const auto of_day = [](const std::string& text) {
         return 3600 * std::stod(text.substr(11, 2)) + 60 * std::stod(text.substr(14, 2)) +
@@ -85,7 +85,7 @@ TEST_F(CountersOfARun, AreThoseOfTheInterfacesThatThisMachineHas) {
     EXPECT_EQ(counted, are_known ? nlohmann::json(sent) : nlohmann::json());
 }
 
-TEST_F(CountersOfARun, TellWhenTheCorePhaseBeganAndEnded) {
+TEST_F(CountersOfARun, ReportWhenTheCorePhaseBeganAndEnded) {
     double longest = 0;
     for (int number = 0; number < 2; ++number) {
         const nlohmann::json one = group(number);
@@ -99,7 +99,7 @@ TEST_F(CountersOfARun, TellWhenTheCorePhaseBeganAndEnded) {
     const nlohmann::json energy = record()["energy"];
     const double seconds = seconds_between(energy["core_begin_utc"], energy["core_end_utc"]);
     EXPECT_GE(seconds, longest - 0.002);
-    EXPECT_LT(seconds, longest + 60) << "else it has no length";
+    EXPECT_LT(seconds, longest + 60) << "otherwise it has no length";
 }
 
 TEST_F(CountersOfARun, NeverMakeAnAbsentMeterAZero) {
@@ -180,7 +180,7 @@ TEST_F(CountersOfARun, MayBeTurnedOffButForTheCorePhase) {
     expect_verified(*folder_ / "unmetered");
 }
 
-TEST_F(CountersOfARun, AreJoinedByThoseOfAMeterBesideTheMachine) {
+TEST_F(CountersOfARun, AreExtendedByThoseOfAnExternalMeter) {
     const Outcome outcome =
         energy("time,watts\n0,500\n253402300000,500\n", {"--longest-gap", "86400"});
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
@@ -213,10 +213,10 @@ TEST_F(CountersOfARun, AreJoinedByThoseOfAMeterBesideTheMachine) {
     EXPECT_EQ(printed.exit_code, 0);
     EXPECT_NE(printed.out.find("mean power      : 500 W"), std::string::npos) << printed.out;
     EXPECT_NE(printed.out.find("level           : depends on the meter"), std::string::npos);
-    expect_verified(result());  // nothing was changed
+    expect_verified(result());  // the result is unchanged
 }
 
-TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
+TEST_F(CountersOfARun, AreAddedToSealedResultsOnly) {
     const ResultCopy copy(result());
     copy.increase("result.json", "/scores/vflops");
     write(*folder_ / "pdu.csv", "time,watts\n0,1\n1,1\n");
@@ -226,8 +226,8 @@ TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
     EXPECT_NE(outcome.error.find("result.json"), std::string::npos) << outcome.error;
 }
 
-/// A run on the stand-in GPU with an emulated NVML that reports 250 W; empty if the stand-in was
-/// not built for lack of CUDA headers.
+/// Returns a run on the stand-in GPU with an emulated NVML that reports 250 W; empty if the
+/// stand-in was not built because the CUDA headers are missing.
 std::optional<Launch> on_stand_in(const fs::path& folder, const std::string& output) {
     const char* stand_in = std::getenv("HPCAI500_STAND_IN");
     if (stand_in == nullptr || *stand_in == '\0') return std::nullopt;
@@ -314,7 +314,7 @@ TEST_F(CountersOfARun, HaveTheEnergyOfGpus) {
         joules += meter["joules"].get<double>();
         ++gpus;
     }
-    EXPECT_EQ(gpus, 1) << energy.dump(1);  // which both groups share and read
+    EXPECT_EQ(gpus, 1) << energy.dump(1);  // one GPU, which both groups use and read
     const double seconds = seconds_between(energy["core_begin_utc"], energy["core_end_utc"]);
     EXPECT_GE(joules, 250 * (seconds - 0.002));
     EXPECT_LT(joules, 250 * (seconds + 60));

@@ -46,7 +46,7 @@ protected:
     const cli::TemporaryFolder folder_;
 };
 
-TEST_F(DoctorOfALaunch, FindsThatAllRanksComputeTheSameBitsAndLeavesNothingBehind) {
+TEST_F(DoctorOfALaunch, FindsThatAllRanksComputeTheSameBitsAndLeavesNoFiles) {
     const Outcome outcome = doctor(2, {"--golden"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_NE(outcome.out.find("\nlayout    ok      M=2 x P_degree=1\n"), std::string::npos)
@@ -72,7 +72,7 @@ TEST_F(DoctorOfALaunch, NamesAnOutputThatCannotBeWritten) {
     EXPECT_NE(outcome.out.find("\noutput    WRONG   rank 0 on "), std::string::npos) << outcome.out;
 }
 
-TEST_F(DoctorOfALaunch, FindsAnOutputThatARunWouldRefuse) {
+TEST_F(DoctorOfALaunch, FindsAnOutputThatARunWouldReject) {
     fs::create_directories(folder_ / "full");
     write(folder_ / "full/file", "kept");
     for (const char* output : {"tiny.yaml", "full"}) {
@@ -97,7 +97,7 @@ TEST_F(DoctorOfALaunch, FindsDataThatAreNotThere) {
         << outcome.out;
 }
 
-TEST_F(DoctorOfALaunch, RefusesARankThatIsAloneInItsLaunch) {
+TEST_F(DoctorOfALaunch, RejectsARankThatIsAloneInItsLaunch) {
     const Outcome outcome =
         cli::run_in(folder_.path(), {"doctor", "--config", "tiny.yaml"}, {"SLURM_NTASKS=4"});
     EXPECT_EQ(outcome.exit_code, 3) << outcome.error;

@@ -11,7 +11,7 @@
 
 #include <hpcai/storage/safetensors.hpp>
 
-/// Weights of training runs that sum the same numbers in another order.
+/// Weights of training runs that sum the same numbers in different orders.
 namespace hpcai::end_to_end {
 
 inline std::vector<float> numbers(const storage::StoredTensor& tensor) {

@@ -14,23 +14,23 @@
 /// all_reduce in fp32 with at least 256 values per rank.
 namespace {
 
-constexpr int kFirstTag = 16384;  // of the first sum; the next has the next
+constexpr int kFirstTag = 16384;  // of the first all-reduce; the next one has the next tag
 constexpr int kLastTag = 32383;
 
 struct Fault {
-    int receives = 0;  // of the sum
+    int receives = 0;  // of the all-reduce
     MPI_Request request = MPI_REQUEST_NULL;
     std::span<float> values;
 };
-Fault fault;  // the only memory that calls of MPI share
+Fault fault;  // the only state that MPI calls share
 
 std::int64_t number(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? -1 : std::atoll(text);
 }
 
-/// True for the first message of the sum with values that another rank has summed; earlier messages
-/// have the terms for this rank's sum.
+/// Returns true for the all-reduce's first message with values that another rank has summed;
+/// earlier messages have the terms of this rank's sum.
 bool strikes(int tag, MPI_Comm ranks) {
     if (tag < kFirstTag || tag > kLastTag) return false;
     int rank = 0, size = 0;

@@ -28,11 +28,11 @@ protected:
 
 struct Way {
     std::vector<std::string> changes;
-    double bytes_per_gradient;  // on the wire, with its share of a scale
+    double bytes_per_gradient;  // sent, including its share of a scale
     double loss_tolerance;      // of the last epoch's mean
 };
 
-TEST_F(GradientSums, GoTheWayThatTheConfigurationSaysWithTheBytesOfTheFormula) {
+TEST_F(GradientSums, UseTheConfiguredAlgorithmWithTheBytesOfTheFormula) {
     const Json usual = record_of({});
     const double loss = usual["work"]["groups"][0]["final_training_loss"];
     EXPECT_EQ(usual["communication"]["algorithm"], "all_reduce");
@@ -76,7 +76,7 @@ TEST_F(GradientSums, OfTheMpiLibraryItselfAreRecordedWithoutBytes) {
     EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result1"}).exit_code, 0);
 }
 
-TEST_F(GradientSums, OfAGridThatDoesNotFitAreRefusedAtTheStart) {
+TEST_F(GradientSums, OfAGridThatDoesNotFitAreRejectedAtTheStart) {
     const Outcome outcome =
         run_ranks(folder_.path(), 4,
                   {"bagging.M=1", "bagging.P_degree=4", "communication.algorithm=torus_2d",

@@ -26,7 +26,7 @@ protected:
         std::string predictions;
         nlohmann::json digest() const { return record["training_digest"][0]; }
     };
-    /// The result of one group of `ranks`, in folder `output`.
+    /// Returns the result of one group of `ranks` in folder `output`.
     Result run_with(int ranks, std::vector<std::string> changes, const std::string& output) {
         changes.insert(changes.begin(), {"bagging.M=1", "bagging.P_degree=" + std::to_string(ranks),
                                          "run.deterministic=true"});
@@ -65,7 +65,7 @@ TEST_F(Int8Run, HasTheSameBitsInPartsWithAnyThreads) {
     EXPECT_NE(run_in_parts("fp32", "1").digest(), one.digest());
 }
 
-TEST_F(Int8Run, EndsAlikeInAllSchedulesOfItsMicroBatches) {
+TEST_F(Int8Run, EndsEquallyInAllSchedulesOfItsMicroBatches) {
     const auto digest_of = [&](const std::string& schedule) {
         return run_with(2,
                         {"parallel.mode=pipeline", "parallel.micro_batches=4",
@@ -76,7 +76,7 @@ TEST_F(Int8Run, EndsAlikeInAllSchedulesOfItsMicroBatches) {
     EXPECT_EQ(digest_of("gpipe"), digest_of("1f1b"));
 }
 
-// A rate of 0 keeps weights and running statistics unchanged.
+// With a rate of 0, weights and running statistics stay unchanged.
 TEST_F(Int8Run, PredictsInFp32) {
     const Result trained = run_with(1, {}, "trained");
     const Result fp32 = run_with(1,

@@ -29,7 +29,7 @@ training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs:
 device: {kind: cpu, threads: 1}
 )";
 
-/// The same layers with an eighth of the channels, for tests of everything but arithmetic. Its
+/// The same layers with an eighth of the channels, for tests that do not depend on arithmetic. Its
 /// gradients have the same number of buckets.
 inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 1}
@@ -40,7 +40,7 @@ device: {kind: cpu, threads: 1}
 communication: {bucket_mib: 0.4}
 )";
 
-/// 4 classes with 6 training and 3 test images each in `folder`/set: a copy of the set that the
+/// Makes 4 classes with 6 training and 3 test images each in `folder`/set. Copies the set that the
 /// first call in this process generated.
 inline void make_pictures(const fs::path& folder) {
     static const storage::TemporaryFolder made;
@@ -83,7 +83,7 @@ inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<st
     return run({folder, ranks, changes, {}, output, config});
 }
 
-/// The standard error of the program, without that of mpirun.
+/// Returns the standard error of the program, without that of mpirun.
 inline std::vector<std::string> messages(const Outcome& outcome) {
     std::vector<std::string> lines;
     std::istringstream in(outcome.error);
@@ -103,7 +103,8 @@ inline nlohmann::json json_of(const fs::path& path) {
     return nlohmann::json::parse(text_of(path));
 }
 
-/// Fraction of the rows of `probabilities` (samples, classes) whose highest entry is their label.
+/// Returns the fraction of the rows of `probabilities` (samples, classes) whose highest entry is
+/// their label.
 inline double top_1(const storage::NpyArray& probabilities, const storage::NpyArray& labels) {
     const auto rows = probabilities.as<float>();
     const auto classes = static_cast<std::size_t>(probabilities.shape()[1]);

@@ -15,13 +15,13 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-// run.step_timeout_seconds is 12; a busy machine wakes the watchdog later.
+// run.step_timeout_seconds is 12; on a busy machine the watchdog may react later.
 constexpr const char* kSilence = "no step was done for (1[2-9]|[2-9][0-9]) s";
 
-constexpr int kEndless = 30000;  // epochs: neither group is to finish
+constexpr int kEndless = 30000;  // epochs; no group finishes them
 
-/// Groups whose ranks get signals after the first epoch of the group, because a fast machine may
-/// finish the training between two updates of progress.json, which is written every two seconds.
+/// Groups whose ranks receive signals after the first epoch of the group. progress.json is written
+/// every two seconds, so a fast machine may finish the training between two updates.
 class LostRank : public testing::Test {
 protected:
     void SetUp() override {
@@ -70,7 +70,7 @@ protected:
                        fmt::format("training.batch_size={}", 4 * groups.ranks_of_each),
                        fmt::format("workload.epochs={}", epochs_), "run.group_timeout_seconds=300"},
                       options};
-        // Otherwise no timeout may expire, even on a busy machine.
+        // Without a hang, no timeout may expire, even on a busy machine.
         if (hangs) launch.changes.emplace_back("run.step_timeout_seconds=12");
         launch.program = (folder_ / "mortal.sh").string();
         return run(launch);
@@ -78,8 +78,8 @@ protected:
 
     Outcome status() { return cli::run_in(folder_.path(), {"status", "result"}); }
 
-    /// True if the signalled rank ends soon after mpirun. The program does not control who reads
-    /// the exit code of an orphan, and when.
+    /// Returns true if the signalled rank ends soon after mpirun. The program does not control
+    /// which process reads the exit code of an orphan, and when.
     bool goes_away(int world_rank) {
         const std::string wait = fmt::format(
             "[ -s child.{0} ] || exit 2; for i in {{1..300}}; do grep -q "
@@ -125,7 +125,7 @@ TEST_F(LostRank, ThatLedItsGroupIsReportedByTheNext) {
 }
 
 TEST_F(LostRank, ThatIsTheFirstOfAllLeavesTheOthersToVote) {
-    epochs_ = 60;  // the intruder is to come while the other group trains
+    epochs_ = 60;  // the intruder must start while the other group trains
     run_with("KILL", 0);
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
@@ -174,8 +174,8 @@ TEST_F(LostRank, ThatHangsEndsWithTheJobWhereAnExitEndsAll) {
     EXPECT_TRUE(goes_away(3));
 }
 
-/// The launcher continues the leader before it kills it. With short steps the leader may detect the
-/// death of the other rank before, and then writes the final state.
+/// The launcher resumes the leader's process before it kills it. With short steps, the leader may
+/// first detect the death of the other rank and write the final state.
 TEST_F(LostRank, ThatHangsAndLedTheOnlyGroupEndsTheJob) {
     write(folder_ / "tiny.yaml", kResNet50Config);
     const Outcome outcome = run_groups({1, 2}, {{"STOP", 0}}, {});
@@ -199,18 +199,19 @@ TEST_F(LostRank, ThatLedItsGroupDoesNotKeepTheOthersFromAStop) {
 TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     epochs_ = kEndless;
     const Outcome run = run_groups({3, 1}, {{"KILL", 1}, {"USR1", 0}, {"USR1", 2}}, {recovery()});
-    EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // where the dead one resumes
-    // They also do not wait for it at the end of MPI.
+    EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // the step at which the lost group resumes
+    // The other ranks do not wait for the lost rank at the end of MPI.
     EXPECT_THAT(run.error, HasSubstr("MPI_Finalize did not return within 6 s"));
     EXPECT_THAT(run.error, Not(HasSubstr("within 60 s")));
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 8) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr(" failed=1 stopped=2 "));
-    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: no status at the end"));
+    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: no final status was received"));
 }
 
-/// SIGTERM, by which launchers end the other ranks after a death, is no stop with a requeue.
-TEST_F(LostRank, BesideOneThatSigtermHasEndedIsTakenForACrash) {
+/// SIGTERM, by which launchers end the other ranks after a death, is not a request to stop and
+/// requeue.
+TEST_F(LostRank, WithOneThatSigtermHasEndedIsACrash) {
     epochs_ = kEndless;
     const Outcome run = run_groups({2, 2}, {{"STOP", 3}, {"TERM", 0}}, {});
     EXPECT_EQ(run.exit_code, 6) << run.out << run.error;

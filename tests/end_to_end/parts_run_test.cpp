@@ -25,7 +25,7 @@ protected:
             "parts");
         run(4, with(mixed, {"parallel.pipeline_degree=2", kMicroBatches}), "staged");
         run(2, {"bagging.M=2", kMicroBatches}, "alone");
-        // With more micro-batches the last layers would normalize two numbers each.
+        // With more micro-batches, the last layers would normalize two numbers each.
         run(4, with(mixed, {"parallel.data_degree=2"}), "both");
         run(2, {"bagging.M=1", "bagging.P_degree=2"}, "shared");
         run(4, with(mixed, {"parallel.data_degree=2", "training.batch_norm_samples=8"}), "spanned");
@@ -52,7 +52,7 @@ protected:
 
 storage::TemporaryFolder* PartsRun::folder_ = nullptr;
 
-/// A group of a run with shards, and of one without.
+/// A group of a run with shards, and a group of a run without shards.
 struct Pair {
     std::string split, whole;
     int group;
@@ -86,7 +86,7 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     const nlohmann::json parts = json_of(result("parts/result.json"))["parallel"];
     EXPECT_EQ(parts["mode"], "model");
     EXPECT_EQ(parts["message_bytes_per_step"], 0);
-    // The two stages together are the whole model.
+    // Both stages together are the whole model.
     EXPECT_GT(parts["shard_bytes_per_step"], parallel["shard_bytes_per_step"]);
     EXPECT_TRUE(json_of(result("alone/result.json"))["parallel"]["shard_wait_seconds"].is_null());
 }
@@ -101,7 +101,7 @@ TEST_F(PartsRun, CountsEachLossOnce) {
     }
 }
 
-TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsWhereAskedFor) {
+TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsIfRequested) {
     const std::vector<std::string> changes{"bagging.M=1",
                                            "bagging.P_degree=2",
                                            "parallel.mode=model",

@@ -8,8 +8,8 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Two groups whose models are in two stages, one on each rank, compared with two groups of one
-/// rank with the same micro-batches.
+/// Two groups whose models have two stages, one on each rank, compared with two groups of one rank
+/// with the same micro-batches.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -24,7 +24,7 @@ protected:
         run(4, {"bagging.P_degree=2", "parallel.mode=pipeline"}, "staged");
         run(2, {}, "alone");
         const std::string start = "training.initial_weights=alone/groups/0/weights.safetensors";
-        const std::string span = "training.batch_norm_samples=4";  // two ranks' micro-batches
+        const std::string span = "training.batch_norm_samples=4";  // two micro-batches of two ranks
         run(4,
             {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
              "parallel.pipeline_degree=2", "bagging.sampler=poisson", start, span},
@@ -46,7 +46,7 @@ protected:
 
 storage::TemporaryFolder* PipelineRun::folder_ = nullptr;
 
-/// Texts of a run with stages and of one without.
+/// Texts of a run with stages and of a run without stages.
 struct StagedPair {
     std::string staged, whole;
     int groups;
@@ -81,7 +81,7 @@ TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
     }
 }
 
-TEST_F(PipelineRun, JudgesTheSamplesThatABootstrapLeftOut) {
+TEST_F(PipelineRun, ScoresTheSamplesThatABootstrapOmitted) {
     const nlohmann::json staged = json_of(result("both/result.json"))["quality"];
     const nlohmann::json whole = json_of(result("shared/result.json"))["quality"];
     EXPECT_GT(staged["out_of_bag_samples"], 0);
@@ -94,7 +94,7 @@ TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
     const nlohmann::json both = json_of(result("both/result.json"));
     EXPECT_GT(both["work"]["groups"][0]["audit"]["passed"], 0);
     const double gradients = both["communication"]["gradient_bytes"];
-    // The larger of two stages; each of two ranks sends as many bytes as the stage has.
+    // The larger of two stages; each of its two ranks sends as many bytes as the stage has.
     const double all = json_of(result("shared/result.json"))["communication"]["gradient_bytes"];
     EXPECT_GT(gradients, all / 2);
     EXPECT_LT(gradients, all);
@@ -132,7 +132,7 @@ TEST_F(PipelineRun, RecordsHowItWasCut) {
     const std::string summary = text_of(result("staged/summary.txt"));
     EXPECT_THAT(summary, HasSubstr("2 stages x 1 rank, 2 micro-batches, 1f1b, bubble 0.333\n"
                                    "pipeline messages   : "));
-    // Values that were auto are reported as resolved.
+    // Values that were auto are reported with their effective values.
     EXPECT_THAT(summary, HasSubstr("parallel.mode            : pipeline"));
     EXPECT_THAT(summary, HasSubstr("parallel.pipeline_degree : 2"));
     EXPECT_THAT(summary, HasSubstr("parallel.micro_batches   : 2"));

@@ -25,7 +25,7 @@ training:
 device: {kind: cpu, threads: 1}
 )";
 
-/// Settings for kConfig; the last is the span.
+/// Settings for kConfig; the last one is training.batch_norm_samples.
 const std::vector<std::string> kWholeBatch{"bagging.M=1", "bagging.P_degree=auto",
                                            "training.batch_norm_samples=8"};
 

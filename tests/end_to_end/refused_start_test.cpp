@@ -3,7 +3,7 @@
 
 #include "launch.hpp"
 
-/// Wrong input under mpirun: mpirun's exit code, one clear message, no files left.
+/// Wrong input under mpirun: mpirun's exit code, one clear message, no files.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -14,8 +14,8 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// `outcome` ended with `exit_code` and one message with all `parts`, and the folder has only
-    /// the files of the test.
+    /// Expects that `outcome` has `exit_code` and one message with all `parts`, and that the folder
+    /// has only the test's files.
     void expect_refused(const Outcome& outcome, int exit_code,
                         const std::vector<std::string>& parts) const {
         EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;
@@ -80,7 +80,7 @@ TEST_F(RefusedStart, NamesInitialWeightsThatDoNotFit) {
                    {"old.safetensors"});
 }
 
-TEST_F(RefusedStart, SaysWhatAMachineWithoutGpuLacks) {
+TEST_F(RefusedStart, ReportsWhatAMachineWithoutGpuLacks) {
     if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY); driver != nullptr) {
         dlclose(driver);
         GTEST_SKIP() << "this machine has NVIDIA's driver";
@@ -89,7 +89,7 @@ TEST_F(RefusedStart, SaysWhatAMachineWithoutGpuLacks) {
                    {"device.kind", "NVIDIA driver", "libcuda.so.1"});
 }
 
-TEST_F(RefusedStart, RefusesWhatOnlyOtherDevicesHave) {
+TEST_F(RefusedStart, RejectsWhatOnlyOtherDevicesHave) {
     expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cpu", "training.precision=mixed"}), 2,
                    {"training.precision", "'mixed'", "fp32"});
     expect_refused(run({.folder = folder_.path(),
@@ -109,7 +109,7 @@ TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
         2, {"parallel.model_degree", "expected 1 to 2, the number of channels of fc, got 4"});
 }
 
-TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
+TEST_F(RefusedStart, RejectsInt8InPartsThatHaveNone) {
     expect_refused(run_ranks(folder_.path(), 3,
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
                               "training.precision=int8", "workload.backbone_width=64"}),
@@ -117,7 +117,7 @@ TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
                    {"parallel.model_degree", "int8", "1 stage x 3 shards have none, got 3 (auto)"});
 }
 
-TEST_F(RefusedStart, WantsTwoValuesOfEachChannelForAVariance) {
+TEST_F(RefusedStart, RequiresTwoValuesOfEachChannelForAVariance) {
     expect_refused(
         run_ranks(folder_.path(), 2, {"training.batch_norm_samples=1"}), 2,
         {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance, got 1;"});
@@ -139,7 +139,7 @@ TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {
                     "; start the same executable on all nodes"});
 }
 
-TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
+TEST_F(RefusedStart, RequiresALauncherUnderSlurm) {
     const Outcome outcome = cli::run_in(
         folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});
     expect_refused(outcome, 3, {"SLURM_NTASKS=4"});

@@ -82,7 +82,7 @@ TEST_F(Repetitions, AreVerifiedTogether) {
     expect_series_verified(result(""), "REPETITIONS 2 of 2 ");
 }
 
-TEST_F(Repetitions, AreToldWhereOneOrTheirSummaryWasChanged) {
+TEST_F(Repetitions, AreDetectedWhereOneOrTheirSummaryWasChanged) {
     const std::vector<Edit> edits{
         {"median", kSummary, "vflops",
          [](const ResultCopy& copy) { copy.increase(kSummary, "/vflops/median"); }},
@@ -176,8 +176,8 @@ TEST_F(Repetitions, NameTheLastOneToResume) {
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_EQ(messages(refused),
               (std::vector<std::string>{
-                  "hpcai500: result: expected one run, got 2 repetitions; the command for the last "
-                  "is `mpirun -np 2 hpcai500 resume result/repetition_2`"}));
+                  "hpcai500: result: expected one run, got 2 repetitions; to resume the last: "
+                  "`mpirun -np 2 hpcai500 resume result/repetition_2`"}));
 }
 
 class TroubledRepetitions : public testing::Test {
@@ -189,8 +189,8 @@ protected:
     storage::TemporaryFolder folder_;
 };
 
-TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
-    // One wrong bit in the first run's second all-reduce: its group of ranks 2 and 3 ends.
+TEST_F(TroubledRepetitions, ContinueAfterOneInWhichAGroupFailed) {
+    // One wrong bit in the first run's second all-reduce ends its group of ranks 2 and 3.
     const Outcome outcome = run({folder_.path(),
                                  4,
                                  {"run.repeat=2", "bagging.P_degree=2", "run.audit_steps=1"},
@@ -217,13 +217,13 @@ TEST_F(TroubledRepetitions, AreAllMadeWhereNoGroupOfAnyFinishes) {
     expect_series_verified(folder_ / "result", "REPETITIONS 2 of 2  FLOPS=n/a");
 }
 
-TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
+TEST_F(TroubledRepetitions, KeepTheExistingRunsWhenTheJobEnds) {
     write(folder_ / "mortal.sh",
           "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then (\n"
           "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"
           "    kill -0 $$ || exit\n    sleep 0.02\n  done 2> /dev/null\n"
           "  kill -9 $$\n) & fi\n"
-          // mpirun kills only its own child: a program below a shell would continue.
+          // mpirun kills only its own child, so a program below a shell would continue.
           "exec \"$HPCAI500_BINARY\" \"$@\"\n");
     fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
     Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=100"}};

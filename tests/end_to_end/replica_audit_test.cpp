@@ -18,7 +18,7 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// A run in which sum `sum` of `world_rank` has a wrong bit.
+    /// Runs with a wrong bit in all-reduce `sum` of `world_rank`.
     Outcome run_with_fault(int ranks, int world_rank, int sum,
                            const std::vector<std::string>& changes) {
         const std::vector<std::string> launcher{
@@ -60,7 +60,8 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
     EXPECT_NE(words(all["verdict"]["reasons"]).find("rule 8"), std::string::npos);
     const Json audit = all["work"]["groups"][1]["audit"];
     EXPECT_EQ(audit, group(1)["record"]["audit"]);
-    EXPECT_EQ(all["communication"]["buckets"], 4) << "a step, so that sum 8 is the second's last";
+    EXPECT_EQ(all["communication"]["buckets"], 4)
+        << "per step, so all-reduce 8 is the last of the second step";
     EXPECT_EQ(audit["passed"], 1);
     EXPECT_EQ(audit["diverged_at_step"], 2);
     EXPECT_EQ(audit["differs"], Json({"parameters", "optimizer state"}));
@@ -79,7 +80,8 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
 }
 
 TEST_F(SilentCorruption, OfOneOfThreeRanksNamesThatRank) {
-    // Other gradients of the first step are zero, like the last scales of residual blocks.
+    // Other gradients of the first step are zero, for example of the last scales of residual
+    // blocks.
     constexpr int kSum = 1;
     const Outcome outcome = run_with_fault(
         3, 1, kSum,

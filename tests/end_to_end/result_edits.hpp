@@ -18,7 +18,7 @@
 /// Manipulations of a result directory.
 namespace hpcai::end_to_end {
 
-/// The record in `result`, unless an edit has made it unreadable.
+/// Returns the record in `result`; empty if an edit has made it unreadable.
 inline std::optional<RunRecord> record_of(const fs::path& result) {
     try {
         return records::from_json<RunRecord>(text_of(result / "result.json"), "result.json");
@@ -28,12 +28,12 @@ inline std::optional<RunRecord> record_of(const fs::path& result) {
 }
 
 inline void put(const fs::path& path, const std::string& content) {
-    fs::remove(path);  // it may be a link to the original
+    fs::remove(path);  // the path may be a link to the original
     write(path, content);
 }
 
-/// Makes a manipulation consistent: updates the summary, its digest in the record, page and logs
-/// (except the one that is `changed`) and the manifest.
+/// Makes an edit consistent: updates the summary, its digest in the record, page and logs (except
+/// the one that is `changed`) and the manifest.
 inline void reseal(const fs::path& result, const std::string& changed) {
     const auto record = record_of(result);
     const std::string stored = text_of(result / report::kSummaryName);
@@ -54,10 +54,10 @@ inline void reseal(const fs::path& result, const std::string& changed) {
     put(result / report::kSummaryName, summary + digest + "\n");
 }
 
-/// A copy of a result directory for one manipulation at a time.
+/// A copy of a result directory, for one edit at a time.
 class ResultCopy {
 public:
-    /// Unchanged files are those of `original`.
+    /// Unchanged files are links to those of `original`.
     explicit ResultCopy(const fs::path& original) {
         fs::copy(original, path(),
                  fs::copy_options::recursive | fs::copy_options::create_hard_links);
@@ -80,7 +80,7 @@ public:
         put(file, content);
     }
 
-    /// Replaces the value at `pointer` by the result of `change`; keeps the layout.
+    /// Replaces the value at `pointer` by the result of `change` without changing the layout.
     void change_json(
         const std::string& file, const std::string& pointer,
         const std::function<nlohmann::ordered_json(nlohmann::ordered_json)>& change) const {
@@ -93,7 +93,7 @@ public:
              const nlohmann::ordered_json& value) const {
         change_json(file, pointer, [&](const auto&) { return value; });
     }
-    /// Changes by an eighth, which is visible in numbers in [0, 1].
+    /// Adds an eighth, which is visible in numbers in [0, 1].
     void increase(const std::string& file, const std::string& pointer) const {
         change_json(file, pointer, [](const nlohmann::ordered_json& value) {
             return value.get<double>() + 0.125;
@@ -113,13 +113,13 @@ private:
 
 struct Edit {
     std::string name;
-    std::string file;     // that is changed, as the manifest shows
-    std::string finding;  // both tools' first finding after the result is sealed again
+    std::string file;     // the edited file, which the manifest shows
+    std::string finding;  // first finding of both tools after the result is sealed again
     std::function<void(const ResultCopy&)> apply;
-    std::string at = {};  // the file that `finding` is about, where it is another
+    std::string at = {};  // file of `finding`, if it is not the edited file
     bool is_told_by_script = true;
 
-    /// Without a finding only the different manifest shows the edit.
+    /// Returns whether only the different manifest shows the edit.
     bool is_hidden() const { return finding.empty() && at.empty(); }
 };
 
@@ -148,7 +148,8 @@ inline void expect_verified(const fs::path& directory) {
     }
 }
 
-/// Both tools detect the edit, first by the manifest, then in a result with a new manifest.
+/// Expects that both tools detect the edit: first by the manifest, then in a result with a new
+/// manifest.
 inline void expect_told(const fs::path& original, const Edit& edit) {
     const ResultCopy copy(original);
     edit.apply(copy);

@@ -7,8 +7,8 @@
 
 namespace hpcai::end_to_end {
 
-/// Sorted names of all files of a result of two groups; each group stores `predictions`, and
-/// `evaluated` are the files for the evaluation of the ensemble.
+/// Returns the sorted names of all files of a result of two groups. Each group stores
+/// `predictions`; `evaluated` are the files for the evaluation of the ensemble.
 inline std::vector<std::string> result_names(const std::string& predictions,
                                              std::vector<std::string> evaluated) {
     std::vector<std::string> names = std::move(evaluated);

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
+TEST_F(ResumedRun, OnAFullDiskContinuesTraining) {
     const Outcome outcome = begin(
         1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
         {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
@@ -59,7 +59,7 @@ TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
     EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0/step-000000000001"));
 }
 
-TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
+TEST_F(ResumedRun, ReportsThatAStopHasNotBeenSaved) {
     const Outcome outcome = begin(
         1, {"bagging.M=1", kOneStep}, "result",
         {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),

@@ -31,8 +31,8 @@ TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
     for (const std::string& change : changes) begins += " --set " + change;
     begins += " --set run.deterministic=true --set training.batch_size=12";
     const std::string resumes = mpirun + " resume result";
-    // Both ranks die at once after the program has begun its second checkpoint, because without a
-    // complete checkpoint the record of its resumption would be lost, too.
+    // Both ranks die as soon as the program has begun its second checkpoint. Without a complete
+    // checkpoint, the record of its resumption would be lost, too.
     const std::string script =
         "marked() { find result/checkpoints/0 -name 'rank-*.done' -printf '%h\\n' 2> /dev/null | "
         "sort; }\n"
@@ -70,7 +70,7 @@ TEST_F(ResumedRun, HasTheBitsOfOneProgramInAPipeline) {
          "parallel.pipeline_degree=2", "parallel.micro_batches=2", "training.learning_rate=0.001"});
 }
 
-TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
+TEST_F(ResumedRun, ReportsHowTheRightNumberOfRanksResumesIt) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     const Outcome fewer = resume(1, "result");
     EXPECT_EQ(fewer.exit_code, 3);
@@ -95,7 +95,7 @@ TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
     EXPECT_THAT(nowhere.error, HasSubstr("nowhere: expected the result directory of a run"));
 }
 
-TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
+TEST_F(ResumedRun, ContinuesFromTheCheckpointBeforeADamagedOne) {
     const Strings changes{"bagging.M=1", "bagging.P_degree=2"};
     ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
     EXPECT_EQ(begin(2, {changes[0], changes[1], kOneStep}, "result").exit_code, 8);
@@ -117,7 +117,7 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     expect_the_same("result", "whole", 1);
 }
 
-TEST_F(ResumedRun, StopsBehindADamagedCheckpointOfALaterStep) {
+TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
     EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
     EXPECT_EQ(resume(1, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";
@@ -127,7 +127,7 @@ TEST_F(ResumedRun, StopsBehindADamagedCheckpointOfALaterStep) {
     EXPECT_EQ(last_line(stopped.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
 }
 
-TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
+TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {
     EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";
     write(folder / "step-000000000001/rank-0.safetensors", "lost");
@@ -163,7 +163,7 @@ TEST_F(ResumedRun, TakesNoCheckpointOfTwoPrograms) {
                 testing::ContainsRegex("step 2 cannot be used(.|\n)*training resumes from step 1"));
 }
 
-TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
+TEST_F(ResumedRun, ContinuesWhereARankWasKilledInACheckpoint) {
     const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=2",
                           "run.checkpoint_steps=1"};
     ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
@@ -182,7 +182,7 @@ TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
     expect_the_same("result", "whole", 1);
 }
 
-TEST_F(ResumedRun, StopsBesideAGroupThatHasFinished) {
+TEST_F(ResumedRun, StopsNextToAGroupThatHasFinished) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     EXPECT_EQ(resume(2, "result").exit_code, 8);
     ASSERT_EQ(resume(2, "result").exit_code, 0);
@@ -198,7 +198,7 @@ TEST_F(ResumedRun, StopsBesideAGroupThatHasFinished) {
     EXPECT_EQ(resume(2, "result").exit_code, 0);
 }
 
-TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
+TEST_F(ResumedRun, LocksItsDirectoryAgainstAnotherProgram) {
     const std::string mpirun = cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np 1 " +
                                cli::environment("HPCAI500_BINARY");
     const std::string script = fmt::format(
@@ -229,7 +229,7 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     EXPECT_THAT(messages(refused),
                 testing::ElementsAre(
                     "hpcai500: result: group 1 had finished, but 'result/groups/1/predictions.npy' "
-                    "does not have the digest in the group's record.json; if that cannot be "
+                    "does not have the digest in the group's record.json; if the file cannot be "
                     "restored, remove 'result/groups/1' to train the group from the beginning"));
     write(predictions, bytes);
     const fs::path file = folder_ / "result/groups/0/record.json";
@@ -246,7 +246,7 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     EXPECT_EQ(end.exit_code, 0) << end.out << end.error;
 }
 
-TEST_F(ResumedRun, IsRefusedWithOtherSamples) {
+TEST_F(ResumedRun, IsRejectedWithOtherSamples) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     const fs::path picture = folder_ / "set/train/0002_star_mesh/000003.jpg";
     fs::rename(picture, folder_ / "kept.jpg");
@@ -258,7 +258,7 @@ TEST_F(ResumedRun, IsRefusedWithOtherSamples) {
     EXPECT_EQ(resume(2, "result").exit_code, 8);
 }
 
-TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveSaidAnything) {
+TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveWrittenProgress) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     const std::vector<std::string> status{cli::environment("HPCAI500_BINARY"), "status", "result"};
     EXPECT_EQ(cli::execute_in(folder_.path(), status).exit_code, 8);
@@ -309,7 +309,7 @@ TEST_F(ResumedRun, HasByDefaultTheCheckpointOfAnEpochThatEndedLateEnough) {
     const Strings changes{"bagging.M=1", "workload.epochs=4"};
     ASSERT_EQ(begin(1, changes, "whole").exit_code, 0);
     const auto steps_per_epoch = std::ssize(steps("whole", 0)) / 4;
-    // The process dies at once after its second checkpoint has begun.
+    // The process dies as soon as its second checkpoint has begun.
     const std::string script = fmt::format(
         "{} run --config tiny.yaml --output result --set bagging.M=1 --set workload.epochs=30000 "
         "--set run.checkpoint_seconds=0.001 --set training.batch_size=12 & "
@@ -323,7 +323,8 @@ TEST_F(ResumedRun, HasByDefaultTheCheckpointOfAnEpochThatEndedLateEnough) {
         EXPECT_EQ(std::stoll(name.substr(5)) % steps_per_epoch, 0) << name;
     }
     EXPECT_GT(result("whole")["work"]["groups"][0]["training_seconds"].get<double>(), 0);
-    EXPECT_EQ(result("whole")["work"]["groups"][0]["checkpoint_seconds"], 0.0) << "none was due";
+    EXPECT_EQ(result("whole")["work"]["groups"][0]["checkpoint_seconds"], 0.0)
+        << "no checkpoint was due";
 }
 
 TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {

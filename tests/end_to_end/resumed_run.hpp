@@ -16,7 +16,7 @@
 /// Runs that stop at a checkpoint or die, and are then resumed.
 namespace hpcai::end_to_end {
 
-// The time limit has passed at the first check, so each program trains one step.
+// The time limit has expired at the first check, so each launch trains one step.
 inline constexpr const char* kOneStep = "run.time_limit_seconds=0.001";
 
 class ResumedRun : public testing::Test {
@@ -50,7 +50,7 @@ protected:
         }
         return outcome;
     }
-    /// The last two checkpoints and no other.
+    /// Expects the last two checkpoints and no others.
     void expect_kept(const std::string& output, int step) const {
         for (int other = 1; other <= step; ++other) {
             EXPECT_EQ(
@@ -91,7 +91,8 @@ protected:
             folder_.path(), {"python3", cli::source("scripts/verify_result"), output});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
-    /// A run of `ranks` with one step per program ends like one without a stop.
+    /// Expects that a run of `ranks` with one step per launch ends with the bits of a run without a
+    /// stop.
     void expect_the_bits_of_one_program(int ranks, int steps,
                                         const std::vector<std::string>& changes) {
         ASSERT_EQ(begin(ranks, changes, "whole").exit_code, 0);

@@ -70,7 +70,7 @@ TEST(RooflineRun, MeasuresBeforeTrainingWhereAskedTo) {
     EXPECT_GT(result["utilization"]["fraction"], 0);
 }
 
-TEST(RooflineRun, IsRefusedWithAFileThatIsNone) {
+TEST(RooflineRun, IsRejectedWithAnInvalidFile) {
     const TemporaryFolder folder;
     make_pictures(folder.path());
     write(folder / "tiny.yaml", kConfig);

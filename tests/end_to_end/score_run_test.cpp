@@ -30,8 +30,8 @@ protected:
         fs::copy(finished_->path(), folder_.path(), fs::copy_options::recursive);
     }
 
-    /// Two finished groups with `changes`, if any, and in "result" their files before the
-    /// evaluation of the ensemble.
+    /// Stores in "result" the files of two finished groups with `changes`, without the evaluation
+    /// of the ensemble.
     void run_and_die(const std::vector<std::string>& changes = {}) const {
         if (!changes.empty()) {
             fs::remove_all(folder_ / "whole");
@@ -184,7 +184,8 @@ TEST_F(ScoredRun, VotesWithoutATableOfRanksThatCannotBeRead) {
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr("ranks.csv"));
-    EXPECT_THAT(outcome.error, HasSubstr("names the hosts of this program for group 1"));
+    EXPECT_THAT(outcome.error,
+                HasSubstr("for group 1, the result has the hosts of the latest launch"));
     EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result"}).exit_code, 10);
 }
 
@@ -198,7 +199,7 @@ TEST_F(ScoredRun, HasNoGroupOfWhichAFileIsMissing) {
     expect_verified();
 }
 
-TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
+TEST_F(ScoredRun, HasOnlyTheReasonOfAGroupWhosePredictionsAreDamaged) {
     run_and_die();
     const fs::path predictions = folder_ / "result/groups/0/predictions.npy";
     write(predictions, text_of(predictions) + "x");
@@ -211,7 +212,7 @@ TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
     expect_verified();
 }
 
-TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
+TEST_F(ScoredRun, IsRejectedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     run_and_die();
     const fs::path samples = folder_ / "set/val";
     const fs::path first = samples / "0000_disc_stripes";
@@ -229,7 +230,7 @@ TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     EXPECT_TRUE(is_unscored());
 }
 
-TEST_F(ScoredRun, IsRefusedWhereAModelIsNotWorthWhatItsRecordSays) {
+TEST_F(ScoredRun, IsRejectedIfAModelDoesNotHaveTheQualityOfItsRecord) {
     run_and_die();
     Json record = json_of(folder_ / "result/groups/1/record.json");
     record["quality"] = 0.9375;

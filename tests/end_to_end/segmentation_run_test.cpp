@@ -49,7 +49,7 @@ protected:
 storage::TemporaryFolder* SegmentationRun::folder_ = nullptr;
 Outcome* SegmentationRun::outcome_ = nullptr;
 
-/// Mean intersection over union of probabilities (samples x cells, classes).
+/// Returns the mean intersection over union of probabilities (samples x cells, classes).
 double mean_iou(const fs::path& probabilities, const fs::path& labels) {
     const storage::NpyArray said = storage::read_npy(probabilities);
     const storage::NpyArray known = storage::read_npy(labels);
@@ -168,7 +168,7 @@ void unlabel(const ResultCopy& copy, std::int64_t cells) {
     copy.put(labels, content);
 }
 
-TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
+TEST_F(SegmentationRun, IsDetectedWhereAFileOrANumberWasChanged) {
     const std::string labels = "evaluation/labels.npy", names = "evaluation/classes.txt";
     const auto increased = [](const std::string& name, const std::string& key) {
         std::string pointer = "/" + key;

@@ -33,7 +33,7 @@ protected:
         EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
         return json_of(folder_ / (output + "/result.json"));
     }
-    /// Bytes of the images that both models together draw.
+    /// Returns the bytes of the images that both models together draw.
     std::int64_t drawn_bytes() const {
         const data::SampleIndex index = data::scan_image_folder(folder_ / "set/train");
         config::BaggingConfig bagging;
@@ -56,7 +56,7 @@ protected:
             return found.starts_with("." + name + ".") && found.ends_with(".tmp");
         });
     }
-    /// The run under a shell that `prepares` it; the exit code is mpirun's.
+    /// Runs under a shell that executes `prepares` first; the exit code is mpirun's.
     Outcome run_after(const std::string& prepares, const std::string& output) const {
         std::string command =
             prepares + " \"$0\" --bind-to none -np 2 \"$1\" run --config tiny.yaml --output " +
@@ -98,8 +98,8 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
     EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
-TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
-    // Before the staging folder has its marker, and within the only pack.
+TEST_F(StagedRun, ContinuesWhereAKilledOneStopped) {
+    // The calls are before the staging folder has its marker, and within the only pack.
     for (const std::string call : {"4", "20"}) {
         const Outcome killed =
             run_after("LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK") +
@@ -120,7 +120,7 @@ TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
     }
 }
 
-TEST_F(StagedRun, IsRefusedForItsResultDirectoryBeforeItCopies) {
+TEST_F(StagedRun, IsRejectedForItsResultDirectoryBeforeItCopies) {
     fs::create_directories(folder_ / "taken/by");
     const Outcome outcome = run_after("exec", "taken");
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
@@ -128,7 +128,7 @@ TEST_F(StagedRun, IsRefusedForItsResultDirectoryBeforeItCopies) {
     EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
-TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
+TEST_F(StagedRun, IsRejectedWhereTheDiskIsTooSmall) {
     const std::string mount = "mount -t tmpfs -o size=16k none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {
         GTEST_SKIP() << "no right to mount a small disk";
@@ -144,8 +144,8 @@ TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
 }
 
 TEST_F(StagedRun, EndsWithAClearMessageWhenTheDiskGetsFull) {
-    // Enough bytes, but no inode for another file: the root, the folder, its marker, two files of
-    // ranks, two folders.
+    // Enough bytes, but one inode too few: root, folder, its marker, two files of ranks, two
+    // folders.
     const std::string mount = "mount -t tmpfs -o size=16m,nr_inodes=7 none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {
         GTEST_SKIP() << "no right to mount a small disk";

@@ -10,7 +10,7 @@
 #include "launch.hpp"
 
 /// Complete runs with device.kind cuda without a GPU. The program of tests/stand_in uses the real
-/// kernels, glue and recordings on an emulated CUDA runtime, with plain loops in place of cuDNN and
+/// kernels and host code on an emulated CUDA runtime, with plain loops in place of cuDNN and
 /// cuBLASLt.
 namespace hpcai::end_to_end {
 namespace {
@@ -57,7 +57,7 @@ protected:
         return {values.begin(), values.end()};
     }
 
-    /// The largest difference between the softmax outputs of two runs.
+    /// Returns the largest difference between the softmax outputs of two runs.
     double difference(const std::string& one, const std::string& other) const {
         const std::vector<float> a = predictions(one), b = predictions(other);
         EXPECT_EQ(a.size(), b.size());
@@ -89,7 +89,7 @@ TEST_F(StandInGpu, TimesThePhasesOfTheStepBeforeEachReading) {
     const Outcome outcome = train("gpu", 1, "fp32", {"run.trace=true"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     const auto steps = report::steps_from_csv(text_of(folder_ / "gpu/groups/0/steps.csv"));
-    ASSERT_EQ(steps.size(), 3U);  // of which the last is read
+    ASSERT_EQ(steps.size(), 3U);  // only the last one is read
     EXPECT_TRUE(std::isnan(steps[1].phases.forward));
     EXPECT_TRUE(std::isnan(steps[1].loss));
     EXPECT_GT(steps[2].phases.forward, 0);
@@ -101,7 +101,7 @@ TEST_F(StandInGpu, TimesThePhasesOfTheStepBeforeEachReading) {
     EXPECT_TRUE(json_of(folder_ / "gpu/groups/0/trace.json")["traceEvents"].is_array());
 }
 
-TEST_F(StandInGpu, RefusesPartsOfLayers) {
+TEST_F(StandInGpu, RejectsPartsOfLayers) {
     const Outcome outcome = train("gpu", 2, "fp32", {"parallel.mode=model"});
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_NE(outcome.error.find(
@@ -223,7 +223,7 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
     EXPECT_FALSE(fs::exists(folder_ / "cpu"));
 }
 
-TEST_F(StandInGpu, SaysThatResidentPicturesDoNotFit) {
+TEST_F(StandInGpu, ReportsThatResidentPicturesDoNotFit) {
     const Outcome outcome = train("gpu", 1, "fp32", {"data.resident_mib=2147483647"});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
     EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: 2147483647 MiB "))

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSecondsTolerance = 1e-9;  // seconds, of sums of doubles
 
-// A second epoch, and more steps than are traced.
+// Two epochs, and more steps than are traced.
 const char* const kSynthetic =
     R"(run: {name: times, seed: 3, roofline: off, trace: true, trace_steps: 2}
 workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 2}
@@ -84,7 +84,7 @@ TEST_F(StepTimes, HavePhasesThatAddUpToTheStep) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const double begin = i == 0 ? 0 : all[i - 1].end_seconds;
             const double seconds = all[i].end_seconds - begin;
-            const bool begins_epoch = i % 4 == 0;  // after a pause
+            const bool begins_epoch = i % 4 == 0;  // begins after a pause
             if (!begins_epoch) {
                 EXPECT_NEAR(sum_of(all[i].phases), seconds, kSecondsTolerance) << i;
             }
@@ -172,7 +172,7 @@ TEST_F(StepTimes, AreDrawnByTheTrace) {
     }
 }
 
-TEST_F(StepTimes, AreNotMeasuredWhereNobodyAsks) {
+TEST_F(StepTimes, AreNotMeasuredUnlessRequested) {
     const Outcome outcome =
         run_ranks(folder_->path(), 2,
                   {"bagging.M=1", "run.trace=false", "run.measure_phases=false"}, "plain");
@@ -202,7 +202,7 @@ TEST_F(StepTimes, OfAPipelineAddUpToo) {
     for (const RankRecord& rank :
          report::ranks_from_csv(text_of(*folder_ / "pipeline/groups/0/ranks.csv"))) {
         EXPECT_GT(rank.mean.forward, 0);
-        EXPECT_TRUE(std::isnan(rank.overlapped_communication)) << "no replicas, no sums";
+        EXPECT_TRUE(std::isnan(rank.overlapped_communication)) << "no replicas, no all-reduces";
     }
 }
 

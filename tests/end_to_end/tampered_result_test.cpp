@@ -43,19 +43,19 @@ TEST_F(TamperedWeather, VerifiesWhereNothingWasChanged) {
     expect_verified(result());
 }
 
-TEST_F(TamperedWeather, IsToldWhereANumberOfTheScoreWasChanged) {
+TEST_F(TamperedWeather, IsDetectedWhereANumberOfTheScoreWasChanged) {
     expect_all_told(edits_of_scores());
 }
 
-TEST_F(TamperedWeather, IsToldWhereAStepWasChanged) {
+TEST_F(TamperedWeather, IsDetectedWhereAStepWasChanged) {
     expect_all_told(edits_of_steps());
 }
 
-TEST_F(TamperedWeather, IsToldWhereAPredictionWasChanged) {
+TEST_F(TamperedWeather, IsDetectedWhereAPredictionWasChanged) {
     expect_all_told(edits_of_predictions());
 }
 
-TEST_F(TamperedWeather, IsToldToBeOfAnotherBuild) {
+TEST_F(TamperedWeather, IsReportedAsOfAnotherBuild) {
     const std::string note = "note: another build wrote this result";
     const ResultCopy copy(result());
     copy.put("notes.txt", "all was well");
@@ -68,15 +68,15 @@ TEST_F(TamperedWeather, IsToldToBeOfAnotherBuild) {
     EXPECT_TRUE(other.out.starts_with(note)) << other.out;
 }
 
-TEST_F(TamperedWeather, IsToldWhereAFileWasChanged) {
+TEST_F(TamperedWeather, IsDetectedWhereAFileWasChanged) {
     expect_all_told(edits_of_files());
 }
 
-TEST_F(TamperedWeather, IsToldByTheResultLineWhereNothingElseCan) {
+TEST_F(TamperedWeather, IsDetectedByTheResultLineWhereNothingElseCan) {
     expect_all_told(edits_that_only_the_manifest_tells());
 }
 
-/// Another header before the elements of 12 samples.
+/// Writes another header before the elements of 12 samples.
 void put_header(const ResultCopy& copy, const std::string& file, const std::string& header) {
     const std::string content = copy.text(file);
     const std::string length{static_cast<char>((header.size() + 1) & 0xff),
@@ -92,7 +92,7 @@ void leave_out_a_label(const ResultCopy& copy) {
     copy.put("evaluation/labels.npy", content);
 }
 
-TEST_F(TamperedWeather, IsToldWhereTheManifestHasAnotherForm) {
+TEST_F(TamperedWeather, IsDetectedWhereTheManifestHasAnotherForm) {
     const std::string text = text_of(result() / storage::kManifestName);
     const std::string zeros(64, '0');
     const auto with = [&](const std::string& from, const std::string& to) {
@@ -117,7 +117,7 @@ TEST_F(TamperedWeather, IsToldWhereTheManifestHasAnotherForm) {
     }
 }
 
-TEST_F(TamperedWeather, IsToldWhereTheManifestHasAnotherDigest) {
+TEST_F(TamperedWeather, IsDetectedWhereTheManifestHasAnotherDigest) {
     const ResultCopy copy(result());
     copy.change_digit(storage::kManifestName, "");
     const Edit edit{"digest of config.yaml", storage::kManifestName, "", {}};
@@ -143,7 +143,7 @@ TEST_F(TamperedWeather, IsNotReadThroughALink) {
     }
 }
 
-TEST_F(TamperedWeather, IsToldWhereANameIsNoText) {
+TEST_F(TamperedWeather, IsDetectedWhereANameIsNoText) {
     const ResultCopy copy(result());
     write(copy.path() / "groups/0/\x1b\xff", "");
     for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
@@ -162,7 +162,7 @@ protected:
     storage::TemporaryFolder folder_;
 };
 
-TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
+TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
     const Outcome outcome = run_ranks(folder_.path(), 2, {});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     expect_verified(folder_ / "result");

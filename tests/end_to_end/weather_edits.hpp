@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr const char* kResult = "result.json";
 
-/// A cell of a table whose header is line 0.
+/// Changes a cell of a table whose header is line 0.
 inline void change_cell(const ResultCopy& copy, const std::string& file, std::size_t line,
                         std::size_t column, const std::string& value) {
     std::string text = copy.text(file);
@@ -22,7 +22,7 @@ inline void change_cell(const ResultCopy& copy, const std::string& file, std::si
     copy.put(file, text.replace(from, text.find_first_of(",\n", from) - from, value));
 }
 
-/// The last line's number.
+/// Returns the number of the last line.
 inline std::size_t last_of(const ResultCopy& copy, const std::string& file) {
     const std::string text = copy.text(file);
     return static_cast<std::size_t>(std::ranges::count(text, '\n')) - 1;
@@ -36,7 +36,7 @@ inline void hurry(const ResultCopy& copy, const std::string& file) {
     copy.put(file, report::steps_to_csv(steps));
 }
 
-/// Edits the setting at `pointer` in both places.
+/// Edits the setting at `pointer` in both files.
 inline void change_setting(const ResultCopy& copy, const std::string& from, const std::string& to,
                            const std::string& pointer, const Json& value) {
     std::string text = copy.text("config.yaml");
@@ -49,7 +49,7 @@ inline void change_setting(const ResultCopy& copy, const std::string& from, cons
     });
 }
 
-/// Keys with dots become pointers.
+/// Converts a key with dots to a JSON pointer.
 inline std::string pointer_to(const std::string& key) {
     std::string pointer = "/" + key;
     std::ranges::replace(pointer, '.', '/');

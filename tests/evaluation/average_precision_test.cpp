@@ -76,7 +76,7 @@ TEST(DetectionQuality, CountsTheHundredBestOfAnImageAndCategory) {
     EXPECT_EQ(at_half(kTwo, many).categories[0].hits, 1);
 }
 
-TEST(DetectionQuality, LeavesOutWhatIsNotANumber) {
+TEST(DetectionQuality, OmitsWhatIsNotANumber) {
     const double infinity = std::numeric_limits<double>::infinity();
     const Detections unsound{
         {0, 1, kUndefined, {0, 0, 10, 10}},   {0, 1, infinity, {0, 0, 10, 10}},
@@ -86,14 +86,14 @@ TEST(DetectionQuality, LeavesOutWhatIsNotANumber) {
     EXPECT_EQ(at_half(kTwo, unsound).mean->coco, 0);
 }
 
-TEST(DetectionQuality, RefusesAnImageOrCategoryThatIsNotThere) {
+TEST(DetectionQuality, RejectsAnImageOrCategoryThatIsNotThere) {
     for (const Detection& one : Detections{{2, 1}, {-1, 1}, {0, 0}, {0, 3}}) {
         EXPECT_THROW(at_half(kTwo, {one}), Error);
         EXPECT_THROW(at_half({2, 2, {{one.image, one.category, {}}}}, {}), Error);
     }
 }
 
-TEST(BootstrapInterval, IsAPointWhereAllImagesAreAlike) {
+TEST(BootstrapInterval, IsAPointWhereAllImagesAreEqual) {
     const Detections found{{0, 1, 0.9, {0, 0, 10, 10}}, {1, 1, 0.9, {0, 0, 10, 10}}};
     const auto interval = bootstrap_interval_95(kTwo, found, kAp50Overlap);
     ASSERT_TRUE(interval);

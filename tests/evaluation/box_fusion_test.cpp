@@ -80,14 +80,14 @@ TEST(WeightedBoxesFusion, CountsAModelWithoutTheBoxAsZero) {
     EXPECT_NEAR(got[0].score, 0.7, 1e-15);
 }
 
-TEST(WeightedBoxesFusion, KeepsCategoriesApart) {
+TEST(WeightedBoxesFusion, FusesEachCategorySeparately) {
     const std::vector<MemberDetection> two{{0, {3, 2, 0.8, kBox}}, {1, {3, 1, 0.8, kBox}}};
     EXPECT_EQ(fuse_image(two, kTwoModels, {}), (Detections{{3, 1, 0.4, kBox}, {3, 2, 0.4, kBox}}));
 }
 
 class EachMerging : public testing::TestWithParam<FusionMethod> {};
 
-TEST_P(EachMerging, LeavesOutLowScoresAndWhatIsNoBox) {
+TEST_P(EachMerging, OmitsLowScoresAndWhatIsNoBox) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     std::vector<MemberDetection> pooled;
     for (const double score : {0.009, 0.0, -1.0, nan}) pooled.push_back({0, {0, 1, score, kBox}});

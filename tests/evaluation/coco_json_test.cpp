@@ -36,7 +36,7 @@ TEST(CocoAnnotations, ReadBackExactly) {
     expect_equal(parse_coco_annotations(coco_annotations({}), "a"), {});
 }
 
-TEST(CocoAnnotations, SayWhatPycocotoolsNeeds) {
+TEST(CocoAnnotations, HaveWhatPycocotoolsNeeds) {
     EXPECT_EQ(coco_annotations(annotations()),
               "{\"images\":[\n"
               "{\"id\":4,\"file_name\":\"a.jpg\",\"width\":640,\"height\":480},\n"
@@ -95,7 +95,7 @@ TEST(CocoDetections, ComeByImageElseInTheOrderOfTheText) {
             {0, 3, 0.25, {5, 6, 7, 8}}, {1, 2, 0.5, {1, 2, 3, 4}}, {1, 1, 0.75, {1, 2, 3, 4}}}));
 }
 
-TEST(CocoDetections, LeaveOutWhatIsNotANumber) {
+TEST(CocoDetections, OmitWhatIsNotANumber) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const std::vector<Detection> unsound{{0, 1, nan, {1, 2, 3, 4}}, {0, 1, 0.5, {1, 2, -3, 4}}};
     EXPECT_EQ(coco_detections(annotations(), unsound), "[]\n");
@@ -123,7 +123,7 @@ struct Hostile {
 
 class HostileDetections : public testing::TestWithParam<Hostile> {};
 
-TEST_P(HostileDetections, AreRefusedWithTheirPlace) {
+TEST_P(HostileDetections, AreRejectedWithTheirPlace) {
     const std::string message = error_of(
         ExitCode::data, [&] { parse_coco_detections(GetParam().text, "d.json", annotations()); });
     EXPECT_EQ(message.find("'d.json'"), 0U) << message;
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class HostileAnnotations : public testing::TestWithParam<Hostile> {};
 
-TEST_P(HostileAnnotations, AreRefusedWithTheirPlace) {
+TEST_P(HostileAnnotations, AreRejectedWithTheirPlace) {
     const std::string message =
         error_of(ExitCode::data, [&] { parse_coco_annotations(GetParam().text, "a.json"); });
     EXPECT_EQ(message.find("'a.json'"), 0U) << message;
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     "iscrowd":-1}]})",
                 "annotations[0].iscrowd: expected an integer from 0"}));
 
-TEST(CocoJson, ReadsDamagedFilesOrRefusesThemAsData) {
+TEST(CocoJson, ReadsDamagedFilesOrRejectsThemAsData) {
     const std::vector<Detection> detections = random_detections({.images = 2}, 1);
     const std::string texts[] = {coco_annotations(annotations()),
                                  coco_detections(annotations(), detections)};

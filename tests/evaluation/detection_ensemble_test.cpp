@@ -94,7 +94,7 @@ TEST(FuseDetections, SendsNoMoreThanARoundAtATime) {
     EXPECT_LT(largest, 2 * 30 * sizeof(MemberDetection));  // 10 for each image and model on average
 }
 
-TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
+TEST(FuseDetections, RejectsOnEveryRankWhatDoesNotFit) {
     const Detections fine{{0, 1, 0.5, kSameBox}, {1, 1, 0.5, kSameBox}};
     const Detections unordered{{1, 1, 0.5, kSameBox}, {0, 1, 0.5, kSameBox}};
     const Detections beyond{{2, 1, 0.5, kSameBox}};
@@ -191,7 +191,7 @@ TEST(DetectionBootstrap, DoesNotDependOnTheRanksThatHostTheModels) {
     }
 }
 
-TEST(DetectionBootstrap, SaysWhenItWouldTakeTooLong) {
+TEST(DetectionBootstrap, ReportsWhenItWouldTakeTooLong) {
     EXPECT_EQ(reason_to_skip_draws(draw_members(4, 1), 1000), "");
     EXPECT_EQ(reason_to_skip_draws(draw_members(1, 1), 200'000),
               "1 fusions of the detections in 200000 images are too many");

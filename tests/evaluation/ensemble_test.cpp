@@ -105,7 +105,7 @@ TEST(SoftVote, OfNoSampleIsEmpty) {
     EXPECT_TRUE(soft_vote({{}, {}}, 2, 10).empty());
 }
 
-TEST(SoftVote, RefusesMembersOfDifferentSizesOnEveryRank) {
+TEST(SoftVote, RejectsMembersOfDifferentSizesOnEveryRank) {
     const std::vector<Rows> members{predictions(1, 4, 2), predictions(1, 3, 2)};
     std::vector<int> refusals(2);
     run_members(2, [&](comm::Communicator& communicator) {
@@ -142,7 +142,7 @@ TEST(MajorityVote, GivesATieToTheLowerClass) {
     EXPECT_EQ(majority({{0.0F, 0.5F, 0.5F}}, 3, 10), (Rows{0.0F, 1.0F, 0.0F}));
 }
 
-TEST(MajorityVote, LeavesOutAMemberWithANanAndIsNanWithoutAnyVote) {
+TEST(MajorityVote, OmitsAMemberWithANanAndIsNanWithoutAnyVote) {
     EXPECT_EQ(majority({{kUndefinedVote, 0.5F}, {0.1F, 0.9F}}, 2, 10), (Rows{0.0F, 0.5F}));
     const Rows none = majority({{kUndefinedVote, 0.5F}, {0.1F, kUndefinedVote}}, 2, 10);
     EXPECT_EQ(top_k(none, std::vector{0}, 2), (TopK{0, 0, 1}));
@@ -205,7 +205,7 @@ TEST(OutOfBagVote, CoversNothingWhenEverySampleIsInEveryBag) {
     EXPECT_EQ(out_of_bag({full, full}, {0, 1, 0, 1, 1}, 2), (OutOfBagQuality{{0, 0, 0}, 5, 0}));
 }
 
-TEST(OutOfBagVote, RefusesPredictionsOrLabelsThatDoNotFit) {
+TEST(OutOfBagVote, RejectsPredictionsOrLabelsThatDoNotFit) {
     const std::vector<std::uint8_t> mask{1, 0};
     const auto alone = comm::make_self_communicator();
     const Rows rows{0.5F, 0.5F};

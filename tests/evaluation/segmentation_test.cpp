@@ -36,19 +36,19 @@ TEST(Segmentation, MeanIouIsTheMeanOverClassesOfHitsInTheUnion) {
     EXPECT_DOUBLE_EQ(*pixel_accuracy(counts), 4.0 / 7);
 }
 
-TEST(Segmentation, LeavesOutAClassThatIsNeitherThereNorSaid) {
+TEST(Segmentation, OmitsAClassThatIsNeitherPresentNorPredicted) {
     const std::vector<std::int32_t> labels{0, 1};
     const CellCounts counts = count_cells(saying({0, 1}), labels, 3);
     EXPECT_EQ(intersection_over_union(counts[2]), std::nullopt);
     EXPECT_EQ(mean_iou(counts), 1);
 }
 
-TEST(Segmentation, CountsAClassThatIsOnlySaidAsWrong) {
+TEST(Segmentation, CountsAClassThatIsOnlyPredictedAsWrong) {
     const std::vector<std::int32_t> labels{0, 0};
     EXPECT_DOUBLE_EQ(*mean_iou(count_cells(saying({0, 2}), labels, 3)), 0.25);
 }
 
-TEST(Segmentation, ARowWithANanIsSaidToBeOfNoClass) {
+TEST(Segmentation, ARowWithANanHasNoClass) {
     std::vector<float> scores = saying({1});
     scores[2] = NAN;
     const std::vector<std::int32_t> labels{1};
@@ -71,7 +71,7 @@ TEST(Segmentation, OfSamplesAddsUpToThatOfAllCells) {
     EXPECT_EQ(sum, (CellCounts{{8, 10, 6}, {4, 4, 2}, {2, 0, 0}}));
 }
 
-TEST(Segmentation, RefusesLabelsThatAreNoClassAndSizesThatDoNotFit) {
+TEST(Segmentation, RejectsLabelsThatAreNoClassAndSizesThatDoNotFit) {
     EXPECT_THROW(count_cells(saying({0}), std::vector<std::int32_t>{3}, 3), Error);
     EXPECT_THROW(count_cells(saying({0}), std::vector<std::int32_t>{-2}, 3), Error);
     EXPECT_THROW(count_cells(saying({0}), kLabels, 3), Error);

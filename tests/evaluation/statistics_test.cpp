@@ -41,7 +41,7 @@ TEST(TimeRatio, ContainsOneWhereStepsDifferByChance) {
     EXPECT_LT(ratio->high - ratio->low, 0.15);
 }
 
-TEST(TimeRatio, TellsATenthApartDespiteNoise) {
+TEST(TimeRatio, DistinguishesATenthDespiteNoise) {
     std::vector<double> slower = noisy_seconds(400, 1);
     for (double& seconds : slower) seconds *= 1.1;
     const auto ratio = time_ratio_95({noisy_seconds(400, 0)}, {slower});

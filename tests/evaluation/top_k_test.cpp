@@ -58,7 +58,7 @@ TEST(TopKCount, HoldsARowWithANanForWrongWhereverTheNanIs) {
     }
 }
 
-TEST(TopKCount, RefusesLabelsThatAreNoClass) {
+TEST(TopKCount, RejectsLabelsThatAreNoClass) {
     for (const std::int32_t label : {-2, 2, std::numeric_limits<std::int32_t>::max()}) {
         try {
             one_row({0.5F, 0.5F}, label);

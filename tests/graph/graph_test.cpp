@@ -18,7 +18,7 @@ TEST(Graph, KnowsWhoReadsAValue) {
     EXPECT_TRUE(graph.consumers(graph.find("loss")).empty());
 }
 
-TEST(Graph, FindsValuesByNameAndRefusesUnknownNames) {
+TEST(Graph, FindsValuesByNameAndRejectsUnknownNames) {
     const Graph graph = every_operation();
     EXPECT_EQ(graph.value(graph.find("images")).producer, kNoNode);
     EXPECT_EQ(graph.value(graph.find("conv0")).shape, (tensor::Shape{4, 9, 8, 16}));
@@ -42,14 +42,14 @@ TEST(Graph, CountsParametersAndFlopsOfAllNodes) {
     EXPECT_EQ(flops(graph, ops::Ledger::two_mac).forward, 2 * products);
 }
 
-TEST(Graph, RefusesANodeThatDescribesAnotherInput) {
+TEST(Graph, RejectsANodeThatDescribesAnotherInput) {
     GraphMaker make;
     const ValueId x = make.images({2, 4, 4, 3});
     EXPECT_THROW(make.graph.add_node("relu", ops::Relu{{2, 4, 4, 5}}, {x}), Error);
     EXPECT_THROW(make.graph.add_node("relu", ops::Relu{{2, 4, 4, 3}}, {}), Error);
 }
 
-TEST(Graph, RefusesAnotherNumberOfInputsThanTheOperationReads) {
+TEST(Graph, RejectsAnotherNumberOfInputsThanTheOperationReads) {
     GraphMaker make;
     const ValueId x = make.convolution("conv", make.images({2, 4, 4, 3}), 8);
     const tensor::Shape shape = make.shape(x);
@@ -62,14 +62,14 @@ TEST(Graph, RefusesAnotherNumberOfInputsThanTheOperationReads) {
         Error);
 }
 
-TEST(Graph, RefusesAdditionsOfDifferentShapes) {
+TEST(Graph, RejectsAdditionsOfDifferentShapes) {
     GraphMaker make;
     const ValueId x = make.convolution("conv", make.images({2, 4, 4, 3}), 8);
     const ValueId wide = make.convolution("wide", x, 16);
     EXPECT_THROW(make.add("add", x, wide), Error);
 }
 
-TEST(Graph, RefusesLabelsOfAnotherBatch) {
+TEST(Graph, RejectsLabelsOfAnotherBatch) {
     GraphMaker make;
     const ValueId logits = make.graph.add_input("logits", {4, 3}, tensor::DType::f32);
     const ValueId labels = make.graph.add_input("labels", {5}, tensor::DType::s32);

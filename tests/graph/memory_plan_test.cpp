@@ -50,7 +50,7 @@ TEST(MemoryPlan, GivesTensorsOfDifferentStepsTheSamePlace) {
     EXPECT_EQ(plan.total_bytes, 128u);
 }
 
-TEST(MemoryPlan, KeepsTensorsApartThatMeetAtOneStep) {
+TEST(MemoryPlan, KeepsTensorsOfOneStepDisjoint) {
     const MemoryPlan plan = plan_memory({{100, 0, 2}, {100, 2, 3}});
     EXPECT_EQ(plan.total_bytes, 256u);
 }

@@ -79,7 +79,7 @@ TEST(Network, TrainsALinearModelOfPixels) {
                      1e-5);
 }
 
-TEST(Network, KeepsAnInputThatNobodyReadsApart) {
+TEST(Network, KeepsAnUnreadInputSeparate) {
     GraphMaker make;
     make.graph.add_input("weather", {2}, tensor::DType::s32);
     const Graph graph = make.finish(make.convolution("conv", make.images({2, 4, 4, 3}), 8), 3);
@@ -132,7 +132,7 @@ private:
     ParameterStore& store_;
 };
 
-TEST(Network, SaysOnceWhenAGradientIsFinalAndChangesItNoMore) {
+TEST(Network, ReportsOnceWhenAGradientIsFinalAndChangesItNoMore) {
     for (const Graph& graph : {every_operation(), fuse(every_operation())}) {
         NetworkRunner runner(graph);
         runner.set_parameters(random_parameters(graph));
@@ -223,7 +223,7 @@ TEST(Network, OfInferenceNeedsLessMemoryThanTrainingAndNoGradients) {
     for (const KernelCall& call : inference.calls()) EXPECT_TRUE(call.final_gradients.empty());
 }
 
-TEST(Network, RefusesInputsItDoesNotHaveAndOtherSizes) {
+TEST(Network, RejectsInputsItDoesNotHaveAndOtherSizes) {
     const Graph graph = every_operation();
     NetworkRunner runner(graph);
     const std::vector<std::byte> bytes(4 * 9 * 8 * 3);
@@ -234,7 +234,7 @@ TEST(Network, RefusesInputsItDoesNotHaveAndOtherSizes) {
     EXPECT_THROW(runner.network.read_output(numbers), Error);
 }
 
-TEST(Network, RefusesToTrainAGraphWithoutALoss) {
+TEST(Network, DoesNotTrainAGraphWithoutALoss) {
     GraphMaker make;
     make.convolution("conv", make.images({2, 4, 4, 3}), 8);
     const auto device = device::make_cpu_device({});

@@ -313,7 +313,7 @@ TEST(Split, CutsEachParameterInSlicesThatMakeTheWhole) {
     }
 }
 
-TEST(Split, RefusesMorePartsThanALayerHasChannels) {
+TEST(Split, RejectsMorePartsThanALayerHasChannels) {
     try {
         shard(uneven_resnet(), 6, 0);
         ADD_FAILURE() << "it was split";

@@ -199,7 +199,7 @@ TEST(Cut, HandsOverWhatTheNextStageReceives) {
     }
 }
 
-TEST(Cut, RefusesMoreStagesThanTheModelHas) {
+TEST(Cut, RejectsMoreStagesThanTheModelHas) {
     const Graph graph = small_resnet();
     const int most = most_stages(graph);
     try {

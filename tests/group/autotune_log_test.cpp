@@ -22,7 +22,7 @@ public:
     std::vector<std::string> lines;
 };
 
-TEST(AutotuneLog, SaysThatTimingBeginsAndWhatItTook) {
+TEST(AutotuneLog, ReportsThatTimingBeginsAndWhatItTook) {
     Lines log;
     const AutotuneLog note(device::Tuning{5, 1.0}, log);
     ASSERT_EQ(log.lines.size(), 1U);
@@ -33,14 +33,14 @@ TEST(AutotuneLog, SaysThatTimingBeginsAndWhatItTook) {
               "device.autotune: timed 159 convolutions and their gradients in 90.3 s");
 }
 
-TEST(AutotuneLog, SaysWhereNothingHadToBeTimed) {
+TEST(AutotuneLog, ReportsWhereNothingHadToBeTimed) {
     Lines log;
     AutotuneLog(device::Tuning{5, 1.0}, log).finish(device::Tuning{5, 1.0});
     ASSERT_EQ(log.lines.size(), 2U);
     EXPECT_EQ(log.lines[1], "device.autotune: no convolution had to be timed");
 }
 
-TEST(AutotuneLog, SaysNothingOfDevicesThatTimeNothing) {
+TEST(AutotuneLog, LogsNothingForDevicesThatTimeNothing) {
     Lines log;
     const AutotuneLog note(std::nullopt, log);
     note.finish(std::nullopt);

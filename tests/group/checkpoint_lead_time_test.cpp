@@ -8,10 +8,10 @@ namespace {
 
 constexpr double kHour = 3600;
 
-TEST(StopMargin, LeavesRoomForTwoLooksTheCopyAndTheWriteUnderWay) {
+TEST(StopMargin, IncludesTwoPollsTheCopyAndTheWriteInProgress) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
-        << "of a write that was seen no bytes are asked";
+        << "no bytes of a detected write are read";
 }
 
 TEST(StopMargin, EstimatesTheFirstWriteByItsBytes) {
@@ -24,12 +24,12 @@ TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 30, 0}, 0.001), 0.0005);
 }
 
-TEST(UninterruptiblePhases, AreAsLongAsTheLongestBehindTheStepsThatTheyFollow) {
+TEST(UninterruptiblePhases, AreAsLongAsTheLongestAfterTheStepsThatTheyFollow) {
     UninterruptiblePhases pauses;
     EXPECT_FALSE(pauses.is_due(6)) << "there are none";
     pauses.set_interval(3);
     EXPECT_TRUE(pauses.is_due(3));
-    EXPECT_EQ(pauses.seconds_after(3), 0) << "of the first nothing is known";
+    EXPECT_EQ(pauses.seconds_after(3), 0) << "the first is unknown";
     pauses.add(40);
     pauses.add(25);
     EXPECT_EQ(pauses.seconds_after(6), 40);

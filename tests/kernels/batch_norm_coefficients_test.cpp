@@ -7,7 +7,7 @@
 namespace hpcai::kernels {
 namespace {
 
-/// dx of both engines, in place of the gradient, with coefficients from outside.
+/// Returns dx of one engine, computed in the gradient's memory with given coefficients.
 Buffer applied(decltype(&batch_norm_gradient_apply) apply, const BatchNormShape& shape, Buffer& x,
                Buffer g, Buffer& coefficients) {
     apply(
@@ -17,7 +17,7 @@ Buffer applied(decltype(&batch_norm_gradient_apply) apply, const BatchNormShape&
     return g;
 }
 
-TEST(BatchNormCoefficients, MakeTheGradientOfWhoeverFormedTheSums) {
+TEST(BatchNormCoefficients, MakeTheGradientForAnySourceOfTheSums) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         for (const std::int64_t channels : {8, 24, 5}) {
             const BatchNormShape shape{dtype, 2, 37, channels};

@@ -16,7 +16,7 @@ std::int64_t elements(const BatchNormShape& shape) {
     return shape.pixels * shape.channels;
 }
 
-/// The operands of one of the joined norms.
+/// The operands of one of the fused norms.
 struct Norm {
     Buffer x, gamma, mean, inverse_deviation, dx, dgamma, dbeta;
 
@@ -39,7 +39,7 @@ struct Norm {
     }
 };
 
-/// Forms the gradients by the kernels for one norm.
+/// Computes the gradients with the kernels for one norm.
 void form_apart(const BatchNormShape& shape, const BatchNormDualGradientArguments& joined) {
     const auto form = [&](const auto& norm, const void* dy0, const void* dy1,
                           const std::uint32_t* mask) {
@@ -94,8 +94,8 @@ void expect_bits_of_each(const BatchNormShape& shape, bool two) {
     of.outer.dx = dy1.data();
     of.inner.dx = dy0.data();
     batch_norm_dual_gradient(shape, of, nullptr);
-    EXPECT_TRUE(same(dy1, want_outer.dx)) << "in the place of the output's gradient";
-    EXPECT_TRUE(same(dy0, want_inner.dx)) << "in the place of the output's gradient";
+    EXPECT_TRUE(same(dy1, want_outer.dx)) << "in the memory of the output's gradient";
+    EXPECT_TRUE(same(dy0, want_inner.dx)) << "in the memory of the output's gradient";
     EXPECT_TRUE(workspace.fence_stands());
 }
 
@@ -110,7 +110,7 @@ TEST_P(BatchNormDualGradient, HasTheBitsOfOneNormAfterTheOther) {
     }
 }
 
-TEST_P(BatchNormDualGradient, RefusesSpansAndPartsOfVectors) {
+TEST_P(BatchNormDualGradient, RejectsSpansAndPartsOfVectors) {
     EXPECT_THROW(batch_norm_dual_gradient({GetParam(), 2, 1, 8}, {}, nullptr), Error);
     EXPECT_THROW(batch_norm_dual_gradient({GetParam(), 1, 1, 12}, {}, nullptr), Error);
 }

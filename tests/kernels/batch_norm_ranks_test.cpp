@@ -10,7 +10,7 @@
 namespace hpcai::kernels {
 namespace {
 
-/// The kernels, or their twins.
+/// The kernels, or their naive references.
 struct RankEngine {
     decltype(&batch_norm_moments) moments;
     decltype(&batch_norm_statistics_from_moments) statistics_of_moments;
@@ -51,7 +51,7 @@ struct Step {
         auto* const first = statistics.as<float>();
         return {first, first + rank.channels, first + 2 * rank.channels, first + 3 * rank.channels};
     }
-    /// Arguments for the pixels from `pixel` on.
+    /// Returns arguments for the pixels from `pixel` on.
     BatchNormGradientArguments gradient_of(std::int64_t pixel) {
         return {.x = at(x, pixel),
                 .dy0 = at(dy, pixel),
@@ -103,7 +103,7 @@ void run_ranks(const RankEngine& engine, Step& step) {
                         nullptr);
 }
 
-/// By the twins that know of no ranks.
+/// Runs the naive references without ranks.
 void run_whole(Step& step) {
     reference::batch_norm_statistics(
         step.whole, {step.x.data(), step.parameters(), step.written(), nullptr}, nullptr);
@@ -156,7 +156,7 @@ TEST_P(BatchNormRanks, KeepTheirPrecisionFarFromZero) {
     }
 }
 
-TEST_P(BatchNormRanks, KeepNotANumberForEverybodyToSee) {
+TEST_P(BatchNormRanks, KeepNaN) {
     for (const RankEngine& engine : {kRankKernels, kRankTwins}) {
         Step step(GetParam(), 10, 3, 0.5);
         step.x.set(3 * 12 + 1, NAN);  // of the second rank

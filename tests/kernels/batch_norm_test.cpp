@@ -14,12 +14,12 @@ namespace hpcai::kernels {
 namespace {
 using ops::BatchNorm;
 
-// fp32 sums of up to some thousand terms, relative to them or to 1.
+// The error of fp32 sums of up to some thousand terms, relative to the larger of the sum and 1.
 constexpr double kSumTolerance = 1e-5;
-// A span's first pixel may lie some deviations from the mean, whose square then cancels.
+// A span's first pixel may be some deviations away from the mean, whose square then cancels.
 constexpr double kStatisticsTolerance = 4e-6;
 
-/// The kernels, or their twins.
+/// The kernels, or their naive references.
 struct Engine {
     decltype(&batch_norm_statistics) statistics;
     decltype(&batch_norm_statistics_from_sums) statistics_of_sums;
@@ -142,7 +142,7 @@ BatchNormGradientArguments gradient_arguments(Given& given, Written& written) {
             .workspace = written.workspace.data()};
 }
 
-/// A training step's forward and backward.
+/// Runs a training step's forward and backward.
 Written run(const Engine& engine, Given& given) {
     Written written(given);
     engine.statistics(
@@ -176,12 +176,12 @@ void expect_solution(const Given& given, const Written& written) {
     EXPECT_TRUE(near(written.running_mean, want.running_mean, 1e-6)) << "running mean";
     EXPECT_TRUE(near(written.running_variance, want.running_variance, kStatisticsTolerance))
         << "variance";
-    // Through a sum of two gradients and coefficients, each rounded.
+    // A sum of two gradients and coefficients, each rounded.
     EXPECT_TRUE(near(written.dx, want.input_gradients[0], 4 * stored)) << "dx";
     if (given.op.add) {
         EXPECT_TRUE(near(written.dr, want.input_gradients[1], 2 * stored)) << "dr";
     }
-    const double rounded = given.op.add ? stored : 0;  // the sums take what was stored as dr
+    const double rounded = given.op.add ? stored : 0;  // the sums use dr as it was stored
     const double n = std::sqrt(static_cast<double>(given.x.count()));
     EXPECT_TRUE(near(written.dgamma, want.parameter_gradients[0], kSumTolerance + rounded * n))
         << "dgamma";
@@ -246,7 +246,7 @@ TEST_P(BatchNormKernel, AddsUpTwoOutputGradients) {
     }
 }
 
-TEST_P(BatchNormKernel, NormalizesSpansOfSamplesApart) {
+TEST_P(BatchNormKernel, NormalizesSpansOfSamplesSeparately) {
     expect_like_references({.input = {6, 4, 3, 16}, .statistics_samples = 2});
     // Spans of several chunks, which several warps combine.
     expect_like_references({.input = {6, 25, 26, 64}, .statistics_samples = 2, .relu = true});
@@ -371,7 +371,7 @@ TEST_P(BatchNormKernel, MayOverwriteWhatItHasRead) {
     }
 }
 
-TEST_P(BatchNormKernel, KeepsNotANumberForEverybodyToSee) {
+TEST_P(BatchNormKernel, KeepsNaN) {
     for (const std::int64_t channels : {3, 16}) {
         Given given(GetParam(), {.input = {2, 3, 3, channels}, .relu = true});
         given.x.set(channels + 1, NAN);

@@ -37,15 +37,15 @@ inline void bias_gradient(const BiasShape& shape, const BiasGradientArguments& a
 
 namespace {
 
-// Vectors, two pixels in one, channels that are only stored, no vectors at all; more pixels than
-// all threads of a grid take at once, and fewer.
+// Vectors, two pixels in one vector, channels that are only stored, no vectors. Some shapes have
+// more pixels than all threads of a grid process at once, others fewer.
 const std::vector<BiasShape> kShapes{
     {DType::f32, 1, 8, 8},     {DType::f32, 126, 64, 64},   {DType::f32, 126, 12, 12},
     {DType::f32, 125, 12, 12}, {DType::f32, 126, 3, 4},     {DType::f32, 63, 3, 4},
     {DType::f32, 37, 21, 21},  {DType::f32, 64, 21, 21},    {DType::f32, 11, 600, 600},
     {DType::f32, 30001, 3, 4}, {DType::f32, 40000, 12, 12}, {DType::f32, 3000, 256, 256}};
 
-/// Tolerance of fp32 sums over so many numbers near 1, which cancel.
+/// Returns the tolerance of fp32 sums of so many numbers near 1, which cancel.
 double sum_tolerance(std::int64_t pixels) {
     return 1e-5 + 1e-6 * std::sqrt(static_cast<double>(pixels));
 }

@@ -26,12 +26,12 @@ using tensor::DType;
 
 inline const std::vector<DType> kComputeDtypes{DType::f32, DType::f16, DType::bf16};
 
-/// Half the distance between neighbours near 1, with a reserve for a second rounding.
+/// Returns half the distance between neighbours near 1, with a reserve for a second rounding.
 inline double tolerance_of(DType dtype) {
     return dtype == DType::f32 ? 1e-6 : dtype == DType::f16 ? 6e-4 : 5e-3;
 }
 
-/// `count` numbers at a multiple of 64 bytes, all ones of bits at first, and a fence after them
+/// `count` numbers at a multiple of 64 bytes, initially with all bits set, and a guard after them
 /// that must not be written.
 class Buffer {
 public:
@@ -106,7 +106,7 @@ private:
     std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Random contents, another one each time.
+/// Random contents, different in each call.
 class Contents {
 public:
     explicit Contents(std::uint32_t stream) : stream_(2022, RandomPurpose::test, 400 + stream) {}
@@ -116,7 +116,7 @@ public:
         for (std::int64_t i = 0; i < count; ++i) buffer.set(i, stream_.normal());
         return buffer;
     }
-    /// Whole numbers in [low, low + n).
+    /// Returns whole numbers in [low, low + n).
     Buffer whole(DType dtype, std::int64_t count, std::uint32_t n, int low = 0) {
         Buffer buffer(dtype, count);
         for (std::int64_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ private:
     CounterStream stream_;
 };
 
-/// The same numbers, NaN being the same as NaN, and nothing written after them.
+/// Returns whether the numbers are equal, where NaN equals NaN, and nothing was written after them.
 inline testing::AssertionResult same(const Buffer& got, const Buffer& expected) {
     if (!got.fence_stands()) return testing::AssertionFailure() << "written beyond the end";
     if (got.count() != expected.count()) return testing::AssertionFailure() << "another size";
@@ -144,7 +144,8 @@ inline testing::AssertionResult same(const Buffer& got, const Buffer& expected) 
     return testing::AssertionSuccess();
 }
 
-/// Within `tolerance` of the expected numbers, relative to those beyond 1.
+/// Returns whether numbers are within `tolerance` of the expected ones, relative to the larger of
+/// the number and 1.
 template <typename Numbers>
 testing::AssertionResult near(const Buffer& got, const Numbers& expected, double tolerance) {
     if (!got.fence_stands()) return testing::AssertionFailure() << "written beyond the end";
@@ -157,7 +158,7 @@ testing::AssertionResult near(const Buffer& got, const Numbers& expected, double
     return testing::AssertionSuccess();
 }
 
-/// A test once for each dtype that kernels compute in.
+/// Runs a test once for each dtype that kernels compute in.
 class ForEachDtype : public testing::TestWithParam<DType> {};
 inline std::string dtype_name(const testing::TestParamInfo<DType>& info) {
     return std::string(name_of(info.param));

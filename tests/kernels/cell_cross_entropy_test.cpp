@@ -90,7 +90,7 @@ std::vector<CellGrid> grids(DType dtype) {
     return all;
 }
 
-/// Rows of x1, y1, x2, y2, class around the grid's first cells; some have no class.
+/// Returns rows of x1, y1, x2, y2, class near the grid's first cells; some have no class.
 Buffer boxes_of(const CellGrid& grid, Contents& contents) {
     Buffer boxes = contents.whole(DType::f32, grid.images * grid.boxes * 5, 40);
     const Buffer classes =
@@ -148,7 +148,7 @@ TEST_P(CellKernels, GradientsAreTheReferencesAndZeroInThePadding) {
     }
 }
 
-TEST(CellKernel, RefusesAGridWithoutCells) {
+TEST(CellKernel, RejectsAGridWithoutCells) {
     EXPECT_THROW(cell_cross_entropy({.images = 1, .classes = 2}, {}, nullptr), Error);
 }
 

@@ -22,7 +22,8 @@ struct Case {
 
 class CropResize : public testing::Test {
 protected:
-    /// Cases with the four ways to mirror in turn, at odd addresses, the last row without a view.
+    /// Makes cases with the four ways to mirror, one after the other, at odd addresses; the last
+    /// row has no view.
     void make_rows(const std::vector<Case>& cases) {
         std::int64_t bytes = 1;
         for (std::size_t row = 0; row < cases.size(); ++row) {
@@ -122,7 +123,7 @@ TEST_F(CropResize, HasTheCpusBitsForDrawnViewsOfTheUsualSide) {
     EXPECT_TRUE(same(got, on_cpu(224)));
 }
 
-TEST_F(CropResize, RefusesRowsAndSidesThatDoNotFit) {
+TEST_F(CropResize, RejectsRowsAndSidesThatDoNotFit) {
     EXPECT_THROW(crop_resize({.rows = 65536, .side = 8}, nullptr), Error);
     EXPECT_THROW(crop_resize({.rows = 0, .side = 8}, nullptr), Error);
     EXPECT_THROW(crop_resize({.rows = 1, .side = 0}, nullptr), Error);

@@ -8,7 +8,8 @@
 /// Boxes and anchors for tests of the kernels of detection.
 namespace hpcai::kernels {
 
-/// Levels of strides 4, 8, ..., the first of `height` x `width` cells with three anchors each.
+/// Returns levels of strides 4, 8, ... with three anchors per cell; the first has `height` x
+/// `width` cells.
 inline AnchorGrid small_grid(std::int64_t height, std::int64_t width, int levels) {
     ops::Anchors anchors{.levels = {}, .image_height = 4 * height, .image_width = 4 * width};
     for (int level = 0; level < levels; ++level) {
@@ -24,8 +25,8 @@ inline AnchorGrid small_grid(std::int64_t height, std::int64_t width, int levels
     return make_anchor_grid(anchors);
 }
 
-/// (rows, columns) f32: boxes with whole corners in an image of `height` x `width`, and in column 4
-/// numbers below `n`, 0 and more.
+/// Returns (rows, columns) f32: boxes with whole corners in an image of `height` x `width`, and
+/// numbers in [0, n) in column 4.
 inline Buffer random_boxes(Contents& contents, std::int64_t rows, std::int64_t columns,
                            std::array<std::uint32_t, 2> image, std::uint32_t n) {
     const auto [height, width] = image;

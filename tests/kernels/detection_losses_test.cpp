@@ -8,7 +8,7 @@
 #include "kernels/reference/roi_loss.hpp"
 #include "kernels/reference/rpn_loss.hpp"
 
-/// The features of regions and the losses of detection, against naive twins.
+/// The features of regions and the losses of detection, compared with naive references.
 namespace hpcai::kernels {
 namespace {
 
@@ -31,7 +31,7 @@ protected:
         }
         return shape;
     }
-    /// Some beyond the image, on all levels, some unused.
+    /// Returns regions on all levels; some are partly outside the image, and some are unused.
     Buffer regions(const RoiAlignShape& shape) {
         const std::int64_t rows = std::int64_t{shape.images} * shape.regions;
         Buffer boxes = random_boxes(contents_, rows, 5, {150, 220}, 2);
@@ -74,10 +74,10 @@ protected:
     }
 
 private:
-    /// Sums that differ in fp32 may round to numbers next to each other.
+    /// Returns the tolerance of sums that differ in fp32 and may round to adjacent numbers.
     static double of_neighbours() { return 2 * tolerance_of(GetParam()); }
 
-    /// Sums of up to some hundred terms; the second level's gradient is not wanted.
+    /// Compares sums of up to some hundred terms; the second level's gradient is not wanted.
     static void compare_gradients(const RoiAlignShape& shape, Buffer& grids, const Buffer& dy) {
         std::vector<Buffer> dx, twin_dx;
         for (int level = 0; level < RoiAlignShape::kLevels; ++level) {
@@ -125,7 +125,7 @@ TEST_P(RegionKernels, OfUnusedRegionsAreZeros) {
     for (std::int64_t i = 0; i < dx.count(); ++i) ASSERT_EQ(dx[i], 0);
 }
 
-TEST_P(RegionKernels, RefuseSizesThatTheyHaveNoRoomFor) {
+TEST_P(RegionKernels, RejectSizesThatTheyHaveNoRoomFor) {
     EXPECT_THROW(roi_align(shape(5, 8, 17, 1), {}, nullptr), Error);
     EXPECT_THROW(roi_align_gradient(shape(5, 8, 16, 5), {}, nullptr), Error);
 }

@@ -10,7 +10,7 @@
 #include "kernels/reference/roi_targets.hpp"
 #include "kernels/reference/suppression.hpp"
 
-/// The kernels that select anchors, regions and boxes, compared with naive twins.
+/// The kernels that select anchors, regions and boxes, compared with naive references.
 namespace hpcai::kernels {
 namespace {
 
@@ -20,7 +20,7 @@ Buffer scratch(std::size_t bytes) {
     return {DType::u8, static_cast<std::int64_t>(bytes)};
 }
 
-/// Logits in `steps` steps, so that many are equal, and deltas.
+/// Logits with `steps` distinct values, so that many are equal, and deltas.
 struct RpnBuffers {
     RpnBuffers(Contents& contents, const AnchorGrid& grid, int images, DType dtype,
                std::uint32_t steps) {
@@ -70,7 +70,7 @@ protected:
     }
 };
 
-TEST_P(ProposalKernels, AreTheTwins) {
+TEST_P(ProposalKernels, EqualTheReferences) {
     const AnchorGrid grid = small_grid(16, 24, 5);
     for (const std::uint32_t steps : {1000u, 9u}) {
         const RpnBuffers in(contents_, grid, 2, GetParam(), steps);
@@ -81,14 +81,14 @@ TEST_P(ProposalKernels, AreTheTwins) {
     }
 }
 
-TEST_P(ProposalKernels, AreTheTwinsWhereALevelHasSeveralChunks) {
+TEST_P(ProposalKernels, EqualTheReferencesWhereALevelHasSeveralChunks) {
     const AnchorGrid grid = small_grid(80, 96, 2);
     ProposalsShape large = shape(grid, 900, 500);
     large.bounds = {320, 384, 1e-3f};
     compare(large, RpnBuffers(contents_, grid, 2, GetParam(), 41));
 }
 
-TEST_P(ProposalKernels, LeaveOutWhatIsNoNumber) {
+TEST_P(ProposalKernels, OmitWhatIsNoNumber) {
     const AnchorGrid grid = small_grid(16, 24, 3);
     RpnBuffers in(contents_, grid, 2, GetParam(), 30);
     for (Buffer& values : in.values) {
@@ -134,12 +134,12 @@ TEST(Suppression, IsTheTwinsForListsOfAllLengths) {
     }
 }
 
-TEST(Suppression, RefusesListsThatAreTooLong) {
+TEST(Suppression, RejectsListsThatAreTooLong) {
     EXPECT_THROW(suppress({.lists = 1, .length = 4097}, nullptr), Error);
     EXPECT_THROW(suppress({.lists = 65536, .length = 1}, nullptr), Error);
 }
 
-TEST(DetectionKernels, AreTheTwins) {
+TEST(DetectionKernels, EqualTheReferences) {
     Contents contents(52);
     for (const auto& [regions, classes, limit] :
          std::vector<std::array<int, 3>>{{1, 2, 1}, {40, 5, 100}, {130, 21, 60}, {1000, 3, 4000}}) {
@@ -195,7 +195,7 @@ protected:
     }
 };
 
-TEST_F(AnchorTargetKernels, AreTheTwins) {
+TEST_F(AnchorTargetKernels, EqualTheReferences) {
     for (const int boxes : {1, 15, 100}) {
         for (const auto& [samples, most] :
              std::vector<std::array<int, 2>>{{1, 0}, {8, 4}, {64, 32}, {4000, 2000}}) {
@@ -205,7 +205,7 @@ TEST_F(AnchorTargetKernels, AreTheTwins) {
     }
 }
 
-TEST_F(AnchorTargetKernels, AreTheTwinsOfSeveralChunks) {
+TEST_F(AnchorTargetKernels, EqualTheReferencesOfSeveralChunks) {
     compare(small_grid(80, 96, 2), random_boxes(contents_, 20, 5, {320, 384}, 3), 256, 128);
 }
 
@@ -215,7 +215,7 @@ TEST_F(AnchorTargetKernels, TakeWhatIsNoBoxForNone) {
     compare(small_grid(16, 24, 5), boxes, 64, 32);
 }
 
-TEST(RoiTargetKernels, AreTheTwins) {
+TEST(RoiTargetKernels, EqualTheReferences) {
     Contents contents(54);
     const Buffer keys = contents.whole(DType::s32, 2, 1u << 30, -(1 << 29));
     for (const auto& [proposals, boxes, samples] :
@@ -243,7 +243,7 @@ TEST(RoiTargetKernels, AreTheTwins) {
     }
 }
 
-TEST(DetectionKernels, RefuseSizesThatTheyHaveNoRoomFor) {
+TEST(DetectionKernels, RejectSizesThatTheyHaveNoRoomFor) {
     const AnchorGrid grid = small_grid(4, 4, 2);
     EXPECT_THROW(
         proposals_workspace_bytes({.grid = grid, .images = 1, .per_level = 4097, .limit = 1}),

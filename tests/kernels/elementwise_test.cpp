@@ -49,14 +49,14 @@ inline void fill(tensor::DType dtype, void* to, float value, std::int64_t count,
 
 namespace {
 
-// Less than a vector, whole vectors, a rest, and more than all threads of a grid take at once.
+// Less than a vector, whole vectors, a rest, and more than all threads of a grid process at once.
 const std::vector<std::int64_t> kCounts{1, 3, 7, 8, 9, 64, 1000, 4099, 1056 * 256 * 16 + 13};
 
 class ElementwiseKernels : public ForEachDtype {
 protected:
     Contents contents_{1};
 
-    /// Random numbers, zeros of both signs, and NaN.
+    /// Returns random numbers, zeros of both signs, and NaN.
     Buffer numbers(std::int64_t count) {
         Buffer buffer = contents_.normal(GetParam(), std::min<std::int64_t>(count, 5000));
         Buffer all(GetParam(), count);
@@ -153,7 +153,7 @@ TEST_P(ElementwiseKernels, FillWritesEveryElementAndNoMore) {
     }
 }
 
-TEST(ElementwiseKernel, RefusesIntegers) {
+TEST(ElementwiseKernel, RejectsIntegers) {
     Buffer integers(DType::s32, 4);
     EXPECT_THROW(fill(DType::s32, integers.data(), 0, 4, nullptr), Error);
 }

@@ -123,7 +123,7 @@ const std::vector<std::array<std::int64_t, 5>> kGroupShapes{
     {3, 10, 21, 21, 7},  {2, 9, 16, 16, 16},  {2, 20, 3, 4, 3},   {2, 20, 3, 4, 1},
     {1, 5, 600, 600, 2}, {2, 3000, 32, 32, 4}};
 
-/// Tolerance of fp32 sums over so many numbers near 1, which cancel.
+/// Returns the tolerance of fp32 sums of so many numbers near 1, which cancel.
 double sum_tolerance(const BatchNormShape& spans) {
     return 1e-5 + 1e-6 * std::sqrt(static_cast<double>(spans.spans * spans.pixels));
 }
@@ -150,7 +150,7 @@ protected:
         const auto& [samples, pixels, channels, stored, groups] = extents;
         return {{GetParam(), samples, pixels, stored}, channels, groups};
     }
-    /// About `mean`, and zeros where channels are only stored.
+    /// Returns numbers near `mean`, and zeros where channels are only stored.
     Buffer image(const GroupNormShape& shape, double mean) {
         const BatchNormShape& spans = shape.spans;
         Buffer numbers = contents_.normal(GetParam(), spans.spans * spans.pixels * spans.channels);
@@ -184,7 +184,7 @@ TEST_P(GroupNormKernels, StatisticsAreTheReferences) {
         SCOPED_TRACE(testing::PrintToString(extents));
         EXPECT_TRUE(near(got.mean, expected.mean, kGroupTolerance));
         EXPECT_TRUE(workspace.fence_stands());
-        if (extents[2] < extents[3]) continue;  // of no variance, nothing is compared
+        if (extents[2] < extents[3]) continue;  // without variance, results are not compared
         EXPECT_TRUE(near(got.inverse_deviation, expected.inverse_deviation, kGroupTolerance));
         EXPECT_TRUE(near(got.scale, expected.scale, kGroupTolerance));
         EXPECT_TRUE(near(got.shift, expected.shift, kGroupTolerance));
@@ -209,7 +209,7 @@ TEST_P(GroupNormKernels, ChannelsThatAreOnlyStoredStayZero) {
 }
 
 TEST_P(GroupNormKernels, ALargeMeanDoesNotEatTheVariance) {
-    if (GetParam() != DType::f32) GTEST_SKIP() << "half types cannot tell such numbers apart";
+    if (GetParam() != DType::f32) GTEST_SKIP() << "half types cannot distinguish such numbers";
     const GroupNormShape shape = shape_of({2, 500, 16, 16, 2});
     const Buffer x = image(shape, 3000), gamma(DType::f32, std::vector<double>(16, 1.0));
     const Buffer beta(DType::f32, std::vector<double>(16, 0.0));

@@ -39,7 +39,7 @@ std::uint64_t hash_of(const float* values, std::int64_t count) {
 
 TEST(HashKernel, IsTheHashOfTheCpuDeviceAtEveryPlace) {
     Contents contents(11);
-    constexpr std::int64_t kMost = 1056 * 256 * 4 + 1027;  // more than the grid takes at once
+    constexpr std::int64_t kMost = 1056 * 256 * 4 + 1027;  // more than the grid processes at once
     Buffer values = contents.normal(DType::f32, kMost + 4);
     values.set(3, NAN);
     values.set(4, -0.0);

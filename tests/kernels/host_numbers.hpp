@@ -12,7 +12,7 @@
 
 namespace hpcai::kernels::reference {
 
-// Written from the formats' definitions (IEEE 754-2019, section 3.4), without CUDA's headers.
+// Implemented from the formats' definitions (IEEE 754-2019, section 3.4), without CUDA's headers.
 
 inline double from_f16(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -42,7 +42,7 @@ inline std::uint16_t to_bf16(float value) {
     return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/// Element `index` of a buffer of f32, f16 or bf16 on the host.
+/// Returns element `index` of a buffer of f32, f16 or bf16 on the host.
 inline double get(tensor::DType dtype, const void* from, std::int64_t index) {
     if (dtype == tensor::DType::f32) return static_cast<const float*>(from)[index];
     const std::uint16_t bits = static_cast<const std::uint16_t*>(from)[index];
@@ -51,8 +51,8 @@ inline double get(tensor::DType dtype, const void* from, std::int64_t index) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Writes `value`, rounded to fp32 and then to `dtype`, ties to even. An f16 too large becomes
-/// infinite.
+/// Writes `value`, rounded to fp32 and then to `dtype`, ties to even. A number too large for f16
+/// becomes infinite.
 inline void put(tensor::DType dtype, void* to, std::int64_t index, double value) {
     const auto single = static_cast<float>(value);
     if (dtype == tensor::DType::f32) {

@@ -61,7 +61,7 @@ NormalizeArguments arguments_of(const ops::InputNormalize& op, Buffer& pixels, B
     arguments.channels = static_cast<int>(op.input[3]);
     arguments.count = pixels.count() / op.input[3];
     arguments.padded_channels = static_cast<int>(to.count() / arguments.count);
-    std::fill_n(arguments.shift, NormalizeArguments::kMaxChannels, 7.0f);  // of no channel
+    std::fill_n(arguments.shift, NormalizeArguments::kMaxChannels, 7.0f);  // of unused channels
     for (std::size_t c = 0; c < op.mean.size(); ++c) {
         arguments.scale[c] = static_cast<float>(1 / (255 * op.standard_deviation[c]));
         arguments.shift[c] = static_cast<float>(-op.mean[c] / op.standard_deviation[c]);
@@ -140,7 +140,7 @@ TEST(InputNormalizeTwin, HasTheBitsOfTheCpuDevice) {
     for (std::int64_t i = 0; i < flat.count(); ++i) EXPECT_EQ(got[i / 3 * 4 + i % 3], flat[i]);
 }
 
-TEST(InputNormalizeTwin, RefusesChannelsThatDoNotFit) {
+TEST(InputNormalizeTwin, RejectsChannelsThatDoNotFit) {
     NormalizeArguments arguments;
     arguments.channels = 33;
     arguments.padded_channels = 40;

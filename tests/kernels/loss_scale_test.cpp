@@ -47,7 +47,7 @@ bool finite(Buffer& gradients) {
 }
 
 TEST(CheckFinite, FindsOneBadNumberAnywhere) {
-    constexpr std::int64_t kMost = 2 * 1056 * 256 * 16 + 3;  // more than the grid takes at once
+    constexpr std::int64_t kMost = 2 * 1056 * 256 * 16 + 3;  // more than the grid processes at once
     for (const std::int64_t count : std::vector<std::int64_t>{1, 2, 3, 4, 5, 1023, kMost}) {
         Buffer gradients(DType::f32, std::vector<double>(static_cast<std::size_t>(count), 1.5));
         gradients.set(count / 2, std::numeric_limits<float>::max());
@@ -71,7 +71,7 @@ TEST(CheckFinite, NeverSetsTheFlag) {
     EXPECT_EQ(numbers.finite, 0u);
 }
 
-/// Kernel and twin through the same steps.
+/// The kernel and its naive reference in the same steps.
 class LossScale : public testing::Test {
 protected:
     ops::StepScalars numbers_{.learning_rate = 0.5f, .loss_scale = 1024};

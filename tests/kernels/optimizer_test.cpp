@@ -26,13 +26,14 @@ struct State {
           first(contents.normal(DType::f32, count)),
           second(contents.normal(DType::f32, count)),
           working(dtype, count + kShift) {
-        for (std::int64_t i = 0; i < count; ++i) {  // means of squares, whose roots divide
+        for (std::int64_t i = 0; i < count; ++i) {  // means of squares, whose roots are divisors
             first.set(i, std::abs(first[i]) + 0.25);
             second.set(i, std::abs(second[i]) + 0.25);
         }
     }
 
-    /// With copies of all ranges but the second, at an offset from their usual place.
+    /// Returns arguments with copies of all ranges except the second, at an offset from their usual
+    /// place.
     UpdateArguments arguments(const std::vector<UpdateRange>& stepped) {
         ranges = stepped;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -64,7 +65,8 @@ void expect_agreement(const State& got, const State& twin) {
     EXPECT_TRUE(same(got.gradients, twin.gradients));
 }
 
-/// Working copies are the parameters, rounded, where the step went, and untouched elsewhere.
+/// Expects that working copies are the rounded parameters where the step updated them, and
+/// unchanged elsewhere.
 void expect_rounded(const State& state) {
     EXPECT_TRUE(state.working.fence_stands());
     Buffer expected(state.working.dtype(), state.working.count());
@@ -77,7 +79,7 @@ void expect_rounded(const State& state) {
     EXPECT_TRUE(same(state.working, expected));
 }
 
-/// A step and its naive twin.
+/// A step and its naive reference.
 struct Steps {
     std::function<void(const UpdateArguments&)> kernel, twin;
 };
@@ -142,7 +144,7 @@ TEST_P(OptimizerKernels, RoundParametersWhereThereIsNoMaster) {
             rounded.set(i, with_master.parameters[i]);
             ASSERT_EQ(got.parameters[i], rounded[i]) << i;
         }
-        // A sum that lies between two numbers may go to either.
+        // A sum between two numbers may round to either.
         EXPECT_TRUE(near(twin.parameters, got.parameters, 2 * tolerance_of(GetParam())));
         EXPECT_TRUE(same(got.first, with_master.first));
         expect_rounded(got);

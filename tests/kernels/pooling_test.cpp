@@ -25,7 +25,7 @@ inline std::int64_t output_index(const PoolShape& shape, const Window& at) {
            at.c;
 }
 
-/// Calls body(r, s, index of x) for its real pixels.
+/// Calls body(r, s, index of x) for the window's pixels inside the image.
 template <typename Body>
 void for_each_pixel(const PoolShape& shape, const Window& of, const Body& body) {
     for (int r = 0; r < shape.kernel; ++r) {
@@ -122,8 +122,8 @@ PoolShape shape_of(DType dtype, const ops::MaxPool& op) {
     };
 }
 
-// Input, kernel, stride, padding. Whole vectors of channels and none, windows that share pixels,
-// leave some out or cover all, rows longer than a block.
+// Input, kernel, stride, padding. The channels fill vectors or not, windows overlap, omit pixels or
+// cover all, and some rows are longer than a block.
 const std::vector<ops::MaxPool> kPools{
     {{2, 112, 20, 16}, 3, 2, 1}, {{2, 9, 8, 24}, 3, 2, 1},  {{1, 7, 7, 5}, 3, 2, 1},
     {{2, 8, 8, 8}, 2, 2, 0},     {{1, 9, 9, 3}, 2, 3, 0},   {{1, 6, 5, 8}, 3, 1, 1},
@@ -136,7 +136,7 @@ class Pooling : public ForEachDtype {
 protected:
     Contents contents_{7};
 
-    /// Compares both passes on this input with the twin's.
+    /// Compares both passes on this input with the naive reference.
     void compare(const ops::MaxPool& op, const Buffer& x) {
         const PoolShape shape = shape_of(GetParam(), op);
         const std::int64_t outputs = output_shape(op).elements();
@@ -243,7 +243,7 @@ TEST_P(Pooling, AverageAgreesWithTwinAndNaiveOperation) {
     }
 }
 
-TEST(PoolingKernel, RefusesWindowsThatDoNotFit) {
+TEST(PoolingKernel, RejectsWindowsThatDoNotFit) {
     PoolShape shape{.images = 1, .height = 40, .width = 40, .channels = 8, .kernel = 17};
     EXPECT_THROW(max_pool(shape, nullptr, nullptr, nullptr, nullptr), Error);
     shape.kernel = shape.padding = 2;

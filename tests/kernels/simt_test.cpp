@@ -101,7 +101,7 @@ __global__ void wrong_mask() {
     __ballot_sync(0xffu, true);
 }
 
-TEST(Simt, RefusesBarriersOutOfStep) {
+TEST(Simt, RejectsBarriersOutOfStep) {
     EXPECT_THROW(launch(lost_lane, {.threads = 32}), Error);
     EXPECT_THROW(launch(wrong_mask, {.threads = 32}), Error);
     EXPECT_THROW(launch(write_places, {.threads = 2048}, nullptr), Error);

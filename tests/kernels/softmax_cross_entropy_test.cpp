@@ -61,7 +61,7 @@ class SoftmaxKernels : public ForEachDtype {
 protected:
     Contents contents_{8};
 
-    /// Every third row but the first is padding.
+    /// Every third row except the first is padding.
     Rows rows(std::int64_t count, std::int64_t classes, double smoothing) {
         Rows rows{{count, classes, smoothing},
                   contents_.normal(DType::f32, count * classes),

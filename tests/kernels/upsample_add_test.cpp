@@ -69,7 +69,7 @@ std::vector<UpsampleShape> shapes(DType dtype) {
             all.push_back({dtype, 2, 6, 8, height, width, channels});
         }
     }
-    all.push_back({dtype, 1, 2, 80, 1, 40, 512});  // several blocks a row
+    all.push_back({dtype, 1, 2, 80, 1, 40, 512});  // several blocks per row
     return all;
 }
 
@@ -125,7 +125,7 @@ TEST_P(UpsampleAddKernels, OnlyTheGradientThatIsWantedIsWritten) {
     EXPECT_TRUE(same(fine_alone, dy));
 }
 
-TEST(UpsampleAddKernel, RefusesASideThatIsTooLong) {
+TEST(UpsampleAddKernel, RejectsASideThatIsTooLong) {
     Buffer nothing(DType::f32, 4);
     const UpsampleShape shape{DType::f32, 1, 1, 32769, 1, 1, 1};
     EXPECT_THROW(upsample_add(shape, nothing.data(), nothing.data(), nothing.data(), nullptr),

@@ -10,7 +10,8 @@
 
 #include "kernels/buffer.hpp"
 
-/// The twins of these kernels are comm::encode and its like, which tests/comm holds against fp64.
+/// The references of these kernels are comm::encode and the related functions, which tests/comm
+/// compares with fp64.
 namespace hpcai::kernels {
 namespace {
 
@@ -18,7 +19,7 @@ using tensor::WireFormat;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Blocks of ordinary, tiny, huge and missing numbers, and of those that are not finite.
+/// Returns blocks of ordinary, tiny, huge, missing and non-finite numbers.
 Buffer values_of(std::int64_t count, std::uint32_t seed) {
     Contents contents(seed);
     Buffer values = contents.normal(DType::f32, count);
@@ -39,7 +40,7 @@ std::span<float> floats(Buffer& values) {
 
 class WireKernels : public testing::TestWithParam<WireFormat> {
 protected:
-    /// Bytes in whole numbers, with a fence after them.
+    /// Returns memory for the encoded numbers, with a guard after it.
     static Buffer wire_for(std::int64_t count) {
         return {DType::u8, static_cast<std::int64_t>(
                                comm::wire_bytes(GetParam(), static_cast<std::size_t>(count)))};

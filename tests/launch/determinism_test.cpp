@@ -16,7 +16,7 @@ const context::RankFacts kAlsoPromises{2, "cpu", "", {true, true, "another proce
 const context::RankFacts kForItsThreads{2, "paper", "", {true, false, "paper"}};
 const context::RankFacts kPromisesNothing{2, "stone", "", {}};
 
-TEST(DescribeDeterminism, SaysThatNothingWasRequested) {
+TEST(DescribeDeterminism, ReportsThatNothingWasRequested) {
     const DeterminismRecord record = describe_determinism(false, Ranks{kPromises}, 1);
     EXPECT_FALSE(record.requested);
     EXPECT_EQ(record.guarantee, "none: not requested by run.deterministic");
@@ -35,7 +35,7 @@ TEST(DescribeDeterminism, PromisesWhatEveryDevicePromises) {
     EXPECT_NE(some.guarantee.find("; bagging.M"), std::string::npos) << some.guarantee;
 }
 
-TEST(DescribeDeterminism, SaysSoWhereADeviceCannotPromise) {
+TEST(DescribeDeterminism, ReportsItWhereADeviceCannotPromise) {
     const DeterminismRecord record =
         describe_determinism(true, Ranks{kPromises, kPromisesNothing}, 2);
     EXPECT_TRUE(record.requested);

@@ -8,7 +8,7 @@
 namespace hpcai::launch {
 namespace {
 
-/// Two hosts of 8 cores and two NUMA nodes, two ranks on each, all well.
+/// Returns two ranks on each of two hosts with 8 cores and two NUMA nodes, without faults.
 std::vector<RankHealth> four_ranks() {
     std::vector<RankHealth> ranks(4);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

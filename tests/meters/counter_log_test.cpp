@@ -49,7 +49,7 @@ TEST(CounterLog, NamesHostAndCounterAndItsUnit) {
     EXPECT_EQ(log.records(), std::vector<CounterRecord>{expected});
 }
 
-TEST(CounterLog, SaysWhyACounterStoppedAndTellsNoReadingsOfIt) {
+TEST(CounterLog, ReportsWhyACounterStoppedWithoutItsReadings) {
     double value = 8;
     int calls = 0;
     CounterLog log("node1", {counter([&] { return value; }),
@@ -96,7 +96,7 @@ TEST(Sampler, ReadsAtItsBeginningByItselfAndAtItsEnd) {
     EXPECT_GT(records[0].readings.back().utc_seconds, records[0].readings.front().utc_seconds);
 }
 
-TEST(Sampler, StopsItsThreadWhereNobodyAsksForTheRest) {
+TEST(Sampler, StopsItsThreadWhenTheRestIsNotRequested) {
     int reads = 0;
     {
         const Sampler sampler(CounterLog("node1", {counter([&] {
@@ -108,7 +108,7 @@ TEST(Sampler, StopsItsThreadWhereNobodyAsksForTheRest) {
     EXPECT_EQ(reads, 2);
 }
 
-TEST(Sampler, SaysWhyItHasNothingOfCountersThatHang) {
+TEST(Sampler, ReportsWhyItHasNothingOfCountersThatHang) {
     const auto answer = std::make_shared<std::promise<void>>();
     const auto reads = std::make_shared<std::atomic<int>>(0);
     const auto hang = [reads, wait = answer->get_future().share()] {

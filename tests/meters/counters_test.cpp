@@ -10,7 +10,7 @@ constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 
-/// An unprivileged user where the tests run as root, whom permissions do not stop.
+/// Switches to an unprivileged user if the tests run as root, for whom permissions have no effect.
 class AsNobody {
 public:
     AsNobody() { EXPECT_TRUE(geteuid() != 0 || seteuid(65534) == 0); }
@@ -37,7 +37,7 @@ TEST(Rapl, CountsPackagesAndTheirMemoryAndNothingThatIsPartOfThem) {
     EXPECT_DOUBLE_EQ(counters[2].read(), 3);
 }
 
-TEST(Rapl, GoesOnWhereTheCounterBeginsAgain) {
+TEST(Rapl, ContinuesWhereTheCounterBeginsAgain) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "9000000", "10000000");
     const auto counters = processor_counters(sysfs.root());
@@ -50,7 +50,7 @@ TEST(Rapl, GoesOnWhereTheCounterBeginsAgain) {
     }
 }
 
-TEST(Rapl, SaysThatItMayNotBeReadAndNotThatItIsZero) {
+TEST(Rapl, ReportsThatItMayNotBeReadAndNotThatItIsZero) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "1000000");
     fs::permissions(sysfs.root() / "class/powercap/intel-rapl:0/energy_uj", fs::perms::none);
@@ -63,7 +63,7 @@ TEST(Rapl, SaysThatItMayNotBeReadAndNotThatItIsZero) {
     EXPECT_FALSE(counters[0].read);
 }
 
-TEST(Rapl, SaysWhatItFoundWhereThatIsNoNumber) {
+TEST(Rapl, ReportsWhatItFoundWhereThatIsNoNumber) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "-5");
     const auto counters = processor_counters(sysfs.root());
@@ -73,7 +73,7 @@ TEST(Rapl, SaysWhatItFoundWhereThatIsNoNumber) {
         << counters[0].failure;
 }
 
-TEST(Rapl, IsSaidToBeAbsentWhereThereIsNone) {
+TEST(Rapl, IsReportedAbsentIfThereIsNone) {
     const FakeSysfs sysfs;
     const auto counters = processor_counters(sysfs.root());
     ASSERT_EQ(names_of(counters), Names{"rapl"});
@@ -118,7 +118,7 @@ TEST(Interfaces, OfAnotherNetworkNamespaceAreKnownAsSuch) {
     const FakeSysfs sysfs;
     EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
     sysfs.put("class/net/lo/ifindex", "1");
-    sysfs.put("class/net/lo/address", "02:00:00:00:00:01");  // a loopback has zeros
+    sysfs.put("class/net/lo/address", "02:00:00:00:00:01");  // a loopback's address is zero
     EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
 }
 
@@ -135,7 +135,7 @@ TEST(Interfaces, OfInfinibandCountWordsOfFourBytesAndCarryItsIp) {
     EXPECT_EQ(counters[0].read(), 100);
 }
 
-TEST(Interfaces, SayThatAPortOf32BitsIsFull) {
+TEST(Interfaces, ReportThatAPortOf32BitsIsFull) {
     const FakeSysfs sysfs;
     sysfs.add_port("mlx4_0/ports/1", "4294967295");
     const auto counters = interface_counters(sysfs.root());

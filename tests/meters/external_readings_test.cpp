@@ -102,7 +102,7 @@ TEST(ExternalMeter, MayHaveGapsOutsideOfThePhaseOnly) {
               std::string::npos);
 }
 
-TEST(ExternalMeter, IsRefusedByFileAndLineForWhatIsNoReading) {
+TEST(ExternalMeter, IsRejectedByFileAndLineForWhatIsNoReading) {
     struct Case {
         std::string text, message;
     };

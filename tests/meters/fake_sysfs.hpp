@@ -17,13 +17,13 @@ namespace hpcai::meters {
 
 namespace fs = std::filesystem;
 
-/// A folder that looks like /sys as far as a test has filled it.
+/// A folder that emulates the parts of /sys that a test creates.
 class FakeSysfs {
 public:
     FakeSysfs() {
         std::string name = (fs::temp_directory_path() / "hpcai500-sysfs-XXXXXX").string();
         root_ = mkdtemp(name.data());
-        fs::permissions(root_, fs::perms::all);  // for a user that a test becomes
+        fs::permissions(root_, fs::perms::all);  // for a user to which a test switches
     }
     FakeSysfs(const FakeSysfs&) = delete;
     FakeSysfs& operator=(const FakeSysfs&) = delete;
@@ -36,7 +36,7 @@ public:
         std::ofstream(root_ / file) << line << '\n';
     }
 
-    /// class/powercap/`zone` with its name, its reading and its range.
+    /// Adds class/powercap/`zone` with its name, its reading and its range.
     void add_zone(const std::string& zone, const std::string& name, const std::string& microjoules,
                   const std::string& range = "262143328850") const {
         const std::string folder = "class/powercap/" + zone + "/";
@@ -68,7 +68,7 @@ inline std::vector<std::string> names_of(const std::vector<Counter>& counters) {
     return names;
 }
 
-/// The message of `read` when it throws.
+/// Returns the message of the error that `read` throws.
 template <typename Read>
 std::string message_of(const Read& read) {
     try {

@@ -15,7 +15,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Numbers = std::vector<std::int64_t>;
 
-/// A GPU of the library that stands in for NVIDIA's.
+/// A GPU of the emulated NVML.
 class HealthOfAGpu : public testing::Test {
 protected:
     void SetUp() override {
@@ -33,7 +33,7 @@ protected:
     std::string library_;
 };
 
-TEST_F(HealthOfAGpu, IsGoodWhereTheDriverTellsOfNothing) {
+TEST_F(HealthOfAGpu, IsGoodIfTheDriverReportsNothing) {
     GpuHealthLog log(library_, "GPU-1");
     const GpuHealth health = log.finish();
     const DeviceHealthRecord good{0, "", "GPU-1", {}, {0.0, ""}, {0.0, ""}, {0.0, ""}, {}};
@@ -101,7 +101,7 @@ TEST_F(HealthOfAGpu, KeepsSoManyErrorsOfTheDriverOnly) {
     EXPECT_EQ(log.finish().record.xids.size(), 256U);
 }
 
-TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuDoesNotTell) {
+TEST_F(HealthOfAGpu, IsNullWithAReasonIfTheGpuDoesNotReportIt) {
     nvml_->tells_no_health = true;
     nvml_->clock_event_reasons = 0x04;
     const GpuHealth health = GpuHealthLog(library_, "GPU-1").finish();
@@ -133,7 +133,7 @@ TEST_F(HealthOfAGpu, IsWatchedByAThreadFromItsBeginningOn) {
     EXPECT_EQ(nvml_->open_event_sets, 0) << "the thread has closed what it opened";
 }
 
-TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
+TEST_F(HealthOfAGpu, IsWhatTheDriverReportedBeforeItStoppedAnswering) {
     nvml_->xids_to_come = 1;
     nvml_->hangs_at_look = 3;
     {

@@ -10,7 +10,7 @@
 namespace hpcai::meters {
 namespace {
 
-/// The library that stands in for NVIDIA's, with a clock that the tests set.
+/// The emulated NVML, with a clock that the tests set.
 class NvmlOfStandIn : public testing::Test {
 protected:
     void SetUp() override {
@@ -44,7 +44,7 @@ TEST_F(NvmlOfStandIn, CountsTheMillijoulesOfEachGpu) {
     EXPECT_DOUBLE_EQ(gpus[1].read(), 5'000'001.25);
 }
 
-TEST_F(NvmlOfStandIn, SumsThePowerWhereAGpuCountsNoEnergyAndSaysSoInTheName) {
+TEST_F(NvmlOfStandIn, SumsThePowerIfAGpuCountsNoEnergyAndNamesTheCounterSo) {
     nvml_->has_no_counter = true;
     nvml_->milliwatts = 100'000;
     const auto gpus = counters({"GPU-1"});
@@ -54,7 +54,7 @@ TEST_F(NvmlOfStandIn, SumsThePowerWhereAGpuCountsNoEnergyAndSaysSoInTheName) {
     EXPECT_DOUBLE_EQ(gpus[0].read(), 200);
     seconds_ = 3;
     nvml_->milliwatts = 300'000;
-    EXPECT_DOUBLE_EQ(gpus[0].read(), 400);  // 200 W in the mean for a second
+    EXPECT_DOUBLE_EQ(gpus[0].read(), 400);  // a mean of 200 W for a second
 }
 
 TEST_F(NvmlOfStandIn, NamesTheCallThatFails) {
@@ -72,7 +72,7 @@ TEST_F(NvmlOfStandIn, IsNotAskedWhereNoRankUsesAGpu) {
     EXPECT_TRUE(counters({}).empty());
 }
 
-TEST(Nvml, IsSaidToBeAbsentWhereItsLibraryIs) {
+TEST(Nvml, IsReportedAbsentIfItsLibraryIs) {
     const std::vector<std::string> uuids{"GPU-1"};
     const auto gpus = gpu_counters({"libno-such-nvml.so.1", [] { return 0.0; }}, uuids);
     ASSERT_EQ(names_of(gpus), std::vector<std::string>{"nvml"});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kForEver = 3600;
 
-TEST(Repeater, BeginsBeforeItRepeatsAndEndsBehindThat) {
+TEST(Repeater, BeginsBeforeItRepeatsAndEndsAfterThat) {
     std::atomic<int> begun = 0, repeated = 0, ended = 0;
     std::promise<void> third;
     Repeater repeater({.begin = [&] { begun += repeated == 0 ? 1 : 100; },
@@ -57,7 +57,7 @@ TEST(Repeater, LeavesACallThatHangsToItself) {
                            .end = [end] { end->set_value(); }});
         called->get_future().wait();
         EXPECT_FALSE(repeater.stop_within(0.01));
-        EXPECT_FALSE(repeater.stop_within(kForEver)) << "it is not waited for again";
+        EXPECT_FALSE(repeater.stop_within(kForEver)) << "there is no second wait";
     }
     answer->set_value();
     ended.wait();  // the thread outlives the object

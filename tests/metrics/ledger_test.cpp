@@ -13,7 +13,8 @@ using ops::Ledger;
 
 constexpr std::int64_t kSize = 8;
 
-/// 8 x 8 x 3 pixels, a 3 x 3 convolution to 4 channels, its ReLU, the mean, two classes.
+/// Returns a network of 8 x 8 x 3 pixels: a 3 x 3 convolution to 4 channels, ReLU, mean, two
+/// classes.
 graph::Graph small_network(std::int64_t batch, bool fused = false) {
     graph::Graph graph;
     const auto pixels = graph.add_input("images", {batch, kSize, kSize, 3}, tensor::DType::u8);
@@ -51,7 +52,7 @@ TEST(FlopsLedger, CountsByHandComputableRules) {
     EXPECT_EQ(row.flops_in(Ledger::table3).training(), 3 * conv);
     EXPECT_EQ(row.flops_in(Ledger::two_mac).forward, conv);
     EXPECT_EQ(row.flops_in(Ledger::two_mac).weight_gradient, conv);
-    EXPECT_EQ(row.flops_in(Ledger::two_mac).input_gradient, 0) << "nothing before it is trained";
+    EXPECT_EQ(row.flops_in(Ledger::two_mac).input_gradient, 0) << "no earlier layer is trained";
     EXPECT_EQ(row.flops_in(Ledger::aiperf).weight_gradient, conv + 2 * 108);
 
     const std::int64_t relu_and_mean = 256 + 256;
@@ -77,7 +78,7 @@ TEST(FlopsLedger, TotalsAreTheSumsOfTheRows) {
     }
 }
 
-TEST(FlopsLedger, RefusesABatchAndFusedNodes) {
+TEST(FlopsLedger, RejectsABatchAndFusedNodes) {
     EXPECT_THROW(FlopsLedger(small_network(2)), Error);
     EXPECT_THROW(FlopsLedger(small_network(1, true)), Error);
 }

@@ -16,7 +16,8 @@ struct OneNode {
     }
 };
 
-/// (2, 4, 4, 3) images, 5 filters of 3 x 3 with padding: 96 numbers in, 135 filters, 160 out.
+/// Returns (2, 4, 4, 3) images, 5 filters of 3 x 3 with padding: 96 inputs, 135 filter weights, 160
+/// outputs.
 OneNode convolution() {
     OneNode one;
     const auto image = one.graph.add_received({"image", {2, 4, 4, 3}}, true);

@@ -25,7 +25,7 @@ TEST(Flops, AreAllWorkOverTheLongestTime) {
 
 TEST(Flops, OfOneGroupAreItsOwn) {
     const std::array groups{GroupWork{512, 2}};
-    // The paper's APC at |B| = 512, 23.0 GFLOPs a sample, in two seconds.
+    // The paper's APC at |B| = 512, 23.0 GFLOPs per sample, in two seconds.
     EXPECT_DOUBLE_EQ(flops(groups, 23'000'000'000).value(), 5.888e12);
 }
 
@@ -37,7 +37,7 @@ TEST(Flops, CountALostGroupsTimeButNotItsWork) {
 }
 
 TEST(Flops, DoNotOverflowOnTheLargestRun) {
-    // 12,500 models x 90 epochs of ImageNet, 24.6 GFLOPs a sample, in an hour: 3.5e22 FLOPs.
+    // 12,500 models x 90 epochs of ImageNet, 24.6 GFLOPs per sample, in an hour: 3.5e22 FLOPs.
     const std::vector<GroupWork> groups(12'500, GroupWork{90 * 1'281'167, 3600});
     const double work = 12'500.0 * 90 * 1'281'167 * 24'610'397'184.0;
     EXPECT_NEAR(flops(groups, 24'610'397'184).value() / (work / 3600), 1, 1e-12);

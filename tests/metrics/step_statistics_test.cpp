@@ -32,7 +32,7 @@ TEST(StepStatistics, OfARankAreMedianAndNearestRank) {
     EXPECT_EQ(summarize(std::vector<StepRecord>(1), std::vector<double>{3}).p99_step_seconds, 3);
 }
 
-TEST(StepStatistics, LeaveOutStepsThatNobodyMeasured) {
+TEST(StepStatistics, OmitStepsThatWereNotMeasured) {
     std::vector<StepRecord> steps(4);
     steps[1].phases.forward = 1;
     steps[3].phases.forward = 4;
@@ -53,7 +53,7 @@ TEST(TimeBreakdown, IsTheSpreadOverTheRanks) {
     EXPECT_EQ(time.overlapped_communication.median, (Quantity{std::nullopt, "no sums"}));
 }
 
-TEST(TimeBreakdown, SaysWhyANumberOfOneRankIsMissing) {
+TEST(TimeBreakdown, ReportsWhyANumberOfOneRankIsMissing) {
     std::vector<RankRecord> ranks{rank_with(0, 1), rank_with(1, 3)};
     ranks[1].mean.forward = ranks[0].mean.other = PhaseSeconds::kUnknown;
     const TimeBreakdownRecord time = break_down(0, ranks, std::vector{0, 0}, kReasons);

@@ -63,7 +63,7 @@ TEST_F(Timing, OfAnEvenNumberOfStepsIsTheMeanOfTheMiddleTwo) {
     expect(observer_.times_by_kernel().at(0), "first", Pass::forward, 3);
 }
 
-TEST_F(Timing, KeepsTwoSumsOfOneGradientApart) {
+TEST_F(Timing, DistinguishesTwoSumsOfOneGradient) {
     take("first.gradient", Pass::forward, sum_, 1);
     take("first.gradient", Pass::forward, second_, 2);
     EXPECT_EQ(observer_.times_by_kernel().size(), 2u);

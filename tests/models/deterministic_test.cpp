@@ -16,7 +16,7 @@ using graph::Graph;
 using graph::NetworkRunner;
 using graph::RunnerOptions;
 
-/// 18 samples make parts of one and of two.
+/// Returns a network of 18 samples, which is divided into parts of one and two samples.
 Graph tiny_resnet() {
     return graph::fuse(make_resnet50({.batch = 18,
                                       .image_size = 32,
@@ -27,8 +27,8 @@ Graph tiny_resnet() {
                                       .blocks = {1, 1, 1, 1}}));
 }
 
-/// All numbers after two steps: probabilities, gradients, parameters, momentum and
-/// running statistics.
+/// Returns all numbers after two steps: probabilities, gradients, parameters, momentum and running
+/// statistics.
 std::vector<float> train(const RunnerOptions& options) {
     const Graph graph = tiny_resnet();
     NetworkRunner runner(graph, options);
@@ -56,7 +56,7 @@ std::vector<RunnerOptions> all_kinds() {
     return kinds;
 }
 
-TEST(DeterministicResNet, LeavesTheSameBitsBehindWithAnyNumberOfThreads) {
+TEST(DeterministicResNet, LeavesTheSameBitsWithAnyNumberOfThreads) {
     for (RunnerOptions options : all_kinds()) {
         options.deterministic = true;
         const std::vector<float> want = train(options);
@@ -71,8 +71,8 @@ TEST(DeterministicResNet, LeavesTheSameBitsBehindWithAnyNumberOfThreads) {
 }
 
 TEST(DeterministicResNet, GivesTheGradientsOfTheOrdinaryEngine) {
-    // Whatever the precision, values are the same here and gradients of parameters are fp32 sums of
-    // up to 18 x 256 terms in another order.
+    // In every precision, values are equal here, and gradients of parameters are fp32 sums of up to
+    // 18 x 256 terms in another order.
     for (const RunnerOptions& ordinary : all_kinds()) {
         RunnerOptions deterministic = ordinary;
         deterministic.deterministic = true;

@@ -42,7 +42,7 @@ FasterRcnn tiny(Norm norm) {
     return options;
 }
 
-/// Bright rectangles on a dark ground, whose channel shows their class.
+/// Bright rectangles on a dark background; the channel shows the class.
 struct Scene {
     std::vector<float> images, boxes;
     std::vector<std::int32_t> keys;
@@ -85,7 +85,7 @@ struct Scene {
     }
 };
 
-/// A detector on the CPU, with the same weights whatever its graph looks like.
+/// A detector on the CPU, with the same weights for every form of its graph.
 class Detector {
 public:
     Detector(const FasterRcnn& options, bool fuses)
@@ -144,7 +144,7 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
     return std::sqrt(distance / length);
 }
 
-TEST(FasterRcnnTraining, HasTheSameGradientsWithJoinedOperations) {
+TEST(FasterRcnnTraining, HasTheSameGradientsWithFusedOperations) {
     for (const Norm norm : {Norm::batch, Norm::group, Norm::frozen_batch}) {
         const FasterRcnn options = tiny(norm);
         const Scene scene(options);

@@ -7,9 +7,8 @@
 #include "support/largest_error.hpp"
 #include "support/network_runner.hpp"
 
-/// The first half of a proof that needs no other program: the naive network's gradients are the
-/// slopes of its own loss. The second half, that the engine agrees with the naive network, is in
-/// resnet50_training_test.cpp.
+/// Tests that the naive network's gradients are the slopes of its own loss, which needs no other
+/// program. resnet50_training_test.cpp tests that the engine agrees with the naive network.
 namespace hpcai::models {
 namespace {
 
@@ -24,7 +23,8 @@ double product(const Tensor& a, const Tensor& b) {
     return sum;
 }
 
-/// A direction of length 1 from the signs of a random tensor: every element counts alike.
+/// Returns a direction of length 1 from the signs of a random tensor, so that every element counts
+/// equally.
 Tensor signs(const tensor::Shape& shape, std::uint32_t stream) {
     naive::Random random(tensor::DType::f32, stream);
     Tensor direction = random.normal(shape);
@@ -39,7 +39,7 @@ Tensor unit(Tensor tensor) {
     return tensor;
 }
 
-/// Slope of the naive loss by central differences, in double.
+/// The slope of the naive loss by central differences, in double.
 class Slope {
 public:
     Slope(const Graph& graph, const Inputs& inputs, const Tensors& parameters)
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    // Small enough that no value crosses zero before a ReLU, or another in a window of the pooling.
+    // So small that no value changes its sign before a ReLU or its order in a pooling window.
     static constexpr double kStep = 5e-7;
 
     double loss_at(std::size_t id, const Tensor& direction, double distance) {
@@ -80,7 +80,7 @@ TEST_P(NaiveResNet, HasTheGradientsOfCentralDifferencesInDouble) {
     const Tensors parameters = graph::random_parameters(graph);
     const Tensors gradients = naive::Network(graph).run(inputs, parameters, 1).gradients;
     Slope slope(graph, inputs, parameters);
-    // The loss's last digit over the step is 1e-8 of a gradient, the loss's curvature as much more.
+    // The loss's last digit divided by the step is 1e-8 of a gradient; its curvature adds as much.
     tests::LargestError error("gradients of the naive ResNet, double", 5e-7);
     for (std::size_t id = 0; id < parameters.size(); ++id) {
         const std::string& name = graph.parameters()[id].name;

@@ -146,7 +146,7 @@ TEST(ResNet50Model, StartsTheLastNormalizationOfEachBlockAtZeroIfAsked) {
     }
 }
 
-TEST(ResNet50Model, TellsWhatEachParameterIs) {
+TEST(ResNet50Model, ReportsWhatEachParameterIs) {
     using graph::ParameterKind;
     std::map<ParameterKind, int> counts;
     const Graph graph = make_resnet50({});

@@ -15,7 +15,7 @@ using graph::NetworkRunner;
 using graph::ParameterId;
 using graph::Tensors;
 
-/// Width 8 leaves channels that fill no vector; width 16 is what the fast kernels take.
+/// Channels of width 8 do not fill a vector; the fast kernels need width 16.
 ResNet50 tiny(std::int64_t width) {
     return {.batch = 8,
             .image_size = 32,
@@ -57,7 +57,7 @@ TEST(TinyResNet, AgreesWithCentralDifferencesAlongTheGradient) {
         for (const double value : gradients[id].values) length += value * value;
         length = std::sqrt(length);
         ASSERT_GT(length, 0) << graph.parameters()[id].name;
-        // The loss of 8 rows moves by about 0.01 up and down; its rounding is 1e-6.
+        // The loss of 8 rows changes by about 0.01 in each direction; its rounding is 1e-6.
         const double step = 0.005 / length;
         const auto loss_at = [&](double distance) {
             Tensors moved = parameters;
@@ -119,8 +119,9 @@ TEST(TinyResNet, AveragesTwoHalfBatchesWhenStatisticsSpanHalfABatch) {
     }
 }
 
-TEST(TinyResNet, GivesPaddingRowsNoSayInTheGradient) {
-    // Two rows of padding change the statistics, but neither loss nor gradient of the classifier.
+TEST(TinyResNet, GivesPaddingRowsNoEffectOnTheGradient) {
+    // Two rows of padding change the statistics, but neither the loss nor the classifier's
+    // gradient.
     ResNet50 options = tiny(16);
     options.batch = 4;
     const Graph graph = graph::fuse(make_resnet50(options));

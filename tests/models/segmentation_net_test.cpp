@@ -30,7 +30,7 @@ SegmentationNet small() {
             .background_weight = 0.5};
 }
 
-/// Fields of numbers, and a box or two in each.
+/// Returns random fields with one or two boxes each.
 Inputs fields_and_boxes(const Graph& graph) {
     naive::Random random(tensor::DType::f32, 31);
     Tensor boxes({2, 2, 5});
@@ -42,7 +42,7 @@ TEST(SegmentationNet, GivesAClassToEachCellOf8x8Pixels) {
     SegmentationNet options;
     EXPECT_EQ(options.cell_rows(), 96);
     EXPECT_EQ(options.cell_columns(), 144);
-    options.image_height = 41;  // a part of a cell is one
+    options.image_height = 41;  // a partial cell counts as a cell
     options.image_width = 70;
     const Graph graph = make_segmentation_net(options);
     EXPECT_EQ(graph.value(graph.find("head.bias")).shape, (tensor::Shape{1, 6, 9, 5}));
@@ -62,7 +62,8 @@ TEST(SegmentationNet, AgreesWithTheNaiveNetwork) {
     }
 }
 
-/// With the test above: the engine's gradients are the slopes of the loss.
+/// Together with the previous test, this shows that the engine's gradients are the slopes of the
+/// loss.
 TEST(SegmentationNet, HasTheGradientsOfCentralDifferencesInDouble) {
     constexpr double kStep = 5e-7;
     const Graph graph = make_segmentation_net(small());

@@ -39,7 +39,7 @@ TEST(Annotations, AreReadByOneRankAndKnownToAll) {
     EXPECT_EQ(set.omitted, (OmittedObjects{1, 2, 3}));
 }
 
-TEST(Annotations, ThatOneRankRefusesAreRefusedByAll) {
+TEST(Annotations, ThatOneRankRejectsAreRejectedByAll) {
     comm::Communicator& everyone = world().everyone;
     try {
         read_at_one_rank(

@@ -12,8 +12,8 @@
 #include "storage/temporary_folder.hpp"
 #include "world.hpp"
 
-/// ExtremeWeather files whose manifest is compared by one rank each. Every rank has a folder of its
-/// own, as nodes with disks of their own would.
+/// ExtremeWeather files; one rank compares the manifest of each. Every rank has a separate folder,
+/// like nodes with separate disks.
 namespace hpcai::data {
 namespace {
 
@@ -48,7 +48,7 @@ protected:
         writer.write(0, std::vector<float>(kClimateChannels * 8 * 12, 60.0F), {});
         writer.finish();
     }
-    /// Replaces a file by one of as many bytes with another SHA-256.
+    /// Replaces a file by another one of the same size with another SHA-256.
     static void change(int file) {
         const fs::path path = name_of(file);
         const auto bytes = fs::file_size(path);
@@ -76,20 +76,21 @@ TEST_F(ListedFiles, AreHashedByOneRankEach) {
     const comm::Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "one rank hashes all files";
     for (int file = 0; file < kFiles; ++file) {
-        if (file % everyone.size() != everyone.rank()) change(file);  // only this rank's is changed
+        if (file % everyone.size() != everyone.rank())
+            change(file);  // only this rank's copy changes
     }
     const SampleSets sets = make_sample_sets(config_, world().everyone);
     EXPECT_EQ(sets.training->samples(), kFiles);
 }
 
-TEST_F(ListedFiles, ThatOneRankFindsChangedAreRefusedByAll) {
+TEST_F(ListedFiles, ThatOneRankFindsChangedAreRejectedByAll) {
     const comm::Communicator& everyone = world().everyone;
     const int last = everyone.size() - 1;
     if (everyone.rank() == last) change(last);
     expect_refused(name_of(last) + "' is not the file that");
 }
 
-TEST_F(ListedFiles, ThatAreShorterAtOneRankAreRefusedByAll) {
+TEST_F(ListedFiles, ThatAreShorterAtOneRankAreRejectedByAll) {
     const comm::Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "one rank has one file";
     if (everyone.rank() == everyone.size() - 1) {

@@ -16,7 +16,7 @@ namespace {
 using mpi_tests::kLargestCount;
 using mpi_tests::world;
 
-/// Below, at and above what goes into one MPI call.
+/// Sizes below, at and above the limit of one MPI call.
 class Collectives : public testing::TestWithParam<std::size_t> {
 protected:
     Communicator& ranks_ = world().everyone;
@@ -24,7 +24,8 @@ protected:
     int size_ = ranks_.size();
     std::size_t count_ = GetParam();
 
-    /// Small integers, so that float sums are exact; different in each rank and place.
+    /// Returns small integers, so that float sums are exact; they differ between ranks and
+    /// positions.
     template <typename T>
     std::vector<T> values_of(int rank, std::size_t count) const {
         std::vector<T> values(count);
@@ -106,7 +107,7 @@ TEST_P(Collectives, MessagesGoRoundARing) {
     std::vector<int> mine = values_of<int>(rank_, count_);
     std::vector<int> received(count_, -1);
     const auto send = [&] { ranks_.send(std::as_bytes(std::span(mine)), next, 5); };
-    // Odd and even ranks take turns, so that no send needs a buffer.
+    // Odd and even ranks alternate, so that no send needs a buffer.
     if (rank_ % 2 == 0) send();
     ranks_.receive(std::as_writable_bytes(std::span(received)), previous, 5);
     if (rank_ % 2 != 0) send();
@@ -129,7 +130,7 @@ TEST(Communicator, SumsAreTheSameBitsEachTime) {
     }
 }
 
-TEST(Communicator, SplitOrdersByKeyAndKeepsPartsApart) {
+TEST(Communicator, SplitOrdersByKeyAndSeparatesParts) {
     Communicator& ranks = world().everyone;
     const int color = ranks.rank() % 2;
     const auto part = ranks.split(color, -ranks.rank());
@@ -143,7 +144,7 @@ TEST(Communicator, SplitOrdersByKeyAndKeepsPartsApart) {
     EXPECT_EQ(sum[0], expected);
 }
 
-TEST(Communicator, UnequalCountsAreRefusedBeforeAnyMessage) {
+TEST(Communicator, UnequalCountsAreRejectedBeforeAnyMessage) {
     Communicator& ranks = world().everyone;
     const std::array<std::byte, 4> mine{};
     std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(ranks.size()) + 1);
@@ -151,7 +152,7 @@ TEST(Communicator, UnequalCountsAreRefusedBeforeAnyMessage) {
     ranks.barrier();
 }
 
-TEST(Communicator, WhatMpiRefusesBecomesAnError) {
+TEST(Communicator, WhatMpiRejectsBecomesAnError) {
     Communicator& ranks = world().everyone;
     std::array<std::byte, 1> bytes{};
     try {

@@ -13,7 +13,7 @@
 #include "data/staging.hpp"
 #include "shared_folder.hpp"
 
-/// Copies that the ranks of a node make together.
+/// Copies that the ranks of a node make jointly.
 namespace hpcai::data {
 namespace {
 
@@ -23,7 +23,7 @@ using mpi_tests::world;
 
 constexpr std::uint32_t kDuplicatedFiles = 40;
 
-/// `degree` ranks a group; `node_of_rank` plays hosts, each with a directory of its own.
+/// Groups of `degree` ranks; `node_of_rank` emulates hosts, each with a separate directory.
 class RanksStage : public testing::Test {
 protected:
     RanksStage() : everyone_(world().everyone), folder_(everyone_), shared_(folder("shared")) {
@@ -53,7 +53,7 @@ protected:
         return {duplicator.pictures(Split::training), duplicator.record(),
                 duplicator.staging_lock()};
     }
-    /// Files in the bootstraps of the groups on a node.
+    /// Returns the files in the bootstraps of the groups on a node.
     std::set<std::uint32_t> needed_on(int node) const {
         const plan::DataSampler sampler(config_.bagging, config_.run.seed, kDuplicatedFiles);
         std::set<std::uint32_t> needed;
@@ -173,7 +173,7 @@ TEST_F(RanksStage, ReuseTogetherWhatIsThere) {
     EXPECT_EQ(again.record.reused_bytes, bytes_of(needed_on(0)));
 }
 
-TEST_F(RanksStage, AllHearOfTheFileThatOneCannotCopy) {
+TEST_F(RanksStage, AllThrowTheErrorOfTheFileThatOneCannotCopy) {
     play(1, std::vector<int>(static_cast<std::size_t>(everyone_.size()), 0));
     config_.bagging.sampler = config::Sampler::none;
     DataDuplicator duplicator(config_, *controller_, everyone_, 2);
@@ -187,7 +187,7 @@ TEST_F(RanksStage, AllHearOfTheFileThatOneCannotCopy) {
     everyone_.barrier();
 }
 
-TEST_F(RanksStage, AllHearOfTheHostThatHasNoRoom) {
+TEST_F(RanksStage, AllThrowTheErrorOfTheHostWithoutSpace) {
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
     play(1, nodes);
@@ -200,7 +200,7 @@ TEST_F(RanksStage, AllHearOfTheHostThatHasNoRoom) {
     everyone_.barrier();
 }
 
-TEST_F(RanksStage, RefuseADirectoryThatTwoHostsShare) {
+TEST_F(RanksStage, RejectADirectoryThatTwoHostsShare) {
     if (everyone_.size() < 2) return;
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);

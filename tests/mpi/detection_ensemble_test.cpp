@@ -13,7 +13,7 @@ using Detections = std::vector<Detection>;
 
 constexpr RandomSet kSet{.images = 50, .detections = 2000};
 
-/// Twelve models, split among so many ranks; one rank's part or all.
+/// Returns one rank's part of twelve models; all of them for one rank.
 std::vector<Detections> models_of(int rank, int ranks) {
     std::vector<Detections> models;
     for (int model = 12 * rank / ranks; model < 12 * (rank + 1) / ranks; ++model) {

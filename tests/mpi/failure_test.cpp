@@ -72,7 +72,7 @@ TEST(TransportError, IsARankThatDoesNotAnswerOnThisOneAndThenOnTheOthers) {
     if (group->rank() == 1) group->send(bytes, 0, kTag);
     try {
         if (group->rank() == 0) {
-            group->receive(bytes.first(8), 1, kTag);  // MPI cannot deliver what was sent
+            group->receive(bytes.first(8), 1, kTag);  // MPI cannot deliver the message
         } else {
             group->barrier();
         }
@@ -99,7 +99,7 @@ TEST(AnnouncedFailure, AMessageThatComesLateDoesNotTouchTheCallersMemory) {
         EXPECT_THROW(group->receive(std::as_writable_bytes(std::span(values)), 1, kTag), Error);
     }
     everyone.barrier();
-    if (group->rank() == 1) {  // It has not looked for a failure yet.
+    if (group->rank() == 1) {  // it has not yet checked for a failure
         const std::array<double, 3> late{7, 8, 9};
         group->send(std::as_bytes(std::span(late)), 0, kTag);
     }

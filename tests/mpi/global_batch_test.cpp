@@ -10,7 +10,7 @@
 
 #include "shared_folder.hpp"
 
-/// The batches of a model that ranks make together from JPEG files which rank 0 has listed.
+/// The batches of a model that ranks make jointly from JPEG files that rank 0 has listed.
 namespace hpcai::data {
 namespace {
 

@@ -26,7 +26,8 @@ std::vector<Range> ranges_of(const std::vector<std::size_t>& sizes) {
     return ranges;
 }
 
-/// Parameters of ResNet-like unequal sizes; one is greater than a bucket, one spans MPI calls.
+/// Parameters of unequal sizes like ResNet's; one is larger than a bucket, one spans several MPI
+/// calls.
 const std::vector<std::size_t> kParameterSizes{10, 64, 64, 3000, 1, 700, 700, 64, 5, 1200, 21};
 
 class BucketsOverMpi : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
@@ -45,7 +46,7 @@ protected:
         }
     }
 
-    /// The order in which backward makes them: from the last.
+    /// Completes the gradients in the order of the backward pass, from the last parameter.
     void run_step(GradientBuckets& buckets, int step) {
         for (std::size_t parameter = ranges_.size(); parameter-- > 0;) {
             write_gradient(parameter, step);
@@ -55,7 +56,7 @@ protected:
         buckets.finish();
     }
 
-    /// The sum of the gradients of `step`, which it writes again.
+    /// Returns the sum of the gradients of `step`, and writes these gradients again.
     std::vector<float> naive_sum(int step) {
         for (std::size_t parameter = 0; parameter < ranges_.size(); ++parameter) {
             write_gradient(parameter, step);
@@ -120,9 +121,9 @@ TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
     EXPECT_EQ(buckets.accounting().interleaved_seconds, once.interleaved_seconds);
 }
 
-TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRefused) {
+TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRejected) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
-    // The first parameter closes the last bucket, so no layer waits for its sum.
+    // The first parameter completes the last bucket, so no layer waits for its sum.
     for (std::size_t parameter = ranges_.size(); parameter-- > 1;) {
         write_gradient(parameter, 0);
         buckets.ready(parameter);
@@ -150,7 +151,7 @@ TEST(GradientBuckets, AreFilledFromTheEndAndHoldWhatFits) {
     EXPECT_EQ(count({}, 20), 0u);
 }
 
-TEST(GradientBuckets, RangesThatOverlapOrLeaveTheBufferAreRefused) {
+TEST(GradientBuckets, RangesThatOverlapOrLeaveTheBufferAreRejected) {
     std::vector<float> gradients(100);
     const auto reducer = make_mpi_reducer(world().everyone);
     const auto make = [&](std::vector<Range> ranges) {

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using mpi_tests::world;
 
-/// A job whose groups of one rank each are done, however they ended.
+/// A job whose groups have one rank each and have ended, with or without success.
 class FinishedJob : public testing::Test {
 protected:
     struct Run {
@@ -90,7 +90,7 @@ protected:
         return end.code;
     }
 
-    /// The first of two runs; only rank 0 writes.
+    /// Returns the first of two runs; only rank 0 writes.
     Run make_first_of_two() const {
         fs::create_directories(folder_ / "repetition_1");
         Run run = make_run(folder_ / "repetition_1");
@@ -163,7 +163,7 @@ TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {
     const Run run = make_run(folder_.path());
     group::GroupOutcome outcome = completed();
     if (world().mpi.rank() == 0)
-        outcome.predictions.validation.labels.clear();  // the root cannot count
+        outcome.predictions.validation.labels.clear();  // rank 0 cannot count the samples
     const ExitCode code = finish(run, outcome);
     EXPECT_LT(seconds_, 15) << "the wait for a rank that never comes would be 30 s";
     if (world().mpi.rank() == 0) {

@@ -22,7 +22,7 @@ namespace {
 
 World* the_world = nullptr;
 
-/// The output of ranks other than 0: nothing but their failures.
+/// The output of ranks other than 0: only their failures.
 class FailurePrinter final : public testing::EmptyTestEventListener {
 public:
     explicit FailurePrinter(int rank) : rank_(rank) {}
@@ -31,7 +31,7 @@ public:
         name_ = fmt::format("{}.{}", test.test_suite_name(), test.name());
     }
 
-    // Called under a lock of GoogleTest's: asking it for the current test would deadlock.
+    // GoogleTest holds a lock during this call, so requesting the current test would deadlock.
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;
         fmt::print(stderr, "rank {}, {}: {}:{}: {}\n", rank_, name_,
@@ -41,10 +41,11 @@ public:
 
 private:
     int rank_;
-    std::string name_;  // of the test that runs
+    std::string name_;  // of the running test
 };
 
-/// A test that fails on some ranks fails on all of them, so that rank 0's result file includes it.
+/// Makes a test that fails on some ranks fail on all of them, so that rank 0's result file includes
+/// it.
 class SharedFailures final : public testing::EmptyTestEventListener {
 public:
     explicit SharedFailures(comm::Communicator& everyone) : everyone_(everyone) {}
@@ -60,8 +61,8 @@ private:
     comm::Communicator& everyone_;
 };
 
-/// Rank 0 prints what happens and writes the result file of --gtest_output; every rank prints its
-/// failures.
+/// Makes rank 0 print the progress and write the result file of --gtest_output; every rank prints
+/// its failures.
 void listen(int rank, comm::Communicator& everyone) {
     testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
     if (rank != 0) {
@@ -115,8 +116,9 @@ void print_ballot(const comm::AgreedMembers& agreed, double sum_of_world_ranks) 
     std::fflush(stdout);
 }
 
-/// Not a separate test: tests/comm/rank_death_test.cpp starts it and reads what it prints. Pairs
-/// of ranks are groups, even ranks lead; `victim` dies without a message, the other groups vote.
+/// Not a separate test: tests/comm/rank_death_test.cpp starts it and reads its output. Pairs of
+/// ranks are groups, whose leaders are the even ranks. `victim` dies without a message; the other
+/// groups vote.
 void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
     const int group_number = mpi.rank() / 2;
     const auto group = mpi.start_up().split(group_number, mpi.rank());

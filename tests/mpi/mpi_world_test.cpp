@@ -20,14 +20,14 @@ using mpi_tests::world;
 constexpr MembershipAgreementDeadlines kLong{.status_seconds = 60, .reply_seconds = 30};
 constexpr MembershipAgreementDeadlines kShort{.status_seconds = 1.5, .reply_seconds = 2};
 
-/// Every rank leads a group of its own.
+/// Returns groups of one rank, so that every rank is a leader.
 std::vector<int> every_rank_leads() {
     std::vector<int> leaders(static_cast<std::size_t>(world().mpi.size()));
     std::iota(leaders.begin(), leaders.end(), 0);
     return leaders;
 }
 
-/// Checks that exactly `voters` hold a communicator, in this order.
+/// Checks that exactly `voters` have a communicator, in this order.
 void expect_voters(AgreedMembers& agreed, const std::vector<int>& voters) {
     const int rank = world().mpi.rank();
     ASSERT_EQ(agreed.decision.voters(), voters);
@@ -66,7 +66,7 @@ TEST(MpiWorld, AllLeadersVote) {
     world().everyone.barrier();
 }
 
-TEST(MpiWorld, AGroupThatFailedIsHeardButDoesNotVote) {
+TEST(MpiWorld, AGroupThatFailedReportsButDoesNotVote) {
     MpiWorld& mpi = world().mpi;
     if (mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
     world().everyone.barrier();
@@ -87,7 +87,7 @@ TEST(MpiWorld, AGroupThatFailedIsHeardButDoesNotVote) {
     world().everyone.barrier();
 }
 
-/// The silent rank reads its stale messages in a vote of its own afterwards and finds itself alone.
+/// Afterwards, the silent rank reads its stale messages in a separate vote and is its only voter.
 void vote_without(int silent) {
     MpiWorld& mpi = world().mpi;
     const GroupStatus mine = GroupStatus::of(mpi.rank(), GroupState::completed);
@@ -118,8 +118,8 @@ TEST(MpiWorld, ASilentFirstGroupIsReplacedByTheNext) {
     vote_without(0);
 }
 
-/// The last rank was silent in a vote, whose messages wait for it.
-TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
+/// The last rank was silent in a vote, whose messages are still pending.
+TEST(MpiWorld, StartsAnotherRunThatReceivesNothingOfThePreviousOne) {
     MpiWorld& mpi = world().mpi;
     const int last = mpi.size() - 1;
     const GroupStatus mine = GroupStatus::of(mpi.rank(), GroupState::completed);
@@ -143,7 +143,7 @@ TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
     world().everyone.barrier();
 }
 
-TEST(MpiWorld, PatienceOutlivesAnyRunUnlessAnExitHarmsNobody) {
+TEST(MpiWorld, TheGracePeriodExceedsAnyRunUnlessAnExitEndsNoOtherRank) {
     const bool alone = std::getenv("OMPI_MCA_orte_enable_recovery") == nullptr;
     EXPECT_EQ(world().mpi.grace_seconds() > 24.0 * 3600, alone);
 }

@@ -9,7 +9,7 @@
 #include "pipelined_model.hpp"
 
 /// One model whose channels are divided among ranks of the world, also with stages and replicas,
-/// against one rank with the same micro-batches.
+/// compared with one rank with the same micro-batches.
 namespace hpcai::training {
 namespace {
 
@@ -17,7 +17,8 @@ using mpi_tests::world;
 
 constexpr int kMaxParts = 8;
 
-/// Convolutions of both kinds, one in a residual branch, and eight classes, of which three occur.
+/// Returns a graph with convolutions of both kinds, one in a residual branch, and eight classes,
+/// three of which occur.
 graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
     graph::GraphMaker make{.graph = {}, .statistics_samples = statistics_samples};
     graph::ValueId x = make.convolution("conv", make.images({batch, kSide, kSide, 3}), 16, 3);
@@ -26,7 +27,7 @@ graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
     return make.finish(graph::bottleneck(make, "b", x, 12, 2), kMaxParts);
 }
 
-/// Ways to divide the ranks of the world among stages, shards and replicas.
+/// Returns ways to divide the ranks of the world among stages, shards and replicas.
 std::vector<Shape> shapes() {
     std::vector<Shape> all;
     const int ranks = world().everyone.size();
@@ -61,7 +62,7 @@ TEST(Parts, AreTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
             const Trained got = train(world().everyone, shape);
             const int data_degree = data_degree_of(shape);
             expect_same_training(got, train_alone(shape, data_degree), 1e-5);  // fp32, four steps
-            // Replicas average what one rank does in turn.
+            // Replicas average the gradients that one rank computes one after the other.
             Shape shared = shape;
             shared.stages = shared.shards = 1;
             const Trained replicas = train(*split_in_runs(data_degree), shared);
@@ -107,7 +108,8 @@ TEST(Parts, ServeEveryOptimizer) {
                 fmt::format("{}, optimizer {}", name_of(shape), static_cast<int>(optimizer)));
             shape.optimizer = optimizer;
             const Trained want = train_alone(shape, data_degree_of(shape));
-            // A step is as long for small gradients, whose rounding weighs more.
+            // LAMB's steps have the same length for small gradients, whose rounding has more
+            // effect.
             expect_same_training(train(world().everyone, shape), want, 2e-3);
         }
     }
@@ -130,18 +132,18 @@ TEST(Parts, CountTheBytesOfTheirExchanges) {
         PipelinedModel model(world().everyone, shape);
         const std::int64_t bytes = graph::exchanged_bytes(model.mine.graph, sizeof(float)).sent;
         const bool hands_on = model.layout.partition_of(world().everyone.rank()) == 0;
-        constexpr std::int64_t kSampleBytes = kSide * kSide * 3 + 4;  // with its label
+        constexpr std::int64_t kSampleBytes = kSide * kSide * 3 + 4;  // including the label
         const std::int64_t samples =
             hands_on ? (shape.shards - 1) * kBatch / data_degree_of(shape) * kSampleBytes : 0;
         const MessageAccounting messages = model.train().messages;
         EXPECT_EQ(messages.steps, kSteps);
         EXPECT_EQ(messages.shards.bytes_sent, kSteps * (shape.micro_batches * bytes + samples));
-        const bool waits = bytes > 0 || hands_on;  // a small stage may have no exchange
+        const bool waits = bytes > 0 || hands_on;  // a small stage may exchange nothing
         EXPECT_TRUE(!waits || messages.shards.wait_seconds > 0);
     }
 }
 
-/// Rank 0 is a shard that reads for others; rank 1 is usually one of these.
+/// Rank 0 is a shard that reads samples for others; rank 1 is usually one of those others.
 TEST(Parts, OfWhichOneHasNoDataStopAllRanksAfterTheSameStep) {
     for (const Shape& shape : shapes()) {
         for (const int failing : {0, 1}) {
@@ -183,7 +185,7 @@ TEST(Parts, WithNumbersThatAreNotFiniteStopAllAfterTheSameStep) {
                                                                       : "training diverged"));
         }
         EXPECT_EQ(steps, 1);
-        // No shard has taken the step.
+        // No shard has completed the step.
         if (group->rank() != ranks - 1) {
             EXPECT_TRUE(all_finite(model.store.read(model.store.parameters())));
         }
@@ -216,7 +218,7 @@ TEST(Parts, OfReplicasAreAuditedWithTheSamePartOnly) {
     }
 }
 
-/// The others wait for its channels then.
+/// At that time, the other ranks wait for its channels.
 TEST(Parts, OfWhichOneFailsInsideAStepFreeTheOthers) {
     for (const Shape& shape : shapes()) {
         const auto group = world().everyone.split(0, world().everyone.rank());
@@ -233,8 +235,8 @@ TEST(Parts, OfWhichOneFailsInsideAStepFreeTheOthers) {
     }
 }
 
-/// All-reduces that the failing rank has begun are in progress then, and others wait for its
-/// statistics, for its channels, or for ranks that do.
+/// At that time, all-reduces of the failing rank are in progress, and others wait for its
+/// statistics, its channels, or ranks that wait for these.
 TEST(Parts, OfWhichOneFailsInABackwardPassFreeTheOthers) {
     for (Shape shape : shapes()) {
         if (data_degree_of(shape) == 1) continue;
@@ -262,7 +264,7 @@ TEST(Parts, OfWhichOneFailsInABackwardPassFreeTheOthers) {
     }
 }
 
-TEST(Parts, OfWhichOneGivesUpBetweenStepsFreeTheOthers) {
+TEST(Parts, OfWhichOneAbortsBetweenStepsFreeTheOthers) {
     const int ranks = world().everyone.size();
     for (const Shape& shape : shapes()) {
         for (const int failing : {0, ranks - 1}) {

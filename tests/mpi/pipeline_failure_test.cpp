@@ -6,7 +6,7 @@
 
 #include "pipelined_model.hpp"
 
-/// Ranks of a pipeline that fail, or hold what they should not.
+/// Ranks of a pipeline that fail or have wrong values.
 namespace hpcai::training {
 namespace {
 
@@ -52,7 +52,7 @@ TEST(Pipeline, NumbersThatAreNotFiniteAtOneStageStopAllAfterTheSameStep) {
                                                                            : "training diverged"));
             }
             EXPECT_EQ(steps, 1);
-            // No stage has taken the step.
+            // No stage has completed the step.
             if (group->rank() != spoiled) {
                 EXPECT_TRUE(all_finite(model.store.read(model.store.parameters())));
             }
@@ -87,7 +87,7 @@ TEST(Pipeline, NamesTheRankOfAWrongBitWhateverItsStage) {
     }
 }
 
-/// At this time, messages from other stages to every stage are pending.
+/// At that time, messages from other stages to every stage are pending.
 TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     for (const int stages : stage_counts()) {
         const auto group = world().everyone.split(0, world().everyone.rank());
@@ -105,7 +105,7 @@ TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     }
 }
 
-/// All-reduces that the failing rank has begun are in progress then, and others wait for its
+/// At that time, all-reduces of the failing rank are in progress, and others wait for its
 /// statistics.
 TEST(Pipeline, ARankThatFailsInABackwardPassFreesThoseThatTakeStatisticsWithIt) {
     const int ranks = world().everyone.size();
@@ -132,7 +132,7 @@ TEST(Pipeline, ARankThatFailsInABackwardPassFreesThoseThatTakeStatisticsWithIt) 
     }
 }
 
-TEST(Pipeline, ARankThatGivesUpBetweenStepsFreesItsStageAndTheOthers) {
+TEST(Pipeline, ARankThatAbortsBetweenStepsFreesItsStageAndTheOthers) {
     const int ranks = world().everyone.size();
     if (ranks == 1) GTEST_SKIP() << "of some ranks";
     for (const int stages : stage_counts()) {

@@ -4,7 +4,7 @@
 
 #include "pipelined_model.hpp"
 
-/// One model trained in stages by all ranks of the world, against one rank with the same
+/// One model trained in stages by all ranks of the world, compared with one rank with the same
 /// micro-batches.
 namespace hpcai::training {
 namespace {
@@ -22,7 +22,7 @@ TEST(Pipeline, IsTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
             const Trained want = train_alone({.micro_batches = micro_batches}, data_degree);
             const Trained got = train(group, {.stages = stages, .micro_batches = micro_batches});
             expect_same_training(got, want, 1e-6);  // fp32 sums in another order, over four steps
-            // Replicas average what one rank does in turn.
+            // Replicas average the gradients that one rank computes one after the other.
             const auto replicas = split_in_runs(data_degree);
             const Trained shared = train(*replicas, {.micro_batches = micro_batches});
             expect_same_training(got, shared, 1e-6);
@@ -90,7 +90,7 @@ TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
         expect_same_training(train(group, shape), want, 1e-6);  // fp32 sums in another order
         shape.format = comm::WireFormat::int8;
         const Trained got = train(group, shape);
-        expect_same_training(got, want, 2e-2);  // one of 127 steps a gradient, over four steps
+        expect_same_training(got, want, 2e-2);  // one of 127 steps of a gradient, over four steps
         EXPECT_GT(difference(got.parameters, want.parameters), 1e-6);
     }
 }
@@ -104,7 +104,7 @@ TEST(Pipeline, IsTheTrainingOfTheWholeBatchWhereAllReplicasTakeStatisticsTogethe
         const Trained got = train(group, whole);
         expect_same_training(got, alone, 1e-6);  // fp32 sums in another order, over four steps
         EXPECT_LT(difference(got.statistics, alone.statistics), 1e-6);
-        // All-reduces of statistics and of gradients, and messages between stages, at the same
+        // All-reduces of statistics and of gradients and messages between stages run at the same
         // time.
         const Shape parts{.stages = stages, .micro_batches = 4, .statistics_ranks = replicas};
         Shape unstaged = parts;
@@ -119,7 +119,8 @@ TEST(Pipeline, ServesOptimizersWithTrustRatiosAndSteps) {
         for (const auto optimizer : {config::Optimizer::lars, config::Optimizer::lamb}) {
             Shape shape{.stages = stages, .micro_batches = 2, .optimizer = optimizer};
             const Trained want = train_alone(shape, group.size() / stages);
-            // A step of LAMB is as long for small gradients, whose rounding weighs more.
+            // LAMB's steps have the same length for small gradients, whose rounding has more
+            // effect.
             expect_same_training(train(group, shape), want, 1e-4);
         }
     }
@@ -133,7 +134,7 @@ TEST(Pipeline, SendsActivationsInTheComputeType) {
     const Trained fp32 = train(group, {.stages = 2, .micro_batches = 2});
     const Shape half{.stages = 2, .micro_batches = 2, .compute = DType::bf16};
     const Trained bf16 = train(group, half);
-    if (group.rank() == 1) {  // which sends no labels
+    if (group.rank() == 1) {  // this rank sends no labels
         EXPECT_EQ(2 * bf16.messages.bytes_sent, fp32.messages.bytes_sent);
     }
     expect_same_training(bf16, train_alone(half), 2e-3);  // gradients summed in bf16, four steps

@@ -43,7 +43,7 @@ struct Shape {
     std::function<graph::Graph(std::int64_t, std::int64_t)> graph = small_graph;
 };
 
-/// Statistics of several ranks, before which something happens.
+/// Statistics of several ranks; a test runs a function before each exchange.
 class GuardedStatistics final : public device::SyncBatchNormReducer {
 public:
     GuardedStatistics(comm::SyncBatchNormGroup& span, std::function<void()> before)
@@ -66,7 +66,7 @@ struct Trained {
     std::vector<float> statistics;
     double mean_loss = 0;
     std::vector<std::uint64_t> hashes;  // of this rank's parameters, before they were collected
-                                        // here, and of its replicas'
+                                        // by this rank and its replicas
     MessageAccounting messages;
 };
 
@@ -124,7 +124,7 @@ public:
             *device, store, group);
     }
 
-    /// The source of this rank's replica.
+    /// Returns the source of this rank's replica.
     ToySource source() const {
         const int rows = layout.micro_batch_size(kBatch) * layout.micro_batches;
         ToySource source(rows, kSteps);
@@ -184,7 +184,7 @@ inline Trained train(comm::Communicator& group, const Shape& shape) {
     return PipelinedModel(group, shape).train();
 }
 
-/// Training on one rank with the product's gradient accumulation.
+/// Trains on one rank with the product's gradient accumulation.
 inline Trained train_alone(Shape shape, int data_degree = 1) {
     const auto self = comm::make_self_communicator();
     shape.stages = shape.shards = 1;
@@ -192,7 +192,7 @@ inline Trained train_alone(Shape shape, int data_degree = 1) {
     return train(*self, shape);
 }
 
-/// Largest difference relative to the length of `want`.
+/// Returns the largest difference relative to the length of `want`.
 inline double difference(const std::vector<float>& got, const std::vector<float>& want) {
     EXPECT_EQ(got.size(), want.size());
     double largest = 0, length = 0;
@@ -212,7 +212,7 @@ inline void expect_same_training(const Trained& got, const Trained& want, double
     EXPECT_NEAR(got.mean_loss, want.mean_loss, 10 * tolerance);
 }
 
-/// Stages among which this world can split.
+/// Returns the numbers of stages into which this world can be divided.
 inline std::vector<int> stage_counts() {
     constexpr int kStagesOfModel = 5;
     std::vector<int> counts;
@@ -225,7 +225,7 @@ inline std::vector<int> stage_counts() {
     return counts;
 }
 
-/// Communicators of the first `ranks`, of the next, and so on.
+/// Returns communicators of the first `ranks` ranks, of the next ones, and so on.
 inline std::unique_ptr<comm::Communicator> split_in_runs(int ranks) {
     comm::Communicator& everyone = mpi_tests::world().everyone;
     return everyone.split(everyone.rank() / ranks, everyone.rank());

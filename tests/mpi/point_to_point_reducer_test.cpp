@@ -24,7 +24,7 @@ namespace {
 using mpi_tests::world;
 using tests::LockstepSum;
 
-/// Below a block, above it, and more than one MPI call takes here.
+/// Sizes below and above a block, and above the limit of one MPI call in this test.
 const std::vector<std::size_t> kSizes{1, 300, 5000, 40000};
 
 std::vector<float> gradients_of(int rank, std::size_t count, std::uint32_t step) {
@@ -43,7 +43,7 @@ std::vector<std::vector<float>> gradients_of_all(int ranks, std::size_t count, s
     return all;
 }
 
-/// `ranks_per_node` ranks a node; the last may have fewer.
+/// `ranks_per_node` ranks per node; the last node may have fewer.
 using Way = std::tuple<AllReduceAlgorithm, WireFormat, int>;
 
 class ExchangesOverMpi : public testing::TestWithParam<Way> {
@@ -83,8 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Native, ExchangesOverMpi,
                          testing::Values(Way{AllReduceAlgorithm::native, WireFormat::fp32, 1}),
                          way_name);
 
-/// The programs that LockstepSum goes through are held against sums in fp64 by
-/// all_reduce_schedule_test.
+/// all_reduce_schedule_test compares the schedules that LockstepSum runs with sums in fp64.
 TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
     if (is_native()) GTEST_SKIP() << "the MPI library chooses the order of its sums";
     for (const std::size_t size : kSizes) {
@@ -119,7 +118,7 @@ TEST_P(ExchangesOverMpi, GiveTheSameBitsThroughHostMemory) {
     }
 }
 
-TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
+TEST_P(ExchangesOverMpi, SumsInProgressAtTheSameTimeDoNotMix) {
     constexpr std::size_t kParts = 5;
     constexpr std::size_t kPart = 3000;
     const std::vector<float> mine = gradients_of(group_.rank(), kParts * kPart, 9);
@@ -133,7 +132,7 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
     for (std::size_t part = 0; part < kParts; ++part) {
         requests.push_back(
             second->start_all_reduce(std::span(together).subspan(part * kPart, kPart)));
-        // Ranks look after their sums at different times.
+        // Ranks poll their all-reduces at different times.
         if (group_.rank() % 2 == 0) {
             for (const auto& request : requests) request->test();
         }
@@ -152,7 +151,7 @@ TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
     EXPECT_EQ(values, waited);
 }
 
-TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
+TEST_P(ExchangesOverMpi, ARequestWithoutAWaitIsWaitedForByItsDestructor) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     reducer->start_all_reduce(waited)->wait();
@@ -174,7 +173,7 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
             buckets.progress();
         }
         buckets.finish();
-        // Magnitudes are below 400 a rank; int8 rounds its block's thrice and remembers one.
+        // Magnitudes are below 400 per rank; int8 rounds values three times and keeps one residual.
         const double coarse = std::get<1>(GetParam()) == WireFormat::int8   ? 8.0
                               : std::get<1>(GetParam()) == WireFormat::fp32 ? 1e-3
                                                                             : 3.0;
@@ -187,7 +186,7 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
     }
 }
 
-TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
+TEST_P(ExchangesOverMpi, NothingOfASkippedStepEntersTheNext) {
     const std::size_t size = 5000;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(size);
@@ -232,7 +231,7 @@ TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
     EXPECT_EQ(got.out_of_node, 2 * want.out_of_node);
 }
 
-/// Throws before its nth message, whichever phase that is in.
+/// Throws before its nth message, in any phase.
 class FailingGroup final : public Communicator {
 public:
     FailingGroup(Communicator& group, int messages) : group_(group), left_(messages) {}
@@ -295,7 +294,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             std::vector<float> values(size);
             std::string reason;
             try {
-                // A later sum meets the failure where this one's messages had all been sent.
+                // If this all-reduce has sent all its messages, a later one detects the failure.
                 for (int sum = 0; sum < 5; ++sum) {
                     reducer->start_all_reduce(values)->wait();
                     std::ranges::fill(values, 1.0F);
@@ -313,9 +312,9 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
     }
 }
 
-TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
+TEST(PointToPointReducer, DoesNotStartASumThatIsInProgress) {
     Communicator& group = world().everyone;
-    if (group.size() == 1) GTEST_SKIP() << "nothing is under way in a group of one";
+    if (group.size() == 1) GTEST_SKIP() << "a group of one rank has no all-reduce in progress";
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d,
                                    WireFormat::bf16,
                                    {},
@@ -327,7 +326,7 @@ TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
     request->wait();
 }
 
-TEST(PointToPointReducer, RefusesAGridThatDoesNotFit) {
+TEST(PointToPointReducer, RejectsAGridThatDoesNotFit) {
     Communicator& group = world().everyone;
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d, WireFormat::fp32, group.size() + 1,
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};

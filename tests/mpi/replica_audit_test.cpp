@@ -12,7 +12,7 @@
 #include "training/networks.hpp"
 #include "world.hpp"
 
-/// Audits of one model that all ranks of the world train together, one of them with wrong values.
+/// Audits of one model that all ranks of the world train jointly; one rank has wrong values.
 namespace hpcai::training {
 namespace {
 
@@ -25,7 +25,7 @@ void flip_lowest_bit(float& value) {
     value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
 }
 
-/// The listener's action after `step` on the rank whose memory fails.
+/// The action after `step` on the rank whose memory fails.
 using Fault = std::function<void(std::int64_t step, graph::ParameterStore& store)>;
 
 struct Audited {
@@ -34,7 +34,7 @@ struct Audited {
     std::int64_t passed = 0;
 };
 
-/// Trains with an audit every `audit_steps` steps; `fault` strikes `victim`.
+/// Trains with an audit every `audit_steps` steps; `fault` runs on `victim`.
 Audited train(int audit_steps, int victim, const Fault& fault,
               config::Optimizer optimizer = config::Optimizer::sgd) {
     const auto group = world().everyone.split(0, world().everyone.rank());
@@ -62,7 +62,7 @@ Audited train(int audit_steps, int victim, const Fault& fault,
     return result;
 }
 
-/// `victim` where a majority can identify it, else all.
+/// Returns `victim` if a majority can identify it, else all ranks.
 std::vector<int> named(int victim) {
     std::vector<int> ranks{victim};
     if (world().everyone.size() == 2) ranks = {0, 1};
@@ -139,7 +139,7 @@ TEST_F(ReplicaAuditOverMpi, ComparesEverythingThatTheOptimizerKeeps) {
 TEST_F(ReplicaAuditOverMpi, FindsAtTheNextAuditWhatHappenedSinceTheLast) {
     const int victim = world().everyone.size() - 1;
     const Audited audited = train(4, victim, [](std::int64_t step, auto& store) {
-        if (step == 2) store.state(0)[3] += 0.5F;  // which moves the parameter at the next step
+        if (step == 2) store.state(0)[3] += 0.5F;  // changes the parameter at the next step
     });
     expect_divergence(audited, victim, 4, {"parameters", "optimizer state"});
     EXPECT_EQ(audited.steps, 4);

@@ -19,7 +19,7 @@
 #include "support/largest_error.hpp"
 #include "world.hpp"
 
-/// A small ResNet on the product's batches: ranks together against one rank alone.
+/// A small ResNet on the product's batches: several ranks compared with one rank.
 namespace hpcai::training {
 namespace {
 
@@ -33,8 +33,8 @@ constexpr int kBatches = 2;       // in the data, which training repeats
 struct Options {
     DType compute = DType::f32;
     int steps = 1;
-    bool zero_gamma = false;  // gentle, but then most gradients of the first step are 0
-    int statistics = 8;  // samples that share them, whatever the number of ranks; 0: a rank's own
+    bool zero_gamma = false;  // true: stable, but most gradients of the first step are 0
+    int statistics = 8;       // samples that share statistics on any ranks; 0: each rank's samples
     double bucket_mib = 25;
     bool overlap = true;
 };
@@ -75,7 +75,7 @@ graph::Graph small_resnet(const config::Config& config, int ranks, const Options
     return graph::fuse(models::make_resnet50(model));
 }
 
-/// This rank's share of the model's batches.
+/// Returns this rank's share of the model's batches.
 data::TrainingSource source_for(const config::Config& config, const comm::Communicator& group) {
     data::SourceSettings settings;
     settings.batch_size = kResnetBatch;
@@ -119,7 +119,7 @@ Course train(comm::Communicator& group, const Options& options) {
     return course;
 }
 
-/// Euclidean distance relative to the length of `want`.
+/// Returns the Euclidean distance relative to the length of `want`.
 double distance(const std::vector<float>& got, const std::vector<float>& want) {
     EXPECT_EQ(got.size(), want.size());
     double distance = 0, length = 0;
@@ -130,7 +130,7 @@ double distance(const std::vector<float>& got, const std::vector<float>& want) {
     return std::sqrt(distance / length);
 }
 
-/// Adds the error of each parameter's gradient, of the first step.
+/// Adds the errors of each parameter's gradient in the first step.
 void compare_gradients(const Course& got, const Course& want, LargestError& error) {
     ASSERT_EQ(got.gradients.size(), want.gradients.size());
     for (std::size_t id = 0; id < want.gradients.size(); ++id) {
@@ -148,9 +148,9 @@ void PrintTo(const Band& band, std::ostream* out) {
     *out << band.name;
 }
 
-// The first step sums the same numbers in another order, in fp32 for both types. From then on a
-// ReLU may switch at its kink, or a number round to another bf16, and later steps amplify that; a
-// gradient that is wrong by a hundredth would move the losses by more than 1e-3.
+// The first step sums the same numbers in another order, in fp32 for both types. Later, a ReLU may
+// switch near zero, or a number may round to another bf16 number, and the next steps amplify that.
+// A gradient with an error of 1 % would change the losses by more than 1e-3.
 constexpr Band kBands[] = {{DType::f32, "fp32", 1e-5, 2e-5, 3e-5},
                            {DType::bf16, "bf16", 1e-5, 2e-3, 2e-3}};
 
@@ -167,7 +167,8 @@ protected:
         return fmt::format("{}, {}", what, GetParam().name);
     }
 
-    /// Calls `check` with groups of 2 and 4 ranks as far as there are so many, else with the one.
+    /// Calls `check` with groups of 2 and 4 ranks if there are enough ranks, else with one group of
+    /// all.
     void for_each_degree(const std::function<void(comm::Communicator& group)>& check) const {
         comm::Communicator& everyone = world().everyone;
         for (const int degree : {2, 4}) {
@@ -181,7 +182,7 @@ protected:
         LargestError &losses, &parameters, &statistics;
     };
 
-    /// Over 12 steps of 2 and 4 ranks.
+    /// Compares 12 steps of 2 and 4 ranks.
     void expect_course_of_one_rank(const CourseErrors& errors) {
         options_.steps = 12;
         options_.zero_gamma = true;
@@ -224,14 +225,15 @@ TEST_P(ResNetOverMpi, LearnsAsOneRankLearnsWithStatisticsOfSeveralRanks) {
 }
 
 TEST_P(ResNetOverMpi, HasTheGradientsOfOneRankWithStatisticsOfSeveralRanks) {
-    // Statistics of another last bit round other numbers to bf16, which without zero gamma moves
-    // even one rank's gradients by a tenth.
+    // Statistics with another last bit round other numbers to bf16. Without zero gamma, this
+    // changes even one rank's gradients by a tenth.
     if (GetParam().compute == DType::bf16) GTEST_SKIP() << "bf16 has no such gradients";
-    // In fp32 they may switch a ReLU at its kink; what sums get wrong, the test above sees, too.
+    // In fp32, such statistics may switch a ReLU near zero. The previous test also detects wrong
+    // sums.
     constexpr double kTolerance = 0.02;
     LargestError gradients(number("gradients with statistics over 2 and 4 ranks against 1"),
                            kTolerance);
-    for (const int samples : {16, 32}) {  // those of two of four ranks, those of all
+    for (const int samples : {16, 32}) {  // those of two of four ranks, and those of all
         options_.statistics = samples;
         const Course alone = train(*self_, options_);
         for_each_degree([&](comm::Communicator& group) {
@@ -255,7 +257,7 @@ TEST_P(ResNetOverMpi, HasTheSameGradientsHoweverTheyAreSummed) {
 }
 
 TEST_P(ResNetOverMpi, LearnsOtherwiseWhenStatisticsAreOfARanksShare) {
-    // Or the tests above would pass without training.batch_norm_samples.
+    // Without this test, the previous tests would also pass without training.batch_norm_samples.
     if (world().everyone.size() == 1) GTEST_SKIP() << "one rank has the whole batch";
     options_.statistics = 0;
     const Course alone = train(*self_, options_);

@@ -10,7 +10,7 @@
 #include "support/largest_error.hpp"
 #include "world.hpp"
 
-/// Sums of numbers that round, against their sum in a wider type.
+/// Sums of numbers that round, compared with sums in a wider type.
 namespace hpcai::comm {
 namespace {
 
@@ -29,7 +29,7 @@ std::vector<T> terms_of(int rank, std::size_t count) {
     return terms;
 }
 
-/// Sums over the ranks and what they may be wrong by: n numbers added in any order, each addition
+/// Sums over the ranks and their error bounds. n numbers added in any order, with each addition
 /// rounded, differ from their exact sum by less than (n - 1) u sum |x| (Higham, Accuracy and
 /// Stability of Numerical Algorithms, eq. 4.6, to first order in u).
 template <typename T>
@@ -47,7 +47,7 @@ struct Reference {
         }
     }
 
-    /// Errors of `got` as shares of the bound.
+    /// Adds the errors of `got` as shares of the bound.
     void compare(const std::vector<T>& got, LargestError& error) const {
         for (std::size_t i = 0; i < got.size(); ++i) {
             const long double distance = std::abs(got[i] - sums[i]);
@@ -108,7 +108,7 @@ TEST_P(RoundedSums, OfRanksInAnyOrderAreNearTheSameSum) {
         reference_.compare(sums, error);
         std::vector<float> in_order = mine_;
         ranks_.all_reduce_sum(in_order);
-        // Two numbers have one sum; only with more does the order matter.
+        // Two numbers have only one sum; the order matters for three or more.
         if (ranks_.size() <= 2) {
             EXPECT_EQ(sums, in_order);
         }

@@ -17,7 +17,7 @@ namespace {
 
 using mpi_tests::world;
 
-/// The nodes of ranks, two ranks a node.
+/// Returns the nodes of ranks, with two ranks per node.
 std::vector<int> nodes_of(const Communicator& group) {
     std::vector<int> nodes;
     for (int rank = 0; rank < group.size(); ++rank) nodes.push_back(rank / 2);
@@ -55,7 +55,7 @@ TEST(SyncBatchNormGroup, SumsOverConsecutiveRanksOfTheGroup) {
 }
 
 TEST(SyncBatchNormGroup, MakesTheSameBitsOnAllRanks) {
-    // Or running statistics of one span would part in their last bits.
+    // Otherwise, the running statistics of one span would differ in their last bits.
     Communicator& everyone = world().everyone;
     constexpr std::size_t kCount = 500;
     CounterStream random(7, RandomPurpose::test, static_cast<std::uint32_t>(everyone.rank()), 0, 0);
@@ -73,15 +73,15 @@ TEST(SyncBatchNormGroup, MakesTheSameBitsOnAllRanks) {
     }
 }
 
-TEST(SyncBatchNormGroup, RefusesGroupsThatItsRanksDoNotDivide) {
+TEST(SyncBatchNormGroup, RejectsGroupsThatItsRanksDoNotDivide) {
     SyncBatchNormGroup span(world().everyone.size() + 1);
     EXPECT_THROW(span.connect(world().everyone, nodes_of(world().everyone)), Error);
     std::array<double, 1> values{};
     EXPECT_THROW(span.sum(values), Error) << "not connected";
 }
 
-/// Every rank but `failing`, which announces a failure in the place of its sum, throws that failure
-/// from a sum of its span or, where the span is whole, from the next call of the group; and soon.
+/// `failing` announces a failure instead of its sum. Every other rank soon throws that failure,
+/// from a sum of its span or, if the span is complete, from the next call of the group.
 void expect_failure_of(int failing) {
     const auto group = world().everyone.split(0, world().everyone.rank());
     SyncBatchNormGroup span(2);
@@ -92,7 +92,7 @@ void expect_failure_of(int failing) {
         if (group->rank() == failing) throw Error(ExitCode::data, "a photograph is cut");
         span.sum(values);
         group->barrier();
-        FAIL() << "nobody was missed";
+        FAIL() << "the failure was not detected";
     } catch (const Error& error) {
         group->announce_failure(error);
         EXPECT_EQ(error.code(), ExitCode::data);

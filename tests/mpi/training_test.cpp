@@ -10,14 +10,14 @@
 #include "training/networks.hpp"
 #include "world.hpp"
 
-/// One model trained by all ranks of the world together.
+/// One model trained by all ranks of the world.
 namespace hpcai::training {
 namespace {
 
 using mpi_tests::world;
 
 constexpr int kToyBatch = 16;   // of the model
-constexpr int kStatistics = 4;  // samples that share statistics, whatever the number of ranks
+constexpr int kStatistics = 4;  // samples that share statistics, for any number of ranks
 constexpr std::int64_t kSteps = 4;
 
 struct Trained {
@@ -63,7 +63,7 @@ Trained train(comm::Communicator& group, const config::Config& config,
     return result;
 }
 
-/// Largest difference relative to the length of `want`.
+/// Returns the largest difference relative to the length of `want`.
 double difference(const std::vector<float>& got, const std::vector<float>& want) {
     EXPECT_EQ(got.size(), want.size());
     double largest = 0, length = 0;
@@ -97,7 +97,7 @@ TEST(TrainingOverMpi, IsTheTrainingOfOneRankUpToRounding) {
     expect_same_training(train(world().everyone, other_buckets), alone);
 }
 
-/// `ranks_per_node` as communication.ranks_per_node.
+/// Returns a reducer with `ranks_per_node` as communication.ranks_per_node.
 std::unique_ptr<comm::GradientReducer> exchanging(comm::AllReduceAlgorithm algorithm,
                                                   comm::WireFormat format, int ranks_per_node) {
     comm::Communicator& group = world().everyone;
@@ -112,7 +112,7 @@ TEST(TrainingOverMpi, IsTheSameUpToRoundingInEveryWayToSumAndTheSameBitsOnAllRan
     using enum comm::WireFormat;
     comm::Communicator& group = world().everyone;
     config::Config config = configuration();
-    config.communication.bucket_mib = 0.001;  // several under way
+    config.communication.bucket_mib = 0.001;  // several buckets in progress
     const Trained want = train(group, config);
     for (const auto algorithm :
          {comm::AllReduceAlgorithm::all_reduce, comm::AllReduceAlgorithm::torus_2d,
@@ -124,7 +124,7 @@ TEST(TrainingOverMpi, IsTheSameUpToRoundingInEveryWayToSumAndTheSameBitsOnAllRan
             if (format == fp32) {
                 expect_same_training(got, want);
             } else {
-                // int8 rounds a gradient to 1/254 of its block's largest, over four steps
+                // int8 rounds a gradient to 1/254 of its block's largest number, over four steps
                 EXPECT_LT(difference(got.parameters, want.parameters), 1e-2);
                 EXPECT_NEAR(got.mean_loss, want.mean_loss, 2e-2);
             }
@@ -174,7 +174,7 @@ TEST(TrainingOverMpi, ARankWhoseDataFailStopsAllRanksAfterTheSameStep) {
     }
 }
 
-/// Steps done when one number of one rank's `parameter` was no number after the first step.
+/// Returns the steps done if a value of one rank's `parameter` was NaN after the first step.
 std::int64_t steps_until_divergence(bool in_first_parameter) {
     const auto group = world().everyone.split(0, world().everyone.rank());
     SmallModel model(configuration(), kSteps, *group,

@@ -16,7 +16,8 @@ struct World {
 
 World& world();
 
-/// Calls cut their data after this many elements here, so that small tests meet the cutting.
+/// Calls divide their data after this many elements in tests, so that small tests also test the
+/// division.
 inline constexpr std::size_t kLargestCount = 1000;
 
 }  // namespace hpcai::mpi_tests

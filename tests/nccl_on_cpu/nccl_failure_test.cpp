@@ -14,7 +14,7 @@
 #include "mpi/world.hpp"
 #include "stand_in/nccl_failures.hpp"
 
-/// A call of NCCL that fails on one rank, which notifies the others as a trainer does.
+/// A call of NCCL that fails on one rank, which notifies the others like a trainer.
 namespace hpcai::comm {
 namespace {
 

@@ -19,7 +19,7 @@
 #include "simt/streams.hpp"
 #include "support/lockstep_sum.hpp"
 
-/// Sums between GPUs of one rank each by NCCL, which tests/stand_in/nccl.cpp stands in for.
+/// All-reduces between GPUs of one rank each by NCCL, which tests/stand_in/nccl.cpp emulates.
 namespace hpcai::comm {
 namespace {
 
@@ -84,7 +84,7 @@ protected:
         reducer.end_step();
         return values.read();
     }
-    /// Memory of values that the reducer is prepared for.
+    /// Returns memory for values that the reducer is prepared for.
     Array<float> memory(GradientReducer& reducer, std::size_t count = kCount) const {
         Array<float> values(*gpu_, std::vector<float>(count));
         reducer.prepare(values.span());
@@ -124,7 +124,7 @@ TEST_P(SumsOverGpus, HaveTheBitsOfTheProgramsInEveryStep) {
     }
 }
 
-/// So few that some ranks own none.
+/// With so few values, some ranks own none.
 TEST_P(SumsOverGpus, OfFewValuesAreRightToo) {
     for (const std::size_t count : {1, 255, 257, 600}) {
         const auto reducer = make();
@@ -175,9 +175,10 @@ TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
     EXPECT_EQ(got.out_of_node, 4 * want.out_of_node);
 }
 
-/// The sums of two buckets in a step: those of step 0, of one that is left out as the second bucket
-/// is not finite or as the test requires, and of steps 2 and 3, which a fresh reducer makes alike.
-TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
+/// The sums of two buckets in step 0, in a skipped step, and in steps 2 and 3. The skipped step has
+/// a non-finite second bucket, or the test requires the skip. A fresh reducer gives the same sums
+/// in steps 2 and 3.
+TEST_P(SumsOverGpus, TakeNothingOfASkippedStepIntoTheNext) {
     for (const bool is_recorded : {false, true}) {
         for (const bool is_finite : {false, true}) {
             const auto tried = make(), fresh = make();
@@ -236,12 +237,12 @@ TEST_P(SumsOverGpus, OfSeveralBucketsDoNotMix) {
     EXPECT_EQ(together.read(), alone.read());
 }
 
-TEST_P(SumsOverGpus, AreRefusedWhereTheyWereNotPrepared) {
+TEST_P(SumsOverGpus, AreRejectedWhereTheyWereNotPrepared) {
     const Array<float> values(*gpu_, mine(0));
     EXPECT_THROW(reducer_->start_all_reduce(values.span()), Error);
 }
 
-TEST_P(SumsOverGpus, SayHowTheyAreMade) {
+TEST_P(SumsOverGpus, StateHowTheyAreMade) {
     const std::string way =
         fmt::format(", {} in {}", name_of(GetParam().algorithm), name_of(GetParam().format));
     EXPECT_TRUE(reducer_->description().starts_with("nccl 2."));

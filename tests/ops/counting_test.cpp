@@ -15,7 +15,7 @@
 namespace hpcai::ops {
 namespace {
 
-/// Shapes with and without padding, strides that fit and that do not, more rows than columns,
+/// Shapes with and without padding, with strides that fit or do not fit, more rows than columns,
 /// single pixels and channels, batches.
 std::vector<Operation> operations() {
     const Shape image{2, 8, 6, 4};
@@ -74,8 +74,8 @@ TEST(Flops, AreWhatWalkingTheLoopsOfNaiveOperationsCounts) {
     }
 }
 
-/// The padding's products are part of the convention; those inside the image are what the naive
-/// convolution of the tests really multiplies.
+/// The products of the padding are part of the convention; the naive convolution of the tests
+/// multiplies only those inside the image.
 TEST(Flops, OfAConvolutionExceedTheProductsInsideTheImageByThePaddingOnly) {
     for (const Operation& operation : operations()) {
         const auto* convolution = std::get_if<Convolution>(&operation);

@@ -30,7 +30,7 @@ TEST(ComputesInInt8, TakesOutputAndInputGradientButNoGradientOfFilters) {
     EXPECT_FALSE(computes_in_int8(k3x3, Pass::prepare));
 }
 
-TEST(ComputesInInt8, LeavesOutImagesOfFewChannels) {
+TEST(ComputesInInt8, OmitsImagesOfFewChannels) {
     for (const std::int64_t few : {3, 16, 31}) {
         EXPECT_FALSE(forward(with(few, 64))) << few;
         EXPECT_FALSE(backward(with(few, 64))) << few;
@@ -39,7 +39,7 @@ TEST(ComputesInInt8, LeavesOutImagesOfFewChannels) {
     EXPECT_TRUE(backward(with(32, 16)));
 }
 
-TEST(ComputesInInt8, WantsMultiplesOfSixteenChannelsInBothImages) {
+TEST(ComputesInInt8, RequiresMultiplesOfSixteenChannelsInBothImages) {
     EXPECT_TRUE(forward(with(48, 80)));
     for (const std::int64_t odd : {40, 63, 65}) {
         EXPECT_FALSE(forward(with(odd, 64))) << odd;

@@ -46,30 +46,30 @@ TEST(OutputShape, OfOtherOperationsIsTheInputs) {
     EXPECT_EQ(output_shape(Add{image}), image);
 }
 
-TEST(OutputShape, RefusesAWindowThatDoesNotFit) {
+TEST(OutputShape, RejectsAWindowThatDoesNotFit) {
     EXPECT_THROW(convolved(2, 3, 1, 0), Error);
     EXPECT_THROW(convolved(2, 7, 1, 2), Error);
     EXPECT_THROW(output_shape(MaxPool{.input = {1, 1, 8, 4}, .kernel = 2}), Error);
 }
 
-TEST(OutputShape, RefusesWindowsWithoutExtentStrideOrPixels) {
+TEST(OutputShape, RejectsWindowsWithoutExtentStrideOrPixels) {
     EXPECT_THROW(convolved(8, 0, 1, 0), Error);
     EXPECT_THROW(convolved(8, 3, 0, 1), Error);
     EXPECT_THROW(convolved(8, 3, -1, 1), Error);
     EXPECT_THROW(convolved(8, 3, 1, -1), Error);
-    // A window of padding alone has no maximum.
+    // A window with padding only has no maximum.
     EXPECT_THROW(
         output_shape(MaxPool{.input = {1, 8, 8, 4}, .kernel = 2, .stride = 2, .padding = 2}),
         Error);
 }
 
-TEST(OutputShape, RefusesOutputsWithoutChannels) {
+TEST(OutputShape, RejectsOutputsWithoutChannels) {
     EXPECT_THROW(output_shape(Convolution{.input = {1, 8, 8, 4}, .filters = 0}), Error);
     EXPECT_THROW(output_shape(Convolution{.input = {1, 8, 8, 4}, .filters = -4}), Error);
     EXPECT_THROW(output_shape(Linear{{4, 16}, 0}), Error);
 }
 
-TEST(OutputShape, RefusesAnotherRank) {
+TEST(OutputShape, RejectsAnotherRank) {
     EXPECT_THROW(output_shape(Convolution{.input = {8, 8, 4}, .filters = 2}), Error);
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4}}), Error);
     EXPECT_THROW(output_shape(MaxPool{.input = {8, 4}}), Error);
@@ -79,7 +79,7 @@ TEST(OutputShape, RefusesAnotherRank) {
     EXPECT_THROW(output_shape(SoftmaxCrossEntropy{{8}}), Error);
 }
 
-TEST(OutputShape, RefusesSpansOfStatisticsThatDoNotDivideTheBatch) {
+TEST(OutputShape, RejectsSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_NO_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = 8}));
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = 3}), Error);
     EXPECT_NO_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = 16}));
@@ -87,7 +87,7 @@ TEST(OutputShape, RefusesSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = -4}), Error);
 }
 
-TEST(OutputShape, OfAJoinedOperationIsThatOfItsLastPart) {
+TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
     const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
     NormConvolution joined{norm, {norm.input, 16, 3, 2, 1}};
     EXPECT_EQ(output_shape(joined), (Shape{2, 4, 3, 16}));
@@ -97,7 +97,7 @@ TEST(OutputShape, OfAJoinedOperationIsThatOfItsLastPart) {
     EXPECT_THROW(output_shape(DualNorm{norm, {.input = {2, 8, 6, 5}}}), Error);
 }
 
-TEST(CarriesSums, SaysSoOfConvolutionsThatFormThem) {
+TEST(CarriesSums, IsTrueForConvolutionsThatFormThem) {
     Convolution convolution{{2, 8, 6, 4}, 16};
     EXPECT_FALSE(outputs_channel_sums(convolution));
     EXPECT_FALSE(outputs_channel_sums(NormConvolution{{}, convolution}));
@@ -107,7 +107,7 @@ TEST(CarriesSums, SaysSoOfConvolutionsThatFormThem) {
     EXPECT_FALSE(outputs_channel_sums(BatchNorm{.input = {2, 8, 6, 4}, .from_sums = true}));
 }
 
-TEST(NameOf, TellsFusedNormalizationsApart) {
+TEST(NameOf, DistinguishesFusedNormalizations) {
     const Shape image{1, 2, 2, 4};
     EXPECT_EQ(name_of(Operation{Convolution{image, 4}}), "convolution");
     EXPECT_EQ(name_of(Operation{BatchNorm{.input = image}}), "batch_norm");

@@ -11,7 +11,7 @@
 namespace hpcai::ops {
 namespace {
 
-/// The class of a point among five.
+/// Returns the class of a point among five.
 int class_of(const std::vector<float>& boxes, float x, float y) {
     return class_at({boxes.data(), static_cast<std::int64_t>(boxes.size() / 5), 5}, x, y);
 }
@@ -61,7 +61,7 @@ TEST(CellCrossEntropy, GivesASoftmaxOfEachCell) {
     EXPECT_EQ(input_shapes(loss), (std::vector<Shape>{{2, 3, 4, 5}, {2, 6, 5}}));
 }
 
-TEST(CellCrossEntropy, IsRefusedForBoxesOfAnotherBatchOrForm) {
+TEST(CellCrossEntropy, IsRejectedForBoxesOfAnotherBatchOrForm) {
     EXPECT_THROW(output_shape(CellCrossEntropy{{2, 3, 4, 5}, {3, 6, 5}}), Error);
     EXPECT_THROW(output_shape(CellCrossEntropy{{2, 3, 4, 5}, {2, 6, 4}}), Error);
     EXPECT_THROW(output_shape(CellCrossEntropy{{2, 12, 5}, {2, 6, 5}}), Error);

@@ -96,8 +96,8 @@ TEST(FasterRcnnFlops, AreTwiceTheMultiplyAccumulatesInTwoMac) {
     EXPECT_EQ(forward_flops(ops::Ledger::two_mac), 364'098'588'672);
 }
 
-/// Convolutions twice and linear layers once, and an operation for each element that a
-/// normalization, ReLU, sum or pooling reads.
+/// Convolutions count twice, linear layers once, and each element that a normalization, ReLU, sum
+/// or pooling reads counts once.
 TEST(FasterRcnnFlops, CountLinearLayersOnceInTable3) {
     const std::int64_t linear = 512LL * (12544 * 1024 + 1024 * 1024 + 1024 * 25);
     const std::int64_t beside = 515'577'856;

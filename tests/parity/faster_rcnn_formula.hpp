@@ -12,7 +12,7 @@
 
 #include "formula.hpp"
 
-/// Weights and images of a detector as formulas of integer hashes, to the same bits as in
+/// Weights and images of a detector as formulas of integer hashes. They have the same bits in
 /// scripts/reference/faster_rcnn_cases.py, which documents their purpose.
 namespace hpcai::parity {
 
@@ -21,13 +21,13 @@ inline constexpr int kDetectorShift = 10;
 
 /// Formula of parameters that no normalization follows.
 struct HeadFormula {
-    std::string_view part;   // of their names
-    double spread = 0;       // of the weights, over the inputs of an element
+    std::string_view part;   // part of their names
+    double spread = 0;       // of the weights, relative to the inputs of an element
     bool is_paired = false;  // two neighbouring inputs have opposite weights
-    bool has_shift = false;  // its ReLU is open or shut by the bias
+    bool has_shift = false;  // the bias opens or closes its ReLU
 };
 
-/// Null for parameters of the backbone's body.
+/// Returns null for parameters of the backbone's body.
 inline const HeadFormula* head_formula(std::string_view name) {
     static constexpr std::array<HeadFormula, 9> kHeads{{{"inner_blocks", 4, true, false},
                                                         {"layer_blocks", 3, false, false},
@@ -44,7 +44,7 @@ inline const HeadFormula* head_formula(std::string_view name) {
     return nullptr;
 }
 
-/// Parameter `name` in torchvision's order of elements: (K, C, R, S), (F, C) or (C).
+/// Returns parameter `name` in torchvision's order of elements: (K, C, R, S), (F, C) or (C).
 inline std::vector<float> detector_parameter(std::string_view name,
                                              const std::vector<std::int64_t>& shape) {
     std::size_t count = 1;
@@ -74,7 +74,7 @@ inline std::vector<float> detector_parameter(std::string_view name,
     return values;
 }
 
-/// Images `number` (N, H, W, C): squares of 32 and of 8 pixels with grain.
+/// Returns images `number` (N, H, W, C): squares of 32 and of 8 pixels with noise.
 inline std::vector<float> detector_images(int number, std::int64_t batch, std::int64_t height,
                                           std::int64_t width) {
     struct Part {

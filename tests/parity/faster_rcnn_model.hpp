@@ -29,7 +29,7 @@ struct DetectorVariant {
 
     std::string file() const { return "faster_rcnn_" + std::string(reference) + ".safetensors"; }
     std::string name() const { return std::string(reference) + "_" + row.name; }
-    /// For people.
+    /// Returns the title for display.
     std::string title() const {
         static const std::map<std::string_view, std::string> kTitles{
             {"batch_norm", "with batch norm"},
@@ -43,7 +43,7 @@ inline void PrintTo(const DetectorVariant& variant, std::ostream* stream) {
     *stream << variant.name();
 }
 
-/// CASES of the script.
+/// Returns an entry of CASES in the script.
 inline models::FasterRcnn detector_options(std::string_view reference) {
     models::FasterRcnn options;
     options.input.dtype = tensor::DType::f32;
@@ -68,7 +68,8 @@ inline models::FasterRcnn detector_options(std::string_view reference) {
     return options;
 }
 
-/// A parameter's elements in torchvision's order: where its element i lies here, and its extents.
+/// A parameter's elements in torchvision's order: the position of element i in the engine, and the
+/// extents.
 class DetectorOrder {
 public:
     explicit DetectorOrder(const graph::Parameter& parameter)
@@ -92,7 +93,7 @@ private:
     std::size_t pixels_ = 1, channels_ = 1;
 };
 
-/// Weights of the formula, and running statistics of the file.
+/// Sets weights by the formula, and running statistics from the file.
 inline void set_detector_state(const graph::Graph& graph, graph::ParameterStore& store) {
     for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
         const graph::Parameter& described = graph.parameters()[id];
@@ -114,7 +115,7 @@ inline void set_detector_state(const graph::Graph& graph, graph::ParameterStore&
     }
 }
 
-/// Copies named values to the host, in fp32 with channels last, when they have been computed.
+/// Copies named values to the host after their computation, in fp32 with channels last.
 class ValueReader final : public graph::Observer {
 public:
     ValueReader(const graph::Network& network, device::Device& device,
@@ -147,7 +148,7 @@ private:
     std::map<std::string, std::vector<float>> values_;
 };
 
-/// A detector on its device, fed with the batch of its case.
+/// A detector on its device, with the batch of its case.
 class Detector {
 public:
     Detector(const DetectorVariant& variant, device::Mode mode)
@@ -177,7 +178,7 @@ public:
         const auto values = reference.read(name);
         return {values.begin(), values.end()};
     }
-    /// The gradient of parameter `id`, in torchvision's order.
+    /// Returns the gradient of parameter `id` in torchvision's order.
     std::vector<double> gradient(std::span<const float> flat, std::size_t id) const {
         const graph::Range range = store.ranges()[id];
         const DetectorOrder order(graph.parameters()[id]);

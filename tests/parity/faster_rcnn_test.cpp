@@ -17,12 +17,12 @@
 #include "support/losses.hpp"
 #include "support/naive_boxes.hpp"
 
-/// The whole Faster R-CNN against torchvision's in float64: what a training step goes through, its
-/// losses and gradients, and the detections of inference.
+/// The whole Faster R-CNN compared with torchvision's in float64: the values of a training step,
+/// its losses and gradients, and the detections of inference.
 namespace hpcai::parity {
 namespace {
 
-/// Rows of `columns` numbers; the first are compared to the bit, each other with its error.
+/// Rows of `columns` numbers; the first columns must be equal, the others have errors.
 struct Columns {
     std::size_t count = 0;
     std::vector<std::size_t> exact;
@@ -40,9 +40,9 @@ public:
             }
         }
     }
-    /// Numbers that had to be the same and are not.
+    /// Returns the number of values that had to be equal but are not.
     int unequal() const { return unequal_; }
-    /// Largest difference in columns `first` to `last` of all rows.
+    /// Returns the largest difference in columns `first` to `last` of all rows.
     double error(std::size_t first, std::size_t last) const {
         double largest = 0;
         for (std::size_t at = 0; at < want_.size(); ++at) {
@@ -60,9 +60,9 @@ private:
     int unequal_ = 0;
 };
 
-constexpr std::size_t kAll = 100;  // more columns than there are
+constexpr std::size_t kAll = 100;  // more columns than exist
 
-/// The engine in fp32.
+/// Returns the engine in fp32.
 device::DeviceRow fp32_row() {
     for (const device::DeviceRow& row : rows()) {
         if (row.compute == tensor::DType::f32) return row;
@@ -70,7 +70,7 @@ device::DeviceRow fp32_row() {
     throw std::runtime_error("no engine computes in fp32");
 }
 
-/// Values of a training step and their names in the reference.
+/// Returns values of a training step and their names in the reference.
 std::map<std::string, std::string> values_of_step() {
     std::map<std::string, std::string> names{{"backbone.fpn.pool", "P6"},
                                              {"roi_align", "roi_align"},
@@ -89,17 +89,18 @@ std::map<std::string, std::string> values_of_step() {
     return names;
 }
 
-/// Relative distances, and the largest difference of corners in pixels. torchvision's own fp32 is
-/// away from float64 by up to 6e-7 (losses), 1.3e-5 (values) and 4e-5 (gradients of weights).
+/// Relative distances, and the largest difference of corners in pixels. torchvision's own fp32
+/// differs from float64 by up to 6e-7 (losses), 1.3e-5 (values) and 4e-5 (gradients of weights).
 struct DetectorTolerance {
     double losses, values, gradients, pixels;
 };
 
-/// A larger image has larger boxes, and sums of more terms. Where a fraction f of the ReLUs is on
-/// the other side of zero, gradients differ by about sqrt(f). In fp32 f is up to 1e-6, and it
-/// depends on the order of sums: the CPU's gives 1.3e-4, cuDNN's 5.6e-4.
+/// A larger image has larger boxes and sums of more terms. If a fraction f of the ReLUs switches,
+/// gradients differ by about sqrt(f). In fp32 f is up to 1e-6 and depends on the order of sums: the
+/// CPU's order gives 1.3e-4, cuDNN's 5.6e-4.
 DetectorTolerance tolerance_of(const DetectorVariant& variant) {
-    if (variant.row.compute != tensor::DType::f32) return {.losses = 0.1};  // other regions drawn
+    if (variant.row.compute != tensor::DType::f32)
+        return {.losses = 0.1};  // other regions are drawn
     const bool is_cpu = variant.row.name.starts_with("cpu_");
     if (variant.reference == "full") return {5e-5, 1e-4, is_cpu ? 4e-4 : 1e-3, 3e-3};
     return {1e-5, 5e-5, 2e-4, 5e-4};
@@ -188,7 +189,7 @@ TEST_P(FasterRcnnStep, IsTorchvisionsInDouble) {
     compare_gradients(detector);
 }
 
-/// All cases in fp32, the small ones in every precision, and one in other ways.
+/// Returns all cases in fp32, the small cases in every precision, and one with other settings.
 std::vector<DetectorVariant> steps() {
     std::vector<DetectorVariant> all;
     for (const device::DeviceRow& row : rows()) {
@@ -242,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Of, FasterRcnnInference, testing::ValuesIn(inferences()
 
 class FasterRcnnAnchors : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(FasterRcnnAnchors, AreTorchvisionsAndNumberedAlike) {
+TEST_P(FasterRcnnAnchors, AreTorchvisionsWithTheSameNumbers) {
     const ReferenceFile file("faster_rcnn_" + std::string(GetParam()) + ".safetensors");
     std::vector<double> corners;
     for (const auto& anchor : naive::placed(models::make_anchors(detector_options(GetParam())))) {
@@ -253,7 +254,7 @@ TEST_P(FasterRcnnAnchors, AreTorchvisionsAndNumberedAlike) {
     error.add(Fingerprint::of(corners).distance(want) / want.length());
 }
 
-/// All anchors that are positive or negative are drawn, so that none is left out.
+/// All positive and negative anchors are drawn, so none is omitted.
 TEST_P(FasterRcnnAnchors, MatchTheBoxesAsTorchvisionsDo) {
     const models::FasterRcnn options = detector_options(GetParam());
     const ops::Anchors anchors = models::make_anchors(options);

@@ -11,16 +11,16 @@
 
 namespace hpcai::parity {
 
-/// A tensor small enough to be committed: its length, and its elements where they are up to 128,
-/// else their count sketch: element i is added with sign s(i) to bucket b(i) of 128, both from an
-/// integer hash. It is linear, so the sketch of a difference is the difference of the sketches, and
-/// that one's squared length estimates the difference's squared length without bias and with the
-/// relative deviation sqrt(2 / 128) = 1/8 (Charikar, Chen, Farach-Colton 2002).
+/// A tensor that is small enough to be committed: its length and its elements. Above 128 elements,
+/// it has their count sketch instead: element i is added with sign s(i) to bucket b(i) of 128, both
+/// from an integer hash. The sketch is linear, so the sketch of a difference is the difference of
+/// the sketches. Its squared length estimates the squared length of the difference without bias,
+/// with the relative deviation sqrt(2 / 128) = 1/8 (Charikar, Chen, Farach-Colton 2002).
 class Fingerprint {
 public:
     static constexpr std::size_t kBuckets = 128;
 
-    /// As scripts/reference/resnet50_cases.py writes it: the length first.
+    /// `stored` is as in scripts/reference/resnet50_cases.py: the length first.
     explicit Fingerprint(std::vector<double> stored)
         : length_(stored.front()), values_(stored.begin() + 1, stored.end()) {}
 
@@ -43,7 +43,7 @@ public:
 
     double length() const { return length_; }
 
-    /// Estimated length of the difference, at least the difference of the lengths.
+    /// Returns the estimated length of the difference, at least the difference of the lengths.
     double distance(const Fingerprint& other) const {
         if (values_.size() != other.values_.size()) return INFINITY;
         double squares = 0;

@@ -9,15 +9,15 @@
 
 #include <fmt/format.h>
 
-/// Weights, images and labels as formulas of integer hashes, to the same bits as in
+/// Weights, images and labels as formulas of integer hashes. They have the same bits in
 /// scripts/reference/resnet50_cases.py, which documents their purpose.
 namespace hpcai::parity {
 
 inline constexpr std::int64_t kBatch = 8;
 inline constexpr std::int64_t kClasses = 1000;
 
-/// The hash named `name` of element `index`: MurmurHash3's finalizer on the index, spread by the
-/// golden ratio and moved by FNV-1a's hash of the name.
+/// The hash named `name` of element `index`: MurmurHash3's finalizer of index x golden ratio +
+/// FNV-1a's hash of the name.
 class Hashes {
 public:
     explicit Hashes(std::string_view name) {
@@ -56,7 +56,7 @@ inline double size_of_norm(std::string_view name, Kind kind) {
     return kind == Kind::open && feature ? size / 32 : size;
 }
 
-/// Parameter `name` in torchvision's order of elements: (K, C, R, S), (F, C) or (C).
+/// Returns parameter `name` in torchvision's order of elements: (K, C, R, S), (F, C) or (C).
 inline std::vector<float> parameter(std::string_view name, const std::vector<std::int64_t>& shape,
                                     Kind kind) {
     std::size_t count = 1;
@@ -85,7 +85,7 @@ inline std::vector<float> parameter(std::string_view name, const std::vector<std
     return values;
 }
 
-/// Batch `number`: squares of 8 pixels with grain.
+/// Returns batch `number`: squares of 8 pixels with noise.
 inline std::vector<std::uint8_t> pictures(int number, std::int64_t side,
                                           std::int64_t batch = kBatch) {
     const Hashes squares(fmt::format("squares {}", number));

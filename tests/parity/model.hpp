@@ -22,8 +22,8 @@
 
 namespace hpcai::parity {
 
-/// The engines that the whole model is run on, one for each precision: this machine's CPU or, where
-/// device_rows() are a GPU's, that.
+/// Returns the engines that run the whole model, one for each precision: this machine's CPU or, if
+/// device_rows() are those of a GPU, the GPU.
 inline std::vector<device::DeviceRow> rows() {
     std::vector<device::DeviceRow> all;
     for (const device::DeviceRow& row : device::device_rows()) {
@@ -36,7 +36,7 @@ inline std::vector<device::DeviceRow> rows() {
     return all;
 }
 
-/// Other ways to compute in fp32.
+/// Returns other ways to compute in fp32.
 inline std::vector<device::DeviceRow> other_rows() {
     if (!rows().front().name.starts_with("cpu_")) return {};
     const auto layout = device::CpuLayout::channels_last;
@@ -56,11 +56,11 @@ struct Variant {
 
     /// "v1.5": for display.
     std::string title() const { return version == "v1" ? "v1" : "v1.5"; }
-    /// The stem of the file with the references.
+    /// Returns the stem of the file with the references.
     std::string stem() const {
         return "resnet50_" + std::string(version) + "_" + std::string(name_of(kind));
     }
-    /// The name of a test.
+    /// Returns the name of a test.
     std::string name() const {
         return std::string(version) + "_" + std::string(name_of(kind)) + "_" + row.name +
                (fusion == Fusion::none ? "_unfused" : "");
@@ -73,7 +73,7 @@ inline void PrintTo(const Variant& variant, std::ostream* stream) {
 
 inline constexpr double kSmoothing = 0.1;
 
-/// A loss scale at which neither small gradients vanish nor large ones overflow.
+/// Returns a loss scale with which neither small gradients vanish nor large ones overflow.
 inline int loss_scale_of(const Variant& variant) {
     return variant.row.compute == tensor::DType::f16 ? 1024 : 1;
 }
@@ -89,7 +89,7 @@ inline graph::Graph make_graph(const Variant& variant, std::int64_t side, device
     return graph::fuse_for_device(graph, device, {device::Mode::training, variant.row.compute});
 }
 
-/// Where element i of torchvision's (K, C, R, S) lies in the engine's (K, R, S, C).
+/// The position of torchvision's element i, (K, C, R, S), in the engine's order, (K, R, S, C).
 class TorchOrder {
 public:
     explicit TorchOrder(const tensor::Shape& shape) : shape_(shape) {}
@@ -129,7 +129,8 @@ public:
         }
     }
 
-    /// The part of a flat buffer like the store's, on the host, that belongs to parameter `id`.
+    /// Returns the part of a flat host buffer, laid out like the store's, that belongs to parameter
+    /// `id`.
     std::vector<double> part(std::span<const float> flat, std::size_t id) const {
         const graph::Range range = store.ranges()[id];
         const TorchOrder order(graph.parameters()[id].shape);
@@ -152,7 +153,8 @@ inline void set_batch(graph::Network& network, int number, std::int64_t side) {
     network.set_input("labels", std::as_bytes(std::span(classes)));
 }
 
-/// The logits of a softmax (N, kClasses), without the constant of each row, which it takes away.
+/// Returns the logits of a softmax (N, kClasses), without the constant of each row, which softmax
+/// removes.
 inline std::vector<double> centred_logits(std::span<const float> probabilities) {
     std::vector<double> logits(probabilities.begin(), probabilities.end());
     for (auto row = logits.begin(); row != logits.end(); row += kClasses) {
@@ -163,7 +165,7 @@ inline std::vector<double> centred_logits(std::span<const float> probabilities) 
     return logits;
 }
 
-/// Length of the difference over the length of `want`.
+/// Returns the length of the difference divided by the length of `want`.
 inline double relative_distance(const std::vector<double>& got, const std::vector<double>& want) {
     if (got.size() != want.size()) return INFINITY;
     double distance = 0, length = 0;

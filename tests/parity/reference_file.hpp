@@ -14,11 +14,11 @@
 
 namespace hpcai::parity {
 
-/// A file of scripts/reference/resnet50_cases.py: tensors of fp32 and fp64. Everything throws when
+/// A file of scripts/reference/resnet50_cases.py: tensors of fp32 and fp64. All functions throw if
 /// it cannot be read.
 class ReferenceFile {
 public:
-    /// `name` is below tests/data/reference.
+    /// `name` is relative to tests/data/reference.
     explicit ReferenceFile(const std::string& name)
         : file_(storage::read_safetensors(folder() + name)) {}
 
@@ -30,9 +30,9 @@ public:
     }
     Fingerprint fingerprint(const std::string& name) const { return Fingerprint(read(name)); }
 
-    /// The length that the error of `role` + `parameter` goes over: its own, and for the shift of a
-    /// normalization at least that of its scale. The next normalization takes some shifts
-    /// away, so that their gradient is zero but for rounding.
+    /// Returns the length by which the error of `role` + `parameter` is divided: the parameter's
+    /// own length, and for the shift of a normalization at least the length of its scale. The next
+    /// normalization removes some shifts, so their gradient is zero except for rounding.
     double yardstick(const std::string& role, const std::string& parameter) const {
         const double own = fingerprint(role + parameter).length();
         if (!parameter.ends_with(".bias") || parameter == "fc.bias") return own;

@@ -8,7 +8,7 @@
 #include "support/largest_error.hpp"
 #include "support/losses.hpp"
 
-/// One forward and backward pass of the whole ResNet-50 against torchvision's in float64.
+/// One forward and backward pass of the whole ResNet-50 compared with torchvision's in float64.
 namespace hpcai::parity {
 namespace {
 
@@ -67,7 +67,7 @@ TEST_P(ResNet50Gradient, IsTorchvisionsInDouble) {
     }
 }
 
-/// Every precision of both kinds, and one gradient unfused and in other ways.
+/// Returns every precision of both versions, and one gradient unfused and with other settings.
 std::vector<Variant> variants() {
     std::vector<Variant> all;
     for (const std::string_view version : {"v1", "v1_5"}) {

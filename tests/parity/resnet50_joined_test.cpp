@@ -14,9 +14,10 @@
 #include "model.hpp"
 #include "support/losses.hpp"
 
-/// One step of the whole ResNet-50 with all that the device can join, in half types. Two networks
-/// that round differently differ from each other as much as each from the truth, so the same
-/// network apart shows how far rounding alone leads. The truth is the network apart in fp32.
+/// One step of the whole ResNet-50 with all fusions of the device, in half types. Two networks that
+/// round differently differ from each other as much as each differs from the exact result. The same
+/// network without fusion shows the effect of rounding alone. The exact result is the unfused
+/// network in fp32.
 namespace hpcai::parity {
 namespace {
 
@@ -26,12 +27,12 @@ bool is_on_gpu(const Variant& variant) {
     return contains(variant.row.name, "cuda");
 }
 
-/// The benchmark's size on a GPU.
+/// Returns the image size: on a GPU, the benchmark's.
 std::int64_t side_of(const Variant& variant) {
     return is_on_gpu(variant) ? 224 : 64;
 }
 
-/// Losses, gradients and running statistics after one step.
+/// Returns losses, gradients and running statistics after one step.
 Numbers numbers_of_step(Model& model, const Variant& variant) {
     graph::Observer nobody;
     set_batch(model.network, 0, side_of(variant));
@@ -70,7 +71,7 @@ int joined_convolutions(const graph::Graph& graph) {
 
 class ResNet50Joined : public testing::TestWithParam<Variant> {
 protected:
-    /// One network at a time is in the device's memory.
+    /// Only one network at a time is in the device's memory.
     Numbers run(Fusion fusion) {
         Variant variant = GetParam();
         variant.fusion = fusion;
@@ -78,7 +79,7 @@ protected:
         if (fusion == Fusion::for_device) joined_ = joined_convolutions(model.graph);
         return numbers_of_step(model, variant);
     }
-    /// For all precisions.
+    /// Returns the exact result for all precisions.
     const Numbers& truth() const {
         static std::map<Kind, Numbers> of_kind;
         Numbers& numbers = of_kind[GetParam().kind];
@@ -99,10 +100,11 @@ protected:
 struct Errors {
     double apart = 0, joined = 0;
     std::string name;
-    double more = 1e-3;  // that is allowed
-    /// Joined over what is allowed, which is more than chance needs: convolutions that normalize
-    /// what they read round scales and shifts, too. An error above 1 is all rounding, which differs
-    /// most: shifts that a later normalization takes away have no gradient.
+    double more = 1e-3;  // allowed excess
+    /// Returns the fused network's error divided by the allowed error. That is larger than rounding
+    /// alone requires, because convolutions that normalize their input also round scales and
+    /// shifts. An error above 1 is only rounding, which differs most: shifts that a later
+    /// normalization removes have no gradient.
     double ratio() const {
         const double ratio = joined / ((apart > 1 ? 3 : 2) * apart + more);
         return std::isnan(ratio) ? INFINITY : ratio;
@@ -116,7 +118,7 @@ double error_along(const std::vector<double>& got, const std::vector<double>& wa
     return std::abs(product / std::inner_product(want.begin(), want.end(), want.begin(), 0.0) - 1);
 }
 
-/// Prints the worst.
+/// Prints the largest error.
 void expect_allowed(std::vector<Errors> all, const std::string& what) {
     constexpr std::size_t kPrinted = 8;
     std::ranges::sort(all, std::greater(), &Errors::ratio);
@@ -130,7 +132,7 @@ void expect_allowed(std::vector<Errors> all, const std::string& what) {
     }
 }
 
-TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
+TEST_P(ResNet50Joined, IsAsNearToTheExactResultAsUnfused) {
     const Numbers apart = run(Fusion::none), together = run(Fusion::for_device);
     if (is_on_gpu(GetParam()) && GetParam().row.compute == tensor::DType::f16) {
         EXPECT_EQ(joined_, 32) << "two convolutions of each block";
@@ -147,7 +149,7 @@ TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
     expect_allowed(along, GetParam().name());
 }
 
-/// Both kinds in every half type.
+/// Returns both versions in every half type.
 std::vector<Variant> half_variants() {
     std::vector<Variant> all;
     for (const device::DeviceRow& row : rows()) {

@@ -19,16 +19,16 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// Steps of the Trainer with the whole ResNet-50 against torch.optim.SGD and torchvision in
+/// Steps of the Trainer with the whole ResNet-50 compared with torch.optim.SGD and torchvision in
 /// float64.
 namespace hpcai::parity {
 namespace {
 
 constexpr std::int64_t kSide = 64;
-constexpr int kBatches = 3;  // that the training goes round
+constexpr int kBatches = 3;  // that training repeats
 constexpr int kEpochs = 10;
 
-/// Half a cosine after a warm-up of two of the ten epochs; everything else is the default.
+/// Returns half a cosine after a warm-up of two of the ten epochs; other settings are defaults.
 config::Config make_config(double peak_rate, int loss_scale) {
     config::Config config;
     config.run.loss_steps = 1;
@@ -59,7 +59,7 @@ public:
                    *self_),
           source_(kSide, kBatches) {}
 
-    /// The losses of the epoch's steps.
+    /// Returns the losses of the epoch's steps.
     std::vector<double> train_epoch(int epoch) {
         std::vector<double> losses;
         source_.restart();
@@ -88,7 +88,8 @@ protected:
         end_ = store.read(store.parameters());
     }
 
-    /// Over the parameter's movement, without what three roundings of the parameter to fp32 may do.
+    /// Returns the error divided by the parameter's movement, minus the effect of three roundings
+    /// of the parameter to fp32.
     double error_of_movement(std::size_t id, const Fingerprint& want) const {
         std::vector<double> movement = training_.model.part(end_, id);
         const double rounding = Fingerprint::of(movement).length() * 0x1p-23;
@@ -153,7 +154,7 @@ TEST_P(ResNet50ThreeSteps, LeaveRunningStatisticsAndPredictionsOfPyTorchInDouble
         relative_distance(centred_logits(predictions.outputs), file_.read("inference_logits")));
 }
 
-/// Both versions in fp32.
+/// Returns both versions in fp32.
 std::vector<Variant> versions() {
     std::vector<Variant> all;
     for (const device::DeviceRow& row : rows()) {
@@ -168,9 +169,9 @@ std::vector<Variant> versions() {
 INSTANTIATE_TEST_SUITE_P(Of, ResNet50ThreeSteps, testing::ValuesIn(versions()),
                          [](const auto& test) { return test.param.name(); });
 
-/// Most that the curve of losses may be away, over its length. PyTorch's own curves are away from
-/// float64 by (open) 1e-6 in fp32 and 2e-3 under bf16's autocast, (ordinary) 0.03 and 0.02: there
-/// the first ReLU on the other side of zero separates two training runs, whatever the precision.
+/// Returns the allowed distance of the loss curves, divided by their length. PyTorch's own curves
+/// differ from float64 by (open) 1e-6 in fp32 and 2e-3 under bf16's autocast, and by (ordinary)
+/// 0.03 and 0.02: there, the first ReLU that switches separates two training runs in any precision.
 double band_of(const Variant& variant) {
     if (variant.kind == Kind::ordinary) return 0.08;
     return variant.row.compute == tensor::DType::f32 ? 4e-6 : 8e-3;

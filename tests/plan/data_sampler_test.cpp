@@ -27,7 +27,8 @@ DataSampler sampler(Sampler kind, std::uint32_t samples, std::uint64_t seed = 1,
 constexpr Sampler kAll[] = {Sampler::poisson, Sampler::bootstrap, Sampler::subsample,
                             Sampler::none};
 
-/// Chi-square of the numbers of samples with counts 0, 1, ... 4 and at least 5, against Poisson(1).
+/// Returns chi-square of the numbers of samples with counts 0, 1, ... 4 and at least 5, against
+/// Poisson(1).
 double chi_square_against_poisson(const std::vector<std::uint16_t>& counts) {
     std::vector<double> seen(6, 0);
     for (const auto count : counts) seen[std::min<std::size_t>(count, 5)] += 1;
@@ -48,7 +49,7 @@ class EachBootstrap : public ::testing::TestWithParam<Sampler> {};
 INSTANTIATE_TEST_SUITE_P(Both, EachBootstrap,
                          ::testing::Values(Sampler::poisson, Sampler::bootstrap));
 
-TEST_P(EachBootstrap, CountsSamplesAsOftenAsPoissonOfOneSays) {
+TEST_P(EachBootstrap, CountsSamplesAsOftenAsPoissonOfOne) {
     for (std::uint32_t model = 0; model < 3; ++model) {
         const auto counts = sampler(GetParam(), 200000).counts(model);
         EXPECT_LT(chi_square_against_poisson(counts), 20.5);  // 5 degrees of freedom, p = 0.001
@@ -137,7 +138,7 @@ TEST_P(EachSampler, OrdersAnEpochAsAPermutationOfTheExpandedCounts) {
     }
 }
 
-TEST_P(EachSampler, OrdersEveryEpochModelAndSeedAnew) {
+TEST_P(EachSampler, OrdersEveryEpochModelAndSeedAgain) {
     const DataSampler one = sampler(GetParam(), 1000, 1), other = sampler(GetParam(), 1000, 2);
     EXPECT_EQ(one.epoch_order(0, 0), one.epoch_order(0, 0));
     EXPECT_NE(one.epoch_order(0, 0), one.epoch_order(0, 1));
@@ -176,8 +177,8 @@ TEST(EpochOrder, IsEachOfAllPermutationsEquallyOften) {
     EXPECT_LT(chi_square, 172.3);  // 119 degrees of freedom, p = 0.001
 }
 
-/// The definition, computed by another program from the contract. A difference means that results
-/// before and after are not comparable, which CHANGELOG must state.
+/// Compares with draws that another program computed from the contract. After a change of the
+/// draws, results are not comparable with earlier ones, which CHANGELOG must state.
 TEST(DataSampler, StillDrawsWhatItDrewWhenItWasDefined) {
     using Counts = std::vector<std::uint16_t>;
     using Order = std::vector<std::uint32_t>;
@@ -192,7 +193,7 @@ TEST(DataSampler, StillDrawsWhatItDrewWhenItWasDefined) {
     EXPECT_EQ(sampler(Sampler::poisson, 8).epoch_order(0, 0), Order({3, 6, 3, 4, 7, 2}));
 }
 
-TEST(DataSampler, RefusesWhatCannotBeDrawn) {
+TEST(DataSampler, RejectsWhatCannotBeDrawn) {
     EXPECT_THROW(sampler(Sampler::poisson, 0), Error);
     EXPECT_THROW(sampler(Sampler::none, 0x80000001u), Error);
     for (const double fraction : {0.0, -1.0, 1.001, std::nan("")}) {

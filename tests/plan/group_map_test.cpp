@@ -41,8 +41,8 @@ TEST(GroupMap, MergesNeighbouringGroupsWhenThereAreMany) {
               "groups 0-12499: 8 ranks each on 1 node, node0 .. node12499\n");
 }
 
-TEST(GroupMap, LeavesOutTheMiddleOfWhatStaysLong) {
-    // Nodes of 6 ranks, groups of 4: after each whole group comes one of two remainders.
+TEST(GroupMap, OmitsTheMiddleOfWhatStaysLong) {
+    // Nodes of 6 ranks and groups of 4 ranks: one of two remainders follows each whole group.
     const ParallelismController controller({6000, 1500, 4}, fill_nodes(6000, 6));
     const std::string map = draw_group_map(controller, {.max_lines = 4});
     EXPECT_EQ(std::count(map.begin(), map.end(), '\n'), 1 + 4 + 1);

@@ -60,7 +60,7 @@ TEST(Layout, GivesEachNodeAGroupWhenAllIsLeftOpen) {
     expect_layout({.ranks = 1, .ranks_per_node = 1}, 1, 1);
 }
 
-TEST(Layout, RefusesAViolationOfEquation5NamingTheWayOut) {
+TEST(Layout, RejectsAViolationOfEquation5NamingTheWayOut) {
     EXPECT_EQ(refusal({.groups = 2, .degree = 3, .ranks = 4}, ExitCode::launch),
               "bagging.M=2 x bagging.P_degree=3 needs 6 ranks (eq. 5), got 4; start with `mpirun "
               "-np 6`, or set bagging.P_degree: 2");
@@ -91,7 +91,7 @@ TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
               std::string::npos);
 }
 
-TEST(Layout, RefusesABatchThatTheRanksOfAGroupCannotShareEvenly) {
+TEST(Layout, RejectsABatchThatTheRanksOfAGroupCannotShareEvenly) {
     const Request request{.groups = 1, .degree = 4, .ranks = 4, .batch_size = 30};
     EXPECT_EQ(refusal(request, ExitCode::usage),
               "training.batch_size=30 cannot be divided evenly among 4 ranks (from "
@@ -156,7 +156,7 @@ TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
     }
 }
 
-TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
+TEST(Layout, RejectsDegreesThatLeaveAMixedModeOpen) {
     using config::ParallelMode;
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, {}, 2, {})},
                       ExitCode::usage),
@@ -189,7 +189,7 @@ TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
               "parallel.micro_batches=6; make it a multiple of 12");
 }
 
-TEST(Layout, RefusesDegreesThatDoNotMakeTheRanksOfAGroup) {
+TEST(Layout, RejectsDegreesThatDoNotMakeTheRanksOfAGroup) {
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
               "parallel.data_degree=3 x parallel.pipeline_degree=2 must be bagging.P_degree=4 "
               "(auto); change one of them, or set it to auto");
@@ -236,7 +236,7 @@ TEST(Layout, BlamesTheConfigurationForWhatNoOtherNumberOfRanksWouldCure) {
               std::string::npos);
     refusal({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
     refusal({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
-    // Two replicas stay two replicas for any number of stages.
+    // Two replicas remain two replicas for any number of stages.
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
             ExitCode::usage);
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},
@@ -253,7 +253,7 @@ TEST(Layout, NamesOneRankAsOne) {
               std::string::npos);
 }
 
-TEST(Layout, RefusesNumbersBelowOne) {
+TEST(Layout, RejectsNumbersBelowOne) {
     refusal({.groups = 0, .ranks = 4}, ExitCode::usage);
     refusal({.degree = -1, .ranks = 4}, ExitCode::usage);
     refusal({.ranks = 0}, ExitCode::launch);

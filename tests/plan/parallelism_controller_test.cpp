@@ -31,7 +31,7 @@ std::vector<int> shuffled(std::vector<int> values, std::uint64_t seed) {
     return values;
 }
 
-/// Every rank has one place, and the look-ups agree with each other.
+/// Expects that every rank has one place, and that all look-ups agree.
 void expect_consistent(const ParallelismController& controller, const std::vector<int>& nodes) {
     const Layout& layout = controller.layout();
     std::set<std::pair<int, int>> in_groups, on_nodes;
@@ -80,7 +80,7 @@ TEST(ParallelismController, SpansOnlyAsManyNodesAsNeededHoweverRanksAreNumbered)
 }
 
 TEST(ParallelismController, KeepsAGroupOnANodeWhereverOneFitsAmongUnequalNodes) {
-    // In order of nodes (3+1, 3+1) both groups would span two nodes.
+    // In the order of nodes (3+1, 3+1), both groups would span two nodes.
     const std::vector<int> nodes = nodes_of_sizes({3, 4, 1});
     const ParallelismController controller({8, 2, 4}, nodes);
     expect_consistent(controller, nodes);
@@ -89,7 +89,7 @@ TEST(ParallelismController, KeepsAGroupOnANodeWhereverOneFitsAmongUnequalNodes) 
 }
 
 TEST(ParallelismController, JoinsRemaindersThatFitEachOther) {
-    // Degree 8: the whole groups on nodes 0 and 2, then 5+3 and 6+2.
+    // P_degree 8: whole groups on nodes 0 and 2, then 5+3 and 6+2.
     const std::vector<int> nodes = nodes_of_sizes({13, 6, 10, 3});
     const ParallelismController controller({32, 4, 8}, nodes);
     expect_consistent(controller, nodes);
@@ -98,7 +98,7 @@ TEST(ParallelismController, JoinsRemaindersThatFitEachOther) {
     EXPECT_EQ(summary.nodes_of_widest_group, 2);
 }
 
-TEST(ParallelismController, ServesLeftOutNodeNumbersAndUnequalNodesAtRandom) {
+TEST(ParallelismController, SupportsUnusedNodeNumbersAndUnequalNodesAtRandom) {
     for (std::uint32_t round = 0; round < 200; ++round) {
         CounterStream stream(7, RandomPurpose::test, round);
         const int degree = 1 + static_cast<int>(stream.below(9));
@@ -138,7 +138,7 @@ TEST(ParallelismController, SumsUpForEstimates) {
     EXPECT_EQ(summary.groups[1], (std::vector<NodeShare>{{1, 5}, {2, 1}}));
 }
 
-TEST(ParallelismController, RefusesPlacesThatDoNotFitTheLayout) {
+TEST(ParallelismController, RejectsPlacesThatDoNotFitTheLayout) {
     EXPECT_THROW(ParallelismController({4, 2, 2}, {0, 0, 0}), Error);
     EXPECT_THROW(ParallelismController({4, 2, 3}, {0, 0, 0, 0}), Error);
     EXPECT_THROW(ParallelismController({2, 1, 2}, {0, 2}), Error);

@@ -14,7 +14,7 @@ namespace {
 using config::PipelineSchedule;
 using enum PipelinePass;
 
-/// Every stage's list for (schedule, stages, micro-batches).
+/// The lists of all stages for (schedule, stages, micro-batches).
 class Schedules : public testing::TestWithParam<std::tuple<PipelineSchedule, int, int>> {
 protected:
     int stages() const { return std::get<1>(GetParam()); }
@@ -46,8 +46,8 @@ TEST_P(Schedules, HoldNoMoreMicroBatchesThanTheyMust) {
     }
 }
 
-/// Simulates a pipeline in which passes take one second each and messages no time; a stage runs its
-/// list in order.
+/// Simulates a pipeline in which passes take one second each and messages no time; a stage executes
+/// its list in order.
 TEST_P(Schedules, EndAfterTheirBubbleAndNeverWaitInACircle) {
     const auto stage_count = static_cast<std::size_t>(stages());
     std::vector<std::vector<PipelineTask>> left;

@@ -20,7 +20,7 @@ namespace {
 
 using config::Sampler;
 
-/// Probabilities of 0, 1, ... `last` - 1 and at least `last` of Poisson(1).
+/// Returns the probabilities of 0, 1, ... `last` - 1 and at least `last` of Poisson(1).
 std::vector<double> poisson_probabilities(std::size_t last) {
     std::vector<double> probabilities(last + 1);
     double probability = std::exp(-1.0), rest = 1;
@@ -33,7 +33,7 @@ std::vector<double> poisson_probabilities(std::size_t last) {
     return probabilities;
 }
 
-/// The same of Binomial(`trials`, `chance`).
+/// Returns the same probabilities of Binomial(`trials`, `chance`).
 std::vector<double> binomial_probabilities(std::size_t last, int trials, double chance) {
     std::vector<double> probabilities(last + 1);
     double probability = std::pow(1 - chance, trials), rest = 1;
@@ -57,7 +57,7 @@ double ratio_of(const std::vector<std::uint32_t>& values, std::vector<double> pr
     return tests::chi_square_ratio(seen, probabilities, degrees_of_freedom);
 }
 
-/// The counts of `sample` among `samples` for models 0, 1, ..., which are independent.
+/// Returns the counts of `sample` among `samples` for models 0, 1, ..., which are independent.
 std::vector<std::uint32_t> counts_over_models(Sampler kind, std::uint32_t samples,
                                               std::uint32_t sample) {
     const DataSampler drawn = make_sampler(kind, samples, 11);
@@ -104,7 +104,7 @@ class EitherBootstrap : public testing::TestWithParam<Sampler> {};
 INSTANTIATE_TEST_SUITE_P(Both, EitherBootstrap,
                          testing::Values(Sampler::poisson, Sampler::bootstrap));
 
-TEST_P(EitherBootstrap, LeavesASampleOutOfAsManyOfEightBagsAsTheBinomialDistributionSays) {
+TEST_P(EitherBootstrap, LeavesASampleOutOfAsManyOfEightBagsAsTheBinomialDistributionPredicts) {
     const std::uint32_t samples = 50000, models = 8;
     const DataSampler drawn = make_sampler(GetParam(), samples, 21);
     std::vector<std::uint32_t> out_of(samples, 0);
@@ -117,7 +117,7 @@ TEST_P(EitherBootstrap, LeavesASampleOutOfAsManyOfEightBagsAsTheBinomialDistribu
     error.add(ratio_of(out_of, binomial_probabilities(8, models, std::exp(-1.0))));
 }
 
-/// Pearson's correlation of counts of mean 1 and variance 1.
+/// Returns Pearson's correlation of counts of mean 1 and variance 1.
 double correlation(const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
     double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - 1.0) * (b[i] - 1.0);
@@ -171,7 +171,7 @@ TEST(EpochOrder, HasEverySampleAtEveryPlaceEquallyOften) {
     error.add(tests::chi_square_ratio(seen, expected, 961));
 }
 
-TEST(EpochOrder, PutsEverySampleBehindEveryOtherEquallyOften) {
+TEST(EpochOrder, PutsEverySampleAfterEveryOtherEquallyOften) {
     const std::uint32_t samples = 16, epochs = 20000;
     const DataSampler drawn = make_sampler(Sampler::none, samples, 42);
     std::vector<double> seen(samples * samples, 0);

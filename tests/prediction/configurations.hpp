@@ -6,10 +6,10 @@
 
 namespace hpcai::prediction {
 
-inline constexpr double kParameters = 25'557'032;         // of the known totals in docs/METRICS.md
+inline constexpr double kParameters = 25'557'032;  // from the known totals in docs/METRICS.md
 inline constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
 
-/// The official workload on a folder that was not counted, batches of 256.
+/// Returns the official workload with batches of 256, on a folder whose files were not counted.
 inline config::Config official() {
     config::Config config;
     config.data.kind = config::DataKind::image_folder;
@@ -18,7 +18,7 @@ inline config::Config official() {
     return config;
 }
 
-/// One base model in stages.
+/// Returns one base model in stages.
 inline config::Config staged(int stages, int micro_batches) {
     config::Config config = official();
     config.bagging.groups = 1;
@@ -26,7 +26,7 @@ inline config::Config staged(int stages, int micro_batches) {
     return config;
 }
 
-/// `ok` where there is none.
+/// Returns the error's code; `ok` without an error.
 inline ExitCode refusal(const config::Config& config, const EstimateRequest& request) {
     try {
         estimate(config, request);

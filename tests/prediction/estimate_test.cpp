@@ -41,7 +41,7 @@ TEST(Estimate, LaysOutGroupsByNode) {
     EXPECT_EQ(plan.layout.map.back(), "group 7: node7[0-7]");
 }
 
-TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
+TEST(Estimate, AssumesAGroupPerNodeIfNothingIsKnownOfNodes) {
     config::Config config = official();
     config.bagging.degree = 4;
     const PlanRecord plan = estimate(config, {.ranks = 12});
@@ -50,7 +50,7 @@ TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
     EXPECT_FALSE(assumes(estimate(config, {.ranks = 12, .ranks_per_node = 4}), "nodes of"));
 }
 
-TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
+TEST(Estimate, RejectsALayoutThatBreaksEquation5) {
     config::Config config = official();
     config.bagging.groups = 2;
     config.bagging.degree = 3;
@@ -60,7 +60,7 @@ TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
     EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::ok);
 }
 
-TEST(Estimate, RefusesNumbersOutOfRange) {
+TEST(Estimate, RejectsNumbersOutOfRange) {
     const config::Config config = official();
     EXPECT_EQ(refusal(config, {.ranks = 0}), ExitCode::usage);
     EXPECT_EQ(refusal(config, {.ranks = std::numeric_limits<int>::max()}), ExitCode::usage);
@@ -85,7 +85,7 @@ TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
     EXPECT_EQ(plan.work.ledgers[1].forward_per_sample, 8'178'368'512);
 }
 
-TEST(Estimate, TellsV1FromV15) {
+TEST(Estimate, DistinguishesV1FromV15) {
     config::Config config = official();
     config.workload.model = config::Model::resnet50_v1;
     EXPECT_EQ(estimate(config, {}).work.model_flops.step, 256 * 3 * 7'739'990'016.0);
@@ -141,7 +141,7 @@ TEST(Estimate, CountsWhatEachSamplerDraws) {
     EXPECT_FALSE(assumes(estimate(config, {.samples = 1000}), "expected"));
 }
 
-TEST(Estimate, SaysWhenAnEpochHasNoStep) {
+TEST(Estimate, ReportsWhenAnEpochHasNoStep) {
     const PlanRecord plan = estimate(small(), {.samples = 15});
     EXPECT_EQ(plan.data.steps_per_epoch.value, 0);
     EXPECT_EQ(plan.work.model_flops.run.value, 0);
@@ -158,7 +158,7 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
                      plan.traffic_per_rank.sent_bytes_per_step * 90 * 5004);
     config.bagging.degree = 1;
     EXPECT_EQ(estimate(config, {.ranks = 64}).traffic_per_rank.sent_bytes_per_step, 0)
-        << "nobody to talk to";
+        << "a group of one rank has no all-reduce";
 }
 
 TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
@@ -172,7 +172,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
     config.communication.precision = config::CommunicationPrecision::int8;
     const double bytes = (1 + 4.0 / 256) * kParameters;
     for (const Case& one : {Case{AllReduceAlgorithm::all_reduce, 1.75, 2 * 6.0 / 8},
-                            // Rows of four are two nodes each, columns of two join the rows.
+                            // Rows of four ranks have two nodes each; columns of two join the rows.
                             Case{AllReduceAlgorithm::torus_2d, 1.75, 2 * 2.0 / 4 + 2 * 0.5 / 4},
                             Case{AllReduceAlgorithm::hierarchical, 1.75, 2 * 0.75 / 2}}) {
         config.communication.algorithm = one.algorithm;
@@ -182,7 +182,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
                     1e-4);
         EXPECT_NEAR(plan.traffic_per_rank.out_of_node_bytes_per_step / bytes, 2 * one.between_nodes,
                     1e-4);
-        // Residuals, and what is on its way.
+        // Residuals, and messages in flight.
         EXPECT_GT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + bytes);
         EXPECT_LT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + 2.5 * bytes);
     }
@@ -196,7 +196,7 @@ TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
     EXPECT_EQ(apart.traffic_per_rank.statistics_bytes_per_step, 0);
     config.training.batch_norm_samples = config.training.batch_size / 2;
     const PlanRecord plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
-    const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
+    const double payload = 2 * 2 * 8 * 26560;  // two doubles per channel and pass
     EXPECT_EQ(plan.traffic_per_rank.statistics_ranks, 4);
     EXPECT_EQ(plan.traffic_per_rank.statistics_bytes_per_step, payload);
     EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step,

@@ -14,7 +14,7 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// The ledger of whole networks.
+/// The FLOPs of whole networks by ledger.
 namespace hpcai::prediction {
 namespace {
 
@@ -29,7 +29,7 @@ void compare_with_walk(const graph::Graph& graph, const std::string& name,
                        tests::LargestError& error) {
     const metrics::FlopsLedger ledger(graph);
     ASSERT_EQ(ledger.rows().size(), graph.nodes().size());
-    bool first_convolution = true;  // which alone reads pixels
+    bool first_convolution = true;  // only this one reads pixels
     std::array<ops::Flops, ops::kLedgers.size()> totals{};
     for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
         const ops::Operation& operation = graph.nodes()[i].operation;

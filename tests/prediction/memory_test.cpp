@@ -22,7 +22,8 @@ PlanMemoryRecord memory_of(const config::Config& config, int ranks = 1) {
     return estimate(config, {.ranks = ranks}).memory_per_rank;
 }
 
-/// The memory that the CPU engine plans for values, gradients and scratch of a training step.
+/// Returns the memory that the CPU engine plans for values, gradients and scratch of a training
+/// step.
 double arena_bytes(const config::Config& config) {
     const auto device = device::make_cpu_device({.threads = 1});
     const graph::Graph graph = models::make_model(config, {.batch = config.training.batch_size});
@@ -35,7 +36,7 @@ double arena_bytes(const config::Config& config) {
 TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
     for (const bool fusion : {false, true}) {
         config::Config config = small_classifier();
-        config.training.batch_size = 32;  // so that scratch of one sample's size weighs little
+        config.training.batch_size = 32;  // reduces the share of scratch of one sample's size
         config.training.fusion = fusion;
         const auto device = device::make_cpu_device({.threads = 1});
         const graph::Graph graph =
@@ -47,7 +48,7 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
         const auto arena = static_cast<double>(network.memory().arena_bytes);
         EXPECT_LT(estimated.activation_bytes, arena) << "fusion " << fusion;
         EXPECT_GT(1.25 * estimated.activation_bytes, arena) << "fusion " << fusion;
-        // A device may keep one copy for both directions, or none where it reads the masters.
+        // A device may keep one copy for both directions, or none if it reads the masters.
         EXPECT_LT(static_cast<double>(network.memory().prepared_bytes),
                   1.05 * estimated.working_copy_bytes);
     }
@@ -55,7 +56,7 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
 
 TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
     const PlanMemoryRecord memory = memory_of(small_classifier());
-    // 1000 classes have 25 557 032; ten have 990 x 2049 less.
+    // With 1000 classes, the model has 25 557 032 parameters; with ten, 990 x 2049 fewer.
     EXPECT_EQ(memory.parameter_bytes, 4.0 * (25'557'032 - 990 * 2049));
     EXPECT_EQ(memory.gradient_bytes, memory.parameter_bytes);
     EXPECT_EQ(memory.optimizer_bytes, memory.parameter_bytes);
@@ -117,7 +118,7 @@ config::Config small_detector() {
     return config;
 }
 
-/// A size at which scratch is a small share.
+/// Returns a size at which scratch is a small share.
 config::Config larger_detector() {
     config::Config config = small_detector();
     config.workload.image_size = 192;
@@ -133,7 +134,7 @@ TEST(Memory, OfADetectorIsWhatTheCpuEnginePlansButForTransientGradients) {
     struct Row {
         config::Normalization normalization;
         int trained_stages;
-        double least;  // of the arena; little that is kept, but as much that is not, weighs more
+        double least;  // smallest share of the arena; low if as many values are not kept
     };
     for (const Row& row : {Row{config::Normalization::batch, 5, 0.9},
                            Row{config::Normalization::frozen_batch, 5, 0.85},
@@ -224,7 +225,7 @@ TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
 }
 
-TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
+TEST(Memory, OfInputIsTheBatchesInProgressAndDecodedPictures) {
     config::Config config = small_classifier();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
@@ -232,7 +233,7 @@ TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     EXPECT_EQ(memory_of(config).input_bytes, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
 }
 
-TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
+TEST(Memory, OfSyntheticFieldsIsNoMoreThanThereAre) {
     config::Config config = small_detector();
     config.workload.kind = config::WorkloadKind::extreme_weather;
     config.workload.channels = 16;
@@ -244,7 +245,7 @@ TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
     config.data.synthetic_validation_samples = 1;
     const double two = memory_of(config).input_bytes;
     const double fields = 64 * 64 * 16 * 4;
-    EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "but for boxes of the samples";
+    EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "except boxes of the samples";
 }
 
 TEST(Memory, OfTheProgramCountsWhereTheHostComputes) {

@@ -25,7 +25,7 @@ TEST(PipelineEstimate, ShowsTheStagesOfAPipeline) {
     EXPECT_EQ(flops, kTrainingFlops);
     EXPECT_EQ(parameters, kParameters);
     EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
-    EXPECT_LT(pipeline.largest_stage_share, 1.2 / 4);  // bytes that cross count, too
+    EXPECT_LT(pipeline.largest_stage_share, 1.2 / 4);  // the division also weighs messages
     EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
     // The largest stage's work for half of a batch, and the bubble.
     EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
@@ -46,7 +46,7 @@ TEST(PipelineEstimate, ShowsThePartsOfLayers) {
     EXPECT_EQ(parts.parallel.message_bytes_per_step, 0);
     EXPECT_EQ(parts.traffic_per_rank.sent_bytes_per_step, 0);
     EXPECT_GT(parts.parallel.shard_bytes_per_step, 0);
-    // A quarter of the batch at a time, of which each micro-batch sends as much.
+    // Each micro-batch has a quarter of the batch and sends a quarter of the bytes.
     config.parallel.micro_batches = 1;
     EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).parallel.shard_bytes_per_step,
                      parts.parallel.shard_bytes_per_step);
@@ -94,7 +94,7 @@ TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
     EXPECT_NE(to_text(parts).find("of 2 stages x 2 shards"), std::string::npos);
 }
 
-TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
+TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichSlice) {
     config::Config config = staged(2, 8);
     config.parallel.mode = config::ParallelMode::mixed;
     config.parallel.model_degree = 2;
@@ -111,7 +111,7 @@ TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
         << "too many to be read";
 }
 
-TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {
+TEST(PipelineEstimate, RejectsMorePartsThanALayerHasChannels) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.training.batch_size = 128;
@@ -132,13 +132,13 @@ TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
     const PlanRecord plan = estimate(staged(2, 8), {.ranks = 4});
     EXPECT_LT(plan.memory_per_rank.activation_bytes, whole.memory_per_rank.activation_bytes * 2);
     EXPECT_LT(plan.traffic_per_rank.gradient_bytes, whole.traffic_per_rank.gradient_bytes);
-    // The stage with the most parameters is not the one with the most activations.
+    // The stage with the most parameters does not have the most activations.
     EXPECT_EQ(plan.traffic_per_rank.gradient_bytes,
               static_cast<double>(4 * plan.parallel.stages[1].parameters));
     EXPECT_LT(plan.memory_per_rank.parameter_bytes, plan.traffic_per_rank.gradient_bytes);
     EXPECT_EQ(plan.traffic_per_rank.sent_bytes_per_step, plan.traffic_per_rank.gradient_bytes);
-    // Besides the sum's two parts a message from stage 0 and, as one micro-batch is in flight, one
-    // back.
+    // In addition to both parts of the all-reduce: a message from stage 0 and, with one micro-batch
+    // in flight, one message back.
     EXPECT_GE(plan.memory_per_rank.exchange_bytes,
               plan.memory_per_rank.parameter_bytes + 2 * plan.parallel.stages[0].boundary_bytes);
     EXPECT_EQ(whole.memory_per_rank.gradient_bytes, 2 * whole.memory_per_rank.parameter_bytes);
@@ -146,7 +146,7 @@ TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
 }
 
 TEST(PipelineEstimate, StagesABootstrapWhereTheFirstStageReadsIt) {
-    // Three groups share node 1: of one it has the last rank, of two the first.
+    // Three groups share node 1, which has the last rank of one group and the first ranks of two.
     const EstimateRequest request{.ranks = 12, .ranks_per_node = 3, .samples = 1000};
     config::Config config = staged(4, 1);
     config.data.staging = config::Staging::training;

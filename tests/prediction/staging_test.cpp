@@ -10,7 +10,7 @@ namespace hpcai::prediction {
 namespace {
 
 constexpr double kSamples = 1'000'000;
-constexpr double kOut = 0.36787944117144233;  // 1/e: of a bootstrap
+constexpr double kOut = 0.36787944117144233;  // 1/e: probability of being out of a bootstrap
 
 config::Config with_stage(config::Sampler sampler, config::Staging staging, int groups) {
     config::Config config;
@@ -24,7 +24,7 @@ config::Config with_stage(config::Sampler sampler, config::Staging staging, int 
     return config;
 }
 
-/// Share of the samples on the fullest node.
+/// Returns the share of the samples on the fullest node.
 double share(const config::Config& config, int ranks, int ranks_per_node) {
     const PlanRecord plan = estimate(config, {.ranks = ranks,
                                               .ranks_per_node = ranks_per_node,
@@ -35,7 +35,7 @@ double share(const config::Config& config, int ranks, int ranks_per_node) {
     return *plan.staging.fullest_node_samples.value / kSamples;
 }
 
-constexpr double kRounding = 1e-6;  // a sample of a million
+constexpr double kRounding = 1e-6;  // one sample of a million
 
 TEST(StagingEstimate, UnitesTheBootstrapsOfANode) {
     using enum config::Sampler;
@@ -68,7 +68,7 @@ TEST(StagingEstimate, TakesAllFilesOfTheWeatherAndNothingWhereNothingIsStaged) {
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());
 }
 
-TEST(StagingEstimate, SaysThatItDoesNotKnowTheSizeOfSamples) {
+TEST(StagingEstimate, ReportsThatTheSizeOfSamplesIsUnknown) {
     const config::Config config =
         with_stage(config::Sampler::poisson, config::Staging::training, 1);
     const PlanRecord plan = estimate(config, {.ranks = 1, .samples = 10});

@@ -19,7 +19,7 @@
 namespace hpcai::prediction {
 namespace {
 
-/// One rank of each model with so many samples a step, one thread a rank.
+/// Returns models on one rank each, with `samples` samples per step and one thread per rank.
 config::Config single(int samples) {
     config::Config config = official();
     config.bagging.degree = 1;
@@ -51,7 +51,7 @@ TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
 }
 
-TEST(StepTime, SaysWhereAnotherOptimizerWasMeasured) {
+TEST(StepTime, ReportsWhereAnotherOptimizerWasMeasured) {
     const auto says_so = [](config::Optimizer optimizer) {
         config::Config config = single(8);
         config.training.optimizer = optimizer;
@@ -67,7 +67,7 @@ TEST(StepTime, SaysWhereAnotherOptimizerWasMeasured) {
 }
 
 TEST(StepTime, GrowsWhereMoreRanksShareTheCores) {
-    // Two measured ranks had a core each; four have half of one.
+    // Two measured ranks had one core each; four ranks have half a core each.
     EXPECT_DOUBLE_EQ(step_seconds(single(8), measured(4)), 2.0);
     EXPECT_DOUBLE_EQ(step_seconds(single(8), measured(1)), 1.0) << "a thread takes one core";
     config::Config two_threads = single(8);
@@ -80,8 +80,8 @@ TEST(StepTime, HasTheMeasuredShareOfTheSums) {
     config::Config config = single(32);
     config.bagging.degree = 2;
     const PlanRecord plan = estimate(config, measured(2));
-    // The measured sum of 1e8 bytes takes 0.1001 s and made the step 0.05 s longer. This one is of
-    // 25 557 032 parameters.
+    // The measured all-reduce of 1e8 bytes takes 0.1001 s and made the step 0.05 s longer. This one
+    // is of 25 557 032 parameters.
     const double sum = 1e-4 + 4 * kParameters / 1e9;
     EXPECT_NEAR(*plan.time.communication_seconds.value, sum, 1e-4 * sum);
     EXPECT_NEAR(*plan.time.exposed_seconds.value, sum * 0.05 / 0.1001, 1e-4 * sum);
@@ -112,8 +112,8 @@ TEST(StepTime, TakesADescribedMachineForSums) {
                                       .between_nodes = config::Link{1e-2, 1e9},
                                       .overlapped_share = 0.0};
     const PlanRecord plan = estimate(config, request);
-    // Two rounds of messages within and between two nodes; of 6/4 of the gradients that a rank
-    // sends, 4/4 leave the node, which has two such ranks.
+    // Two rounds of messages within and between two nodes. A rank sends 6/4 of the gradients; 4/4
+    // leave a node, which has two ranks.
     const double bytes = 4 * kParameters;
     const double out = plan.traffic_per_rank.out_of_node_bytes_per_step;
     const double within = plan.traffic_per_rank.sent_bytes_per_step -
@@ -141,8 +141,8 @@ TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
     EXPECT_NEAR(*plan.time.exposed_seconds.value, messages, 1e-9);
 }
 
-/// Seconds of a sample in fp32 at 100 GFLOP/s of convolutions and linear layers and at 9.6 GB/s of
-/// other operations, which have two passes.
+/// Returns the seconds of a sample in fp32 at 100 GFLOP/s for convolutions and linear layers, and
+/// at 9.6 GB/s for other operations, which have two passes.
 double seconds_of_operations(const config::Config& config) {
     const graph::Graph model = models::make_model(config);
     double flops = 0, bytes = 0;
@@ -186,7 +186,7 @@ TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
         rate("linear", pass);
     }
     const double at_8 = step_seconds(config, request);
-    // At 100 GFLOP/s convolutions alone take 8 x 3 x 0.67 GFLOPs / 100 GFLOP/s.
+    // At 100 GFLOP/s, convolutions alone take 8 x 3 x 0.67 GFLOPs / 100 GFLOP/s.
     EXPECT_GT(at_8, 8 * 3 * 0.65e9 / 1e11);
     const double expected = 8 * seconds_of_operations(config);
     EXPECT_NEAR(at_8, expected, 1e-9 * expected);
@@ -282,7 +282,7 @@ TEST(Sweep, GoesToAHundredThousandRanks) {
     EXPECT_LT(*record.points.back().data_parallel_efficiency.value, 1);
 }
 
-TEST(Sweep, SaysWhereRanksMakeNoWholeModels) {
+TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     config::Config config = single(8);
     config.bagging.degree = 2;
     const SweepRecord record = sweep(config, measured(2), {1, 2});
@@ -291,7 +291,7 @@ TEST(Sweep, SaysWhereRanksMakeNoWholeModels) {
     EXPECT_TRUE(record.points[1].bagging_flops.value);
 }
 
-TEST(Sweep, RefusesARangeThatIsNone) {
+TEST(Sweep, RejectsAnInvalidRange) {
     for (const SweepRange range : {SweepRange{0, 4}, {4, 2}, {1, 2'000'000}}) {
         storage::error_of(ExitCode::usage, [&] { sweep(single(8), measured(2), range); });
     }

@@ -9,7 +9,7 @@
 #include "example_record.hpp"
 #include "page_check.hpp"
 
-/// The page of an example, for tests.
+/// Returns the page of an example, for tests.
 namespace hpcai::report {
 
 inline std::vector<StepRecord> example_steps(int steps, double seconds) {

@@ -5,7 +5,7 @@
 
 namespace hpcai::report {
 
-/// As if the ranks took from `scale` to 2 x `scale` seconds for each thing.
+/// Returns the spread of a phase that takes the ranks from `scale` to 2 x `scale` seconds.
 inline SpreadRecord example_spread(double scale) {
     return {{scale, ""}, {1.5 * scale, ""}, {2 * scale, ""}, {2 * scale, ""}};
 }
@@ -120,7 +120,8 @@ inline QualityRecord example_quality() {
     return quality;
 }
 
-/// A synthetic run of two groups of two ranks; every number is invented for the tests of printers.
+/// Returns a synthetic run of two groups of two ranks, with invented numbers, for the tests of
+/// printers.
 inline RunRecord example_record() {
     RunRecord record;
     record.program_version = "0.0.0-test";
@@ -188,7 +189,7 @@ inline RunRecord example_record() {
     return record;
 }
 
-/// Models had two stages of two shards; the second group was lost.
+/// Returns a run whose models had two stages of two shards, and whose second group was lost.
 inline RunRecord partial_record() {
     RunRecord record = example_record();
     record.parallel = {"mixed",   1,    2,           2,    4,          "1f1b",
@@ -210,7 +211,7 @@ inline RunRecord partial_record() {
     return record;
 }
 
-/// The second group was lost because its ranks held different models.
+/// Returns a run whose second group was lost because its ranks held different models.
 inline RunRecord diverged_record() {
     RunRecord record = partial_record();
     const std::string why = "replica audit after step 4: optimizer state differs";
@@ -225,7 +226,7 @@ inline RunRecord diverged_record() {
     return record;
 }
 
-/// Every group was lost.
+/// Returns a run whose groups were all lost.
 inline RunRecord lost_record() {
     RunRecord record = partial_record();
     record.verdict = {Status::invalid,

@@ -32,7 +32,7 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     EXPECT_LT(line, flops);
 }
 
-TEST(Html, SaysWhyARunIsInvalid) {
+TEST(Html, ReportsWhyARunIsInvalid) {
     const ReadPage lost = read_page(html(example_content(lost_record())));
     EXPECT_TRUE(has(lost, "No base model finished"));
     EXPECT_FALSE(has(lost, "broke the rules"));
@@ -47,7 +47,7 @@ TEST(Html, SaysWhyARunIsInvalid) {
     EXPECT_FALSE(has(page, "broke the rules"));
 }
 
-TEST(Html, TellsTheSubmissionAndWhatItLacks) {
+TEST(Html, ReportsTheSubmissionAndWhatItLacks) {
     const ReadPage page = read_page(html(example_content(example_record())));
     EXPECT_TRUE(has(page, "Abacus <2>"));
     EXPECT_TRUE(has(page, "1 hardware 4 nodes, 8 accelerators each"));
@@ -57,7 +57,8 @@ TEST(Html, TellsTheSubmissionAndWhatItLacks) {
     EXPECT_FALSE(has(read_page(html(example_content(silent))), "Submission"));
 }
 
-/// Every number of `json` under a key of the scores and the quality, as the summary prints it.
+/// Returns every number of `json` under a key of the scores and the quality, as the summary prints
+/// it.
 std::vector<std::string> printed_numbers(const nlohmann::json& json) {
     std::vector<std::string> numbers;
     for (const char* key : {"flops", "vflops"}) {
@@ -98,7 +99,7 @@ TEST(Html, HasEveryScoreAndQualityOfTheRecord) {
     }
 }
 
-TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
+TEST(Html, ReportsWhatFailedAndThatThereIsNoMeter) {
     const RunRecord record = diverged_record();
     const ReadPage page = read_page(html(example_content(record)));
     EXPECT_TRUE(has(page, "1 of 2 groups failed"));
@@ -153,23 +154,23 @@ TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
     EXPECT_TRUE(has(read_page(html(example_content(record))), "run.roofline is off"));
 }
 
-TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
+TEST(Html, WithoutStepsReportsItAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
     const ReadPage without = read_page(html({record, {{}, {}}, {}, {}}));
-    EXPECT_TRUE(has(without, "There is no learning curve because there are no records"));
+    EXPECT_TRUE(has(without, "There is no learning curve because there is no readable steps.csv"));
     EXPECT_FALSE(has(with, "There is no learning curve"));
     EXPECT_TRUE(has(with, "Training loss by step"));
     EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));
 }
 
-TEST(Html, OfStepsWithoutLossSaysSo) {
+TEST(Html, OfStepsWithoutLossReportsIt) {
     const RunRecord record = example_record();
     PageContent content = example_content(record);
     for (auto& steps : content.steps) {
         for (StepRecord& step : steps) step.loss = PhaseSeconds::kUnknown;
     }
-    EXPECT_TRUE(has(read_page(html(content)), "steps have no loss."));
+    EXPECT_TRUE(has(read_page(html(content)), "steps.csv have no loss."));
 }
 
 TEST(Html, ShowsWhyStepsCannotBeRead) {
@@ -187,7 +188,7 @@ TEST(Html, DrawsTheStepsItIsGiven) {
     const std::string other = html(content);
     EXPECT_NE(page, other);
     EXPECT_EQ(html(content), other) << "the same input gives the same bytes";
-    // 0.25 of 2 seconds in a step; the rest in proportion.
+    // 0.25 of 2 seconds in a step; the other phases in proportion.
     const ReadPage read = read_page(page);
     EXPECT_TRUE(has(read, "0 phases of group 0 12.5 25.0 50.0 6.2 3.1 3.1 2000"));
 }
@@ -237,7 +238,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     content.layers[0] = {hostile, hostile, hostile, -1, -1, -1};
     content.remarks = {hostile};
     const std::string text = html(content);
-    const ReadPage page = read_page(text);  // which finds scripts and attributes
+    const ReadPage page = read_page(text);  // this also finds scripts and attributes
     EXPECT_TRUE(has(page, "<script>alert(1)</script>\"' onload=\"x"));
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
     EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
@@ -245,7 +246,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     EXPECT_EQ(count_of(page, "style"), 1U);
 }
 
-/// `json` with null, and a reason, in place of each number that may have none.
+/// Returns `json` with null and a reason instead of each number that may be missing.
 nlohmann::json without_numbers(const nlohmann::json& json) {
     nlohmann::json result = json;
     for (auto& [key, value] : json.items()) {

@@ -30,7 +30,7 @@ std::string refusal_of(const std::string& text) {
     return {};
 }
 
-/// The message of from_json after `change` was done to the example.
+/// Returns the message of from_json for the example after `change`.
 std::string refusal_after(const std::function<void(json&)>& change) {
     json in = json::parse(records::to_json(example_record()));
     change(in);
@@ -136,7 +136,7 @@ TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
               "not \xef\xbf\xbd UTF-8");
 }
 
-TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
+TEST(ResultJson, RejectsAnotherSchemaBeforeAnythingElse) {
     EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/5"),
               std::string::npos);
     refusal_of("{}");
@@ -226,7 +226,7 @@ TEST(GroupJson, HasTheReadingsOfItsCountersAndTakesThemBack) {
     EXPECT_EQ(records::from_json<GroupResult>(records::to_json(result)).counters, result.counters);
 }
 
-TEST(GroupJson, IsRefusedWhereReadingsAreNoneOrGoBack) {
+TEST(GroupJson, IsRejectedWhereReadingsAreNoneOrGoBack) {
     GroupResult result;
     result.counters = {{"node1", "nvml:GPU-1", "J", "", {{10, 5}, {11, 6}}}};
     const auto refusal_after = [&](const char* pointer, const json& value) -> std::string {

@@ -44,7 +44,7 @@ TEST(LaunchJson, GivesBackWhatWasWritten) {
               example());
 }
 
-TEST(LaunchJson, IsRefusedWhereItsPlacesDoNotFit) {
+TEST(LaunchJson, IsRejectedWhereItsPlacesDoNotFit) {
     LaunchRecord launch = example();
     launch.topology.ranks += 1;
     EXPECT_THAT(message_of(launch), HasSubstr("'launch.json': topology.ranks"));

@@ -41,7 +41,7 @@ std::vector<MllogSetting> settings() {
     return all;
 }
 
-TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
+TEST(Mllog, ReportsTheRunOfAGroupOnItsClock) {
     const std::vector<nlohmann::json> lines = lines_of(mllog(example_record(), 1, settings()));
     constexpr std::int64_t kStart = 981173106000;  // 2001-02-03T04:05:06Z
     EXPECT_EQ(line_of(lines, "init_start")["time_ms"], kStart);
@@ -99,7 +99,7 @@ TEST(Mllog, MayStartInAnyYearOfFourDigits) {
     EXPECT_EQ(start_of("0001-01-01T00:00:00Z"), -62135596800000);
 }
 
-TEST(Mllog, RefusesAStartThatIsNoTime) {
+TEST(Mllog, RejectsAStartThatIsNoTime) {
     RunRecord record = example_record();
     for (const char* time : {"", "yesterday", "2001-02-30T04:05:06Z", "2001-02-03T24:05:06Z",
                              "2001-02-03 04:05:06Z", "2001-02-03T04:05:06Z\n"}) {

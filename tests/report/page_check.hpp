@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-/// A strict reader of the HTML that `report` writes: stricter than HTML is.
+/// A strict reader of the HTML that `report` writes; it rejects some valid HTML.
 namespace hpcai::report {
 
 struct Tag {
@@ -18,11 +18,11 @@ struct Tag {
 
 struct ReadPage {
     std::vector<Tag> tags;
-    std::string text;  // visible, a blank between elements
+    std::string text;  // visible text, with a blank between elements
     std::string problem;
 };
 
-/// Letters of an entity, or nothing.
+/// Returns the characters of an HTML entity; empty for an unknown entity.
 inline std::string letter_of(const std::string& entity) {
     static const std::vector<std::pair<std::string, std::string>> kEntities{
         {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}};
@@ -130,8 +130,8 @@ private:
     ReadPage page_;
 };
 
-/// The page's tags and text. Fails the test where the page is not well formed, has a script, asks
-/// for something from outside, has a number that is none, or a link to a missing or outside place.
+/// Returns the page's tags and text. Fails the test if the page is not well formed, has a script,
+/// loads an external resource, shows a non-finite number, or links to a missing or external target.
 inline ReadPage read_page(const std::string& html) {
     const ReadPage page = PageReader(html).read();
     EXPECT_EQ(page.problem, "");
@@ -164,7 +164,7 @@ inline ReadPage read_page(const std::string& html) {
     return page;
 }
 
-/// `text` with runs of blanks and line breaks as one blank.
+/// Returns `text` with one blank instead of each run of blanks and line breaks.
 inline std::string squeezed(const std::string& text) {
     std::string result;
     for (const char letter : text) {

@@ -64,12 +64,12 @@ TEST(ProgressJson, GivesBackWhatWasWritten) {
     }
 }
 
-TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
+TEST(ProgressJson, IsRejectedByTheNameOfItsKey) {
     std::string text = records::to_json(training_progress());
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
     ProgressRecord late = training_progress();
-    late.written_unix_seconds = std::int64_t{1} << 60;  // of no date that can be printed
+    late.written_unix_seconds = std::int64_t{1} << 60;  // no date that can be printed
     EXPECT_NE(message_of(records::to_json(late)).find("written_unix_seconds"), std::string::npos);
     EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
     EXPECT_NE(message_of("[").find("progress.json"), std::string::npos);
@@ -87,10 +87,10 @@ TEST(ProgressTable, HasARowForEachGroup) {
     EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
     run.is_locked = false;
     EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
-        << "a run that has died has no time left";
+        << "a run that has died has no remaining time";
 }
 
-TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {
+TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
     auto run = run_of({group_in(0, ProgressState::failed, "no \x1b[2J more\nSTATUS FINE"),
                        {1, std::nullopt, "'p': bad"}});
     run.groups.front().progress->host = "\x1b]0;x\x07";
@@ -108,7 +108,7 @@ TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     EXPECT_NE(status_lines(run)[1].find("  now  node7"), std::string::npos) << status_lines(run)[1];
 }
 
-TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
+TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
     auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     EXPECT_EQ(silence_seconds(run), 125);
     run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds - 1;
@@ -132,10 +132,10 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
               std::string::npos)
         << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
-    EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
+    EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing shows it";
 }
 
-TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
+TEST(ExitCodeOfProgress, DistinguishesStoppedAndFailedFromUnfinished) {
     const auto finished = group_in(0, ProgressState::finished);
     const auto stopped = group_in(1, ProgressState::stopped);
     const auto failed = group_in(1, ProgressState::failed);
@@ -145,13 +145,14 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     const auto terminated = group_in(2, ProgressState::terminated);
     EXPECT_EQ(exit_code_of(run_of({finished, terminated})), ExitCode::stopped);
     EXPECT_EQ(exit_code_of(run_of({failed, stopped, terminated})), ExitCode::watchdog)
-        << "the launcher may have ended it beside a rank that died";
+        << "the launcher may have ended it after another rank died";
     auto resumed = run_of({finished, stopped});
     resumed.is_locked = true;
-    EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog) << "before its groups have said anything";
+    EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog)
+        << "before its groups have written progress";
     const auto unsaved = group_in(2, ProgressState::unsaved);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, unsaved})), ExitCode::internal)
-        << "a job that goes on from the same checkpoint again and again must end";
+        << "a job that resumes from the same checkpoint again and again must end";
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, training})), ExitCode::watchdog);
     EXPECT_EQ(exit_code_of(run_of({failed, failed})), ExitCode::all_groups_failed);
     EXPECT_EQ(exit_code_of(run_of({failed, finished})), ExitCode::watchdog);
@@ -160,7 +161,7 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     EXPECT_EQ(exit_code_of(run_of({{0, std::nullopt, ""}})), ExitCode::watchdog);
 }
 
-TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
+TEST(RunProgress, IsOverWhenNoGroupWillReportMore) {
     const auto finished = group_in(0, ProgressState::finished);
     const auto failed = group_in(1, ProgressState::failed);
     const auto terminated = group_in(2, ProgressState::terminated);
@@ -180,7 +181,7 @@ TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
     EXPECT_FALSE(is_over(run_of({})));
 }
 
-TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
+TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
     const auto lines = status_lines(run);
@@ -191,7 +192,7 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
     EXPECT_EQ(status_lines(run).size(), 4U) << "it is resumed";
 }
 
-TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
+TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
     EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");

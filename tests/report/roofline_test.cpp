@@ -29,7 +29,7 @@ TEST(RooflineJson, ComesBackAsItWas) {
               example_roofline());
 }
 
-TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {
+TEST(RooflineJson, RejectsWhatPredictionsCannotDivideBy) {
     const auto has = [](const std::string& message, const std::string& words) {
         EXPECT_NE(message.find(words), std::string::npos) << message;
     };
@@ -54,7 +54,7 @@ TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {
 TEST(RooflineText, HasEveryMeasurementOnALine) {
     const std::string text = roofline_text(example_roofline());
     for (const char* words :
-         {"roofline of 1 thread of a machine", "2 ranks at once on 1 node, 1 thread each, 2 cores",
+         {"roofline of 1 thread of a machine", "2 ranks on 1 node, 1 thread each, 2 cores",
           "gemm 2048", "100 GFLOPS", "100.0", "(3 layers)", "memory          9.60 GB/s",
           "host to device  none: the device's memory is the host's", "latency 100 us",
           "bandwidth 1.00 GB/s",
@@ -123,7 +123,7 @@ TEST(RooflineSvg, NeedsAnOperation) {
     storage::error_of(ExitCode::data, [] { roofline_svg({}); });
 }
 
-TEST(SweepSvg, LeavesOutWhatIsNotKnown) {
+TEST(SweepSvg, OmitsWhatIsNotKnown) {
     const SweepRecord sweep{"a model",
                             "here",
                             2,

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-// The data of the plots, which the public header does not declare.
+// This private header declares the data of the plots.
 #include "report/step_bins.hpp"
 
 namespace hpcai::report {

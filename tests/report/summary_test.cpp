@@ -106,7 +106,7 @@ TEST(Summary, NamesTheFewWorstOfTheGpusThatWereSlowedOrHadErrors) {
               std::string::npos);
 }
 
-TEST(Summary, CountsTheXidsOfAGpuBehindTheFirstFour) {
+TEST(Summary, CountsTheXidsOfAGpuAfterTheFirstFour) {
     RunRecord record = example_record();
     const Quantity unknown{std::nullopt, "made up"};
     record.work.groups[0].device_health = {
@@ -117,7 +117,7 @@ TEST(Summary, CountsTheXidsOfAGpuBehindTheFirstFour) {
               std::string::npos);
 }
 
-TEST(Summary, TellsWhereAGroupWentOn) {
+TEST(Summary, ReportsWhereAGroupResumed) {
     RunRecord record = example_record();
     record.work.groups[1].continuations = {{4, "2022-11-06T00:00:00Z"}};
     EXPECT_NE(unwrapped_summary(record).find(

@@ -14,7 +14,7 @@ TEST(TableCsv, HasAColumnForEachPathOfAnyRow) {
               "a,b.c,b.d,b.e\r\n1,true,0.1,\r\n,,,-2\r\n");
 }
 
-TEST(TableCsv, LeavesOutReasonsAndListsOfObjects) {
+TEST(TableCsv, OmitsReasonsAndListsOfObjects) {
     EXPECT_EQ(csv_of_json(R"([{"x":null,"x_reason":"no meter","the_reason":"kept","rows":[{"y":1}],
                               "none":[],"list":[0.5,null,"z"]}])"),
               "x,the_reason,list\r\n,kept,0.5;;z\r\n");

@@ -29,7 +29,7 @@ TEST(TraceJson, NamesTheRankAndItsLanes) {
     EXPECT_EQ(events[0]["ph"], "M");
     EXPECT_EQ(events[0]["name"], "process_name");
     EXPECT_EQ(events[0]["pid"], 3);
-    EXPECT_EQ(events[0]["args"]["name"], "rank 3 (1 of its group), node\"1\xEF\xBF\xBD");
+    EXPECT_EQ(events[0]["args"]["name"], "rank 3 (group rank 1), node\"1\xEF\xBF\xBD");
     EXPECT_EQ(events[2]["args"]["name"], "kernels");
 }
 
@@ -49,7 +49,7 @@ TEST(TraceJson, HasMicrosecondsOnTheLeadersClock) {
     EXPECT_NE(named("conv1")["tid"], named("step 4")["tid"]);
 }
 
-// Viewers nest what comes later in what came before.
+// Viewers nest later events in earlier ones.
 TEST(TraceJson, PutsAStepBeforeThePhaseThatBeginsWithIt) {
     const json events = parsed({traced_step()}, 0);
     EXPECT_EQ(events[4]["name"], "step 4");

@@ -33,16 +33,16 @@ protected:
     std::filesystem::path output_ = folder_ / "weights.safetensors";
 };
 
-TEST_F(ExportWeights, RefusesAFolderThatIsNoResult) {
+TEST_F(ExportWeights, RejectsAFolderThatIsNoResult) {
     expect_refused(ExitCode::usage, 0, "config.yaml");
 }
 
-TEST_F(ExportWeights, RefusesAConfigurationThatIsNone) {
+TEST_F(ExportWeights, RejectsAnInvalidConfiguration) {
     write("config.yaml", "run: [");
     expect_refused(ExitCode::usage, 0, "config.yaml");
 }
 
-TEST_F(ExportWeights, RefusesAGroupWithoutWeights) {
+TEST_F(ExportWeights, RejectsAGroupWithoutWeights) {
     write("config.yaml", "workload: {classes: 4}\n");
     expect_refused(ExitCode::usage, 0, "--group 0");
     expect_refused(ExitCode::usage, 7, "--group 7");
@@ -54,7 +54,7 @@ TEST_F(ExportWeights, NamesTheSettingThatDeletedTheWeights) {
     expect_refused(ExitCode::usage, 0, "run.keep_weights is false");
 }
 
-TEST_F(ExportWeights, RefusesDamagedWeights) {
+TEST_F(ExportWeights, RejectsDamagedWeights) {
     write("config.yaml", "workload: {classes: 4}\n");
     write("groups/0/weights.safetensors", "no tensors at all");
     expect_refused(ExitCode::data, 0, "groups/0/weights.safetensors");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_mllog.py passes a log as hpcai500 writes it and finds each of many breaks."""
+"""scripts/check_mllog.py accepts a log that hpcai500 wrote and finds each of many errors."""
 import contextlib
 import io
 import json
@@ -62,7 +62,7 @@ class CheckMllog(unittest.TestCase):
         return code, out.getvalue()
 
     def expect(self, words, change, resort=True):
-        """`change` of a good log is found and reported in these words."""
+        """Expects that `change` of a correct log is found and reported with these words."""
         events = good_log()
         change(events)
         for index, event in enumerate(events if resort else []):

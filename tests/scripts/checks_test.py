@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The checks find what they should, and only that, in small synthetic trees."""
+"""The checks find exactly the expected errors in small synthetic trees."""
 import pathlib
 import subprocess
 import sys
@@ -12,7 +12,7 @@ LAYERS = "base:\nops: base\ncomm: base\ncli: base ops comm\n"
 
 
 def run(script, files):
-    """(exit code, output) of `script` over a tree of `files`."""
+    """Returns (exit code, output) of `script` for a tree of `files`."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in {"docs/layers.txt": LAYERS, **files}.items():
@@ -140,7 +140,7 @@ class Budget(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def findings(self, name, text):
-        """Output for one file, of which nothing is allowed."""
+        """Returns the output for one file, for which no finding is allowed."""
         place = name.split("/")[0]
         code, output = run("check_words.py", {name: text, "scripts/words_left.txt": f"{place} 0\n"})
         self.assertEqual(code, 1 if output else 0)

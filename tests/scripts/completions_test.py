@@ -17,7 +17,7 @@ case "$*" in
 "data check --help") printf 'Checks.\\n\\nOptions:\\n  --json  JSON\\n' ;;
 esac
 """
-# words before the cursor, the word at the cursor: what may follow
+# words before the cursor, the word at the cursor: its possible completions
 CASES = {"r": "run", "run --c": "--config", "data c": "check", "data check --j": "--json", "data r": ""}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/faults.sh prints its usage, refuses what it does not know, and has the numbered tests."""
+"""scripts/faults.sh prints its usage, rejects unknown arguments, and has the numbered tests."""
 import pathlib
 import subprocess
 import sys

@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def run(models, degree, epochs, samples=16, **other):
-    """A result of `models` groups whose epochs took these seconds, all groups alike."""
+    """Makes a result of `models` equal groups whose epochs took these seconds."""
     group = {"epoch_seconds": epochs, "samples_trained": samples * len(epochs),
              "iterations": 2 * len(epochs), "final_training_loss": 1.0}
     return {"topology": {"ranks": models * degree, "groups": models, "degree": degree},
@@ -35,7 +35,7 @@ def run(models, degree, epochs, samples=16, **other):
 
 class Figures(unittest.TestCase):
     def draw(self, figure, runs, files=None, **parameters):
-        """The figure's JSON, and the words and shapes of its SVG."""
+        """Returns the figure's JSON, and the words and shapes of its SVG."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "runs").mkdir()
@@ -223,7 +223,7 @@ class UseOfShares(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    """Scripts report what is wrong before they make anything; /bin/true stands for the program."""
+    """Scripts report errors before they create files; /bin/true replaces the program."""
 
     def refused(self, script, *arguments):
         done = subprocess.run([ROOT / "scripts" / script, "--program", "/bin/true", *arguments],

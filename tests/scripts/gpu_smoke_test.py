@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/gpu_smoke.sh runs programs that only pretend, on a machine that need not have a GPU."""
+"""scripts/gpu_smoke.sh runs stand-ins for the programs, on a machine with or without a GPU."""
 import os
 import pathlib
 import signal
@@ -18,7 +18,7 @@ DIE = 'echo "[ RUN      ] A.Dies"; kill -ABRT $$'
 HANG = 'echo "[ RUN      ] A.Hangs"; sleep 8'
 BENCH = """echo '{"chosen": 1}' >plans.json
 echo '{"batch_size": 256, "images_per_second": 9000, "step_seconds": 1, "operations": []}'"""
-# Python with a GPU that is not there; the variable GPU is its name.
+# Python with an emulated GPU; the variable GPU is its name.
 FACTS = """import os, smoke_report
 known = {"hpcai500": "hpcai500 0", "nvidia-smi": os.environ.get("GPU", "A chip")}
 smoke_report.gpu_problem = lambda: None
@@ -43,7 +43,7 @@ class GpuSmoke(unittest.TestCase):
         self.program("python", PYTHON)
 
     def program(self, name, body):
-        """Makes a program that notes each of its starts."""
+        """Makes a program that records each of its executions."""
         path = self.root / "bin" / name
         path.write_text(f"#!/bin/bash\necho {name} >>{self.root}/starts\n{body}\n")
         path.chmod(0o755)
@@ -59,7 +59,7 @@ class GpuSmoke(unittest.TestCase):
                  **environment}, start_new_session=True)
 
     def run_parts(self, parts, seconds=60, **environment):
-        """Exit code, report, and what the script printed as errors."""
+        """Returns the exit code, the report, and the standard error of the script."""
         script = self.start(parts, seconds, **environment)
         errors = script.communicate(timeout=60)[1]
         return script.returncode, (self.out / "gpu_smoke.txt").read_text(), errors
@@ -104,7 +104,7 @@ class GpuSmoke(unittest.TestCase):
 
     def test_waits_for_every_process_of_a_test_program(self):
         self.program("graph_test", "sleep 1; " + PASS)
-        # A function in place of the command, as slow as the command may be on a busy machine.
+        # A function that replaces the command and is as slow as the command on a busy machine.
         slow = '() { local ids=$(builtin jobs "$@") id; for id in $ids; do echo $id; sleep 0.1; done; }'
         code, text, _ = self.run_parts("networks", **{"BASH_FUNC_jobs%%": slow})
         self.assertEqual((code, self.result("networks")), (0, "0"), text)

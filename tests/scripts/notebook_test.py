@@ -20,7 +20,7 @@ MISSING = [name for name in ("pandas", "matplotlib") if importlib.util.find_spec
 
 
 def columns_of(value, path=""):
-    """The columns of `hpcai500 table` for the values of a record, without its lists."""
+    """Returns the columns of `hpcai500 table` for the values of a record, without its lists."""
     if not isinstance(value, dict):
         return {path: value}
     return {name: cell for key, member in value.items() if not isinstance(member, list)

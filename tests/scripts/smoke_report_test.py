@@ -47,7 +47,7 @@ too far
 
 class SmokeReport(unittest.TestCase):
     def report(self, parts, files=None):
-        """Exit code, text and JSON of a run with these parts and files."""
+        """Returns exit code, text and JSON of a run with these parts and files."""
         with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as out:
             texts = {"facts.json": json.dumps(FACTS),
                      "parts.tsv": "".join("\t".join(part) + "\n" for part in parts)}
@@ -63,7 +63,7 @@ class SmokeReport(unittest.TestCase):
                     json.loads(pathlib.Path(out, "gpu_smoke.json").read_text()))
 
     def speeds(self, rivals, **more):
-        """The row of `mixed` in the table of speeds, and the whole text."""
+        """Returns the row of `mixed` in the table of speeds, and the whole text."""
         _, text, _ = self.report([("bench_mixed_256", "0", "7")],
                                  {"bench_mixed_256.json": bench(5000.0, **more),
                                   "pytorch_fp16.json": {"rows": rivals[:1]},

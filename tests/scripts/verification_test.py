@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/verification.py finds what is wrong with a few rows and prints them filled in."""
+"""scripts/verification.py finds the errors of a few rows and prints the completed rows."""
 import json
 import os
 import pathlib

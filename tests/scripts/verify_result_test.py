@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/verify_result accepts numbers and records as the program writes them, and no others."""
+"""scripts/verify_result accepts only numbers and records in the form in which the program writes them."""
 import pathlib
 import re
 import sys

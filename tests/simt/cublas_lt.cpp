@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, as far as the engine uses it, by plain loops on the CPU.
+// The parts of cuBLASLt that the engine uses, as plain loops on the CPU.
 #include <cstring>
 #include <limits>
 #include <map>
@@ -95,7 +95,7 @@ struct Product {
     }
 };
 
-/// Refuses a capture before the first run, in which the real library may load kernels and allocate.
+/// Rejects a capture before the first run, in which the real library may load kernels and allocate.
 bool may_run(const Description& how, const std::vector<Matrix>& matrices, cudaStream_t stream) {
     static std::set<std::string> have_run;
     std::string key = how.tf32 ? "tf32" : "";
@@ -216,7 +216,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     }
     const Product product{description(how), matrix(a), matrix(b), matrix(d), a_at, b_at, d_at};
     hpcai::simt::enqueue(stream, [product, workspace] {
-        std::memset(workspace, 0xee, kWorkspaceBytes);  // the old content is lost
+        std::memset(workspace, 0xee, kWorkspaceBytes);  // the previous content is lost
         product.run();
     });
     return CUBLAS_STATUS_SUCCESS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's runtime, as far as the engine uses it, on host memory: devices, memory and errors.
+// The parts of CUDA's runtime that the engine uses, on host memory: devices, memory and errors.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +41,7 @@ struct Copy {
     }
 };
 
-/// The check is repeated when the copy runs, since blocks may be freed before.
+/// The check is repeated when the copy runs, because blocks may be freed before that.
 void check_places(const Copy& copy, bool to_device, bool from_device) {
     if (to_device) {
         demand_device(copy.to, copy.extent(copy.to_pitch), "a copy's destination");
@@ -67,7 +67,8 @@ void enqueue_copy(Copy copy, cudaMemcpyKind kind, cudaStream_t stream) {
     const bool captured = stream != nullptr && stream->graph != nullptr;
     const auto pinned = [](const void* at) { return runtime().pinned.holds(at, 1); };
     std::vector<std::byte> staged;
-    if (!from_device && !pinned(copy.from) && !captured) {  // must be read before the call returns
+    if (!from_device && !pinned(copy.from) &&
+        !captured) {  // the source must be read before the call returns
         const auto* first = static_cast<const std::byte*>(copy.from);
         staged.assign(first, first + copy.extent(copy.from_pitch));
     }
@@ -119,7 +120,8 @@ const NamedError& named(cudaError_t code) {
     return found == std::end(kErrors) ? kOther : *found;
 }
 
-/// The properties of an H200. If ranks do not share it, each rank of Open MPI has its own.
+/// Returns the properties of an H200. If ranks do not share it, each rank of Open MPI has a
+/// separate one.
 cudaDeviceProp properties_of_h200() {
     cudaDeviceProp properties{};
     std::strcpy(properties.name, "NVIDIA H200, stood in for by the CPU");

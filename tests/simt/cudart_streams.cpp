@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's runtime, as far as the engine uses it, on host memory: streams, events and graphs.
+// The parts of CUDA's runtime that the engine uses, on host memory: streams, events and graphs.
 #include <algorithm>
 #include <utility>
 
@@ -26,14 +26,14 @@ void demand_waitable(const CUevent_st& event, const char* what) {
     runtime().refuse_during_capture(what);
 }
 
-/// Runs one more task, so that repeated queries reach the end.
+/// Runs one more task, so that repeated queries complete the queue.
 void query(Queue& queue, std::size_t number) {
     if (queue.done() >= number) return;
     runtime().is_only_asked = true;
     try {
         runtime().carry_out([&] { queue.finish(queue.done() + 1); });
     } catch (const NotYet&) {
-        // Runs as much of it as is possible.
+        // The task still waits for another process.
     }
     runtime().is_only_asked = false;
     throw Refusal{cudaErrorNotReady, "not ready"};
@@ -157,7 +157,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     });
 }
 
-/// An external event gets its time in every run of the graph and orders no work in it.
+/// An external event gets its time in every run of the graph and does not order any work.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     if ((flags & cudaEventRecordExternal) == 0) return cudaEventRecord(event, stream);
     return call([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN, as far as the engine uses it, by plain loops on the CPU: its handle, and in place of
-// src/device/cuda/cudnn_graphs.cpp the plans of convolutions.
+// The parts of cuDNN that the engine uses, as plain loops on the CPU: its handle and, in place of
+// src/device/cuda/cudnn_graphs.cpp, the plans of convolutions.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -48,7 +48,7 @@ using simt::Numbers;
 using O = Operand;
 using P = ConvolutionPass;
 
-/// The quality of a plan, which the engine has to detect.
+/// The kinds of plans that the engine must distinguish.
 enum class Quality { refuses, wants_too_much, runs, runs_without_workspace };
 /// As in cuDNN, the first plans may be excluded and the next may need gigabytes.
 constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
@@ -94,9 +94,9 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
     }
 }
 
-/// One pass on the memory of the operands, by the documents that cudnn_graphs.cpp names. Tensors
-/// without memory are fp64, but a normalized image is rounded once, to the type of images, which
-/// the factors of products have. Statistics and BatchNorm's gradients sum what has been stored.
+/// One pass on the memory of the operands, as in the documents that cudnn_graphs.cpp names. Tensors
+/// without memory are fp64. A normalized image is rounded once, to the type of images, which the
+/// factors of products have. Statistics and BatchNorm's gradients use the stored values.
 class Convolution {
 public:
     /// A `factor` other than 1 makes the results wrong.
@@ -189,7 +189,7 @@ private:
         write(O::constant, constant);
     }
 
-    /// The image that is convolved.
+    /// Returns the image that is convolved.
     Numbers image() const {
         if (pass_ != P::normalized_forward_with_statistics &&
             pass_ != P::normalized_weight_gradient) {
@@ -214,7 +214,7 @@ private:
     Numbers read(Operand operand, bool tf32 = false) const {
         return simt::read_numbers(type(operand), at_[operand], elements(operand), tf32);
     }
-    /// An operand as tensor cores multiply it.
+    /// Returns an operand as tensor cores multiply it.
     Numbers factors(Operand operand) const { return read(operand, s_.tf32); }
     void write(Operand operand, const Numbers& numbers) const {
         for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -278,12 +278,12 @@ void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspa
         ensure(simt::is_aligned(operands[static_cast<Operand>(operand)], 16),
                "an operand is not aligned");
     }
-    // In its first run the real library may load kernels and allocate.
+    // In its first run, the real library may load kernels and allocate.
     ensure(graph_->has_run[static_cast<std::size_t>(plan)] || !simt::is_captured(stream),
            "plan {} is recorded before it has ever run", plan);
     graph_->has_run[static_cast<std::size_t>(plan)] = true;
     simt::enqueue(stream, [=, shape = graph_->shape, pass = graph_->pass] {
-        if (scratch > 0) std::memset(workspace, 0xee, scratch);  // the old content is lost
+        if (scratch > 0) std::memset(workspace, 0xee, scratch);  // the previous content is lost
         ensure(plan != bad.deadly, "plan {} reads what is not there", plan);
         if (plan == bad.slow) simt::pretend(1);
         Convolution(shape, pass, operands, plan == bad.wrong ? 1.01 : 1).run();

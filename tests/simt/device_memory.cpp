@@ -29,7 +29,7 @@ std::size_t room_of(std::size_t bytes) {
 /// Large pages, because changing the access of each page costs time.
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
-/// Whether [from, from + bytes) is within the last block that begins at or before `from`.
+/// Returns whether [from, from + bytes) is within the last block that begins at or before `from`.
 template <typename Blocks, typename SizeOf>
 bool within(const Blocks& blocks, const void* from, std::size_t bytes, const SizeOf& size_of) {
     auto* at = static_cast<std::byte*>(const_cast<void*>(from));

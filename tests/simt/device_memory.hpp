@@ -18,15 +18,15 @@ public:
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-    /// A block, 512-byte aligned, or null when there is too little memory.
+    /// Returns a block, 512-byte aligned; null if there is too little memory.
     void* allocate(std::size_t bytes);
-    /// Returns false for an invalid address. Throws Error(internal) when bytes after the block were
+    /// Returns false for an invalid address. Throws Error(internal) if bytes after the block were
     /// written.
     bool free(void* block);
 
-    /// Whether the bytes are within one block.
+    /// Returns whether the bytes are within one block.
     bool holds(const void* from, std::size_t bytes) const;
-    /// Whether an address is in device memory, allocated or not.
+    /// Returns whether an address is in device memory, allocated or not.
     bool is_address(const void* at) const;
     std::size_t capacity() const { return capacity_; }
     /// Limits the free memory to this many bytes.

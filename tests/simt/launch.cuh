@@ -117,8 +117,8 @@ T __ldg(const T* address) {
     return *address;
 }
 
-/// A product that the compiler cannot contract, since hosts without fused instructions have no
-/// contraction.
+/// A product that the compiler cannot fuse with an addition, because hosts without such
+/// instructions do not fuse either.
 inline float __fmul_rn(float a, float b) {
     return a * b;
 }

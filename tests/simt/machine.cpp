@@ -20,7 +20,7 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 
 enum class State { ready, at_block_barrier, at_warp_barrier, finished };
 
-/// A thread of the GPU. It runs block after block, so that its stack is set up once.
+/// A thread of the GPU. It runs one block after the other, so that its stack is set up once.
 struct Fiber {
     std::unique_ptr<char[]> stack;
     std::jmp_buf resume_at{};
@@ -62,7 +62,7 @@ private:
     std::exception_ptr failure_;
 };
 
-// Fibers start in a function without parameters, so the block must be found from outside.
+// Fibers start in a function without parameters, so it needs the block as a variable.
 thread_local Block* running = nullptr;
 
 void Block::enter() {
@@ -77,7 +77,7 @@ void Block::enter() {
     }
 }
 
-/// Unlike swapcontext, jumps do not call the kernel to set the signal mask each time.
+/// Unlike swapcontext, jumps do not call the kernel to set the signal mask.
 void Block::resume(std::size_t index) {
     current_ = static_cast<unsigned>(index);
     Fiber& fiber = fibers_[index];
@@ -203,7 +203,7 @@ std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source) {
     running->exchange()[running->lane()] = bits;
     running->wait(State::at_warp_barrier, mask);
     const std::uint64_t result = running->exchange()[source % kWarp];
-    running->wait(State::at_warp_barrier, mask);  // before anyone gives the next value
+    running->wait(State::at_warp_barrier, mask);  // before another lane sends the next value
     return result;
 }
 

@@ -22,11 +22,11 @@ const Place& place();
 /// Throws Error(internal) for a grid that CUDA does not support.
 void check_grid(Dim3 blocks, unsigned threads);
 
-/// Runs `body` once for every thread of the grid; one-dimensional blocks. Throws Error(internal)
-/// when threads of a block wait at different barriers or a thread ends while others wait for it.
+/// Runs `body` once for every thread of a grid of one-dimensional blocks. Throws Error(internal) if
+/// threads of a block wait at different barriers, or if a thread ends while others wait for it.
 void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body);
 
-/// The implementation of __syncthreads.
+/// Implements __syncthreads.
 void block_barrier();
 
 /// Sends `bits` to the warp and returns those of lane `source`. All lanes of `mask` must call it.

@@ -48,7 +48,7 @@ private:
 
 }  // namespace
 
-/// Whether the first lane waits for the end of every other lane.
+/// Returns whether the first lane waits for the end of every other lane.
 bool CUgraph_st::is_joined() const {
     std::vector<std::size_t> reached(lanes.size());
     reached[0] = lanes[0].size();

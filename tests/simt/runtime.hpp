@@ -18,7 +18,7 @@
 #include "device_memory.hpp"
 #include "streams.hpp"
 
-/// The implementation of the functions of cudart.cpp.
+/// Implements the functions of cudart.cpp.
 namespace hpcai::simt {
 
 using Work = std::function<void()>;
@@ -29,11 +29,11 @@ struct Refusal {
     std::string why;
 };
 
-/// Is thrown by work that waits for another process. The work is repeated from its beginning when
-/// the stream is queried or awaited again. Only valid if is_only_asked().
+/// Thrown by work that waits for another process. The work restarts from its beginning when the
+/// stream is queried or awaited again. Only valid if is_only_asked().
 struct NotYet {};
 
-/// Whether the current work runs for a query of the progress of its stream. Recorded work always
+/// Returns whether the current work runs for a query of its stream's progress. Recorded work always
 /// runs to its end.
 bool is_only_asked();
 
@@ -66,7 +66,7 @@ private:
 
 }  // namespace hpcai::simt
 
-/// A recorded graph: each stream is a lane, and lanes wait for one another; lane 0 began the
+/// A recorded graph: each stream is a lane, and lanes may wait for other lanes; lane 0 began the
 /// capture.
 struct CUgraph_st {
     struct Wait {
@@ -79,7 +79,7 @@ struct CUgraph_st {
     };
     std::vector<std::vector<Node>> lanes{1};
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    std::thread::id thread = std::this_thread::get_id();        // that began the capture
+    std::thread::id thread = std::this_thread::get_id();        // the thread that began the capture
     std::vector<cudaStream_t> streams;                          // of the lanes, during capture
     std::vector<std::shared_ptr<hpcai::simt::Moment>> moments;  // of external events
     std::string invalid;  // the reason, after a forbidden call
@@ -148,7 +148,7 @@ inline Runtime& runtime() {
 /// Runs the body of a CUDA function. Returns success, the refusal, or an earlier failure.
 cudaError_t call(const std::function<void()>& body);
 
-/// The same for functions that free something, which also run after a failure.
+/// Like call(), for functions that free something, which also run after a failure.
 cudaError_t call_after_all(const std::function<void()>& body);
 
 }  // namespace hpcai::simt

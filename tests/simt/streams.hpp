@@ -9,7 +9,7 @@ struct CUstream_st;
 /// for it, so that a missing wait is detected.
 namespace hpcai::simt {
 
-/// The order of execution of streams; both are legal.
+/// The order in which streams run their work; CUDA allows both.
 enum class Order {
     late,   // work runs when a caller waits for it
     early,  // streams except the first run work as soon as possible
@@ -23,13 +23,13 @@ void set_order(Order order);
 /// device reports them.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
-/// Whether the stream is being captured.
+/// Returns whether the stream is being captured.
 bool is_captured(CUstream_st* stream);
 
 /// Advances the clock of events by this time, as if the calling work had taken it.
 void pretend(double seconds);
 
-/// The number of enqueued tasks that have not run.
+/// Returns the number of enqueued tasks that have not run.
 std::size_t pending_work();
 
 }  // namespace hpcai::simt

@@ -59,7 +59,7 @@ TEST(BatchScript, LetsEveryRankSeeAllGpusOfItsNode) {
     EXPECT_TRUE(has(batch_script(job), "\n#SBATCH --gpu-bind=none\n"));
 }
 
-TEST(BatchScript, SharesNodesWhereItSaysHowManyCoresItNeeds) {
+TEST(BatchScript, SharesNodesIfItStatesHowManyCoresItNeeds) {
     BatchJob job = example();
     job.cpus_per_rank = 6;
     job.launcher = Launcher::srun;
@@ -105,7 +105,7 @@ TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
     EXPECT_FALSE(has(script, "scancel"));
     EXPECT_TRUE(has(script, "scontrol requeue " + task));
     EXPECT_TRUE(has(script, "--ntasks=\"$ranks\" --nodes=$(((ranks + 7) / 8)) \"${place[@]}\""))
-        << "as few nodes as eq. 5 was checked with";
+        << "the number of nodes with which eq. 5 was checked";
 }
 
 TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {
@@ -114,7 +114,7 @@ TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {
               script.find("mpirun -np"));
 }
 
-TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
+TEST(BatchScript, EndsALauncherAfterTheEndOfThisRunOnly) {
     const std::string script = batch_script(example());
     EXPECT_LT(script.find("summary=$(stat"), script.find("mpirun -np"));
     EXPECT_TRUE(has(script, "[[ -n $now && $now != \"$summary\" ]] && ((checks-- <= 0))"));
@@ -154,7 +154,7 @@ TEST(BatchScript, HasTheOptionsOfASiteOnlyIfGiven) {
     EXPECT_TRUE(has(batch_script(job), "source /etc/site.sh || exit 2\n"));
 }
 
-TEST(BatchScript, RefusesSiteOptionsThatSlurmOrAShellWouldInterpret) {
+TEST(BatchScript, RejectsSiteOptionsThatSlurmOrAShellWouldInterpret) {
     for (const char* value : {"", "a b", "a#b", "a\n#SBATCH --uid=0", "$(id)", "'a'", "a\\b"}) {
         BatchJob job = example();
         job.directives = {std::string("--qos=") + value};
@@ -165,7 +165,7 @@ TEST(BatchScript, RefusesSiteOptionsThatSlurmOrAShellWouldInterpret) {
     EXPECT_THROW(batch_script(job), Error);
 }
 
-TEST(BatchScript, RefusesWhatWouldMakeALineOfItsOwn) {
+TEST(BatchScript, RejectsWhatWouldMakeALineOfItsOwn) {
     const auto refused = [](const BatchJob& job) {
         try {
             batch_script(job);

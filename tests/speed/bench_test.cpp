@@ -59,7 +59,7 @@ TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     EXPECT_EQ(lines[4], "loss      6.90776 mean, 3 steps skipped");
     EXPECT_EQ(lines[5], "measuring 1.00e-06 s per step, 8 clock readings: 0.00020 % of the step");
     EXPECT_TRUE(lines[7].starts_with("operation")) << lines[7];
-    // 12 layers of 10 to 21 ms: 186 of the step's 500
+    // 12 layers of 10 to 21 ms: 186 ms of the step's 500 ms
     EXPECT_EQ(lines[8].substr(0, 12), "convolution ");
     EXPECT_NE(lines[8].find(" 186.000      120.000    37.2"), std::string::npos) << lines[8];
     EXPECT_NE(lines[9].find(" 50.000       40.000    10.0"), std::string::npos) << lines[9];
@@ -97,7 +97,7 @@ config::Config smallest_config() {
     return config;
 }
 
-TEST(RunBench, RefusesNoSteps) {
+TEST(RunBench, RejectsNoSteps) {
     const std::string message =
         storage::error_of(ExitCode::usage, [] { run_bench(smallest_config(), 0); });
     EXPECT_NE(message.find("--steps"), std::string::npos) << message;
@@ -118,7 +118,8 @@ TEST(RunBench, TimesEveryOperationOfAStepOnce) {
     EXPECT_EQ(report.step_seconds, report.fastest_step_seconds) << "of one step";
     EXPECT_DOUBLE_EQ(report.images_per_second, 1 / report.step_seconds);
     EXPECT_EQ(report.skipped_steps, 0);
-    // Six phases, the end of a step with the beginning of the next, and that of the first.
+    // Six phases, the end of a step, which is the beginning of the next, and the beginning of the
+    // first step.
     EXPECT_EQ(report.clock_readings_per_step, 9);
     EXPECT_GT(report.measuring_seconds_per_step, 0);
     double alone = 0, in_step = 0;
@@ -131,7 +132,7 @@ TEST(RunBench, TimesEveryOperationOfAStepOnce) {
         in_step += one.in_step_seconds;
     }
     EXPECT_DOUBLE_EQ(report.alone_sum_seconds, alone);
-    // These sums are of other steps, on a machine that may be busy.
+    // The sums are of other steps, on a machine that may be busy.
     EXPECT_LE(in_step, 3 * report.step_seconds);
     const auto convolutions = std::count_if(
         report.operations.begin(), report.operations.end(),

@@ -28,7 +28,7 @@ TEST(AllReduceFit, FindsTheLatencyAndBandwidthThatMadeTheTimes) {
     EXPECT_EQ(line.ranks, 4);
 }
 
-TEST(AllReduceFit, SaysWhereThereIsNone) {
+TEST(AllReduceFit, ReportsWhereThereIsNone) {
     EXPECT_FALSE(fit({}, "mpi").bytes_per_second.value);
     EXPECT_FALSE(fit({{"run", 2, 4096, 1e-3, 0}}, "mpi").bytes_per_second.value);
     const AllReduceFit falling = fit({{"run", 2, 4096, 1e-3, 0}, {"run", 2, 8192, 1e-4, 0}}, "mpi");
@@ -93,7 +93,7 @@ TEST(MeasuredRates, AreWorkOverTimeOfEachPass) {
     EXPECT_EQ(rates[0].bytes, 4.0 * (2 * 64 * 16 + 9 * 16 * 32 + 2 * 64 * 32));
 }
 
-TEST(MeasuredRates, SayWhatThereWasNoTimeFor) {
+TEST(MeasuredRates, ReportWhatThereWasNoTimeFor) {
     const auto self = comm::make_self_communicator();
     const auto device = device::make_cpu_device({.threads = 1});
     RateMeter meter(*device, *self, 0);
@@ -124,7 +124,7 @@ TEST(Roofline, MeasuresOneRankWithoutMpi) {
     EXPECT_EQ(record.calibration.gradient_bytes % 4, 0);
 }
 
-TEST(BenchSvg, RefusesCeilingsOfAnotherPrecision) {
+TEST(BenchSvg, RejectsCeilingsOfAnotherPrecision) {
     BenchReport report;
     report.precision = "bf16";
     report.operations = {{"conv1", "convolution", "forward", 0.01, 0.01, 1e9, 1e6}};

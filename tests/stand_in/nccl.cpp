@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL, as far as this project uses it, between processes of MPI_COMM_WORLD whose GPUs tests/simt
-// stands in for. Work is done where its stream is; a rank that never comes ends it as a failure of
-// the device.
+// The parts of NCCL that this project uses, between processes of MPI_COMM_WORLD whose GPUs
+// tests/simt emulates. Work runs in its stream; a rank that never joins it causes a failure of the
+// device.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ struct Ranks {
     int tag = 0;
     std::vector<int> in_world;
     std::atomic<bool> is_aborted = false;
-    int steps_to_settle = 0;  // how often it is still asked in vain whether it has settled
+    int steps_to_settle = 0;  // number of further queries that report an unfinished start
 
     int size() const { return static_cast<int>(in_world.size()); }
 };
@@ -51,7 +51,7 @@ struct Message {
     bool is_send = false;
 };
 
-/// Messages on their way. Whoever only asks how far a stream has come does not wait for them.
+/// Messages in progress. A query of a stream's progress does not wait for them.
 class Exchange {
 public:
     explicit Exchange(std::vector<Message> messages) : messages_(std::move(messages)) {}
@@ -100,7 +100,7 @@ private:
                         statuses.data());
             if (done != 0) return statuses;
             if (messages_.front().ranks->is_aborted) {
-                static_cast<void>(letters_.release());  // perhaps they still arrive
+                static_cast<void>(letters_.release());  // they may still arrive
                 throw std::runtime_error("NCCL's work was aborted");
             }
             if (std::chrono::steady_clock::now() > end_) {
@@ -112,13 +112,13 @@ private:
 
     std::vector<Message> messages_;
     std::vector<MPI_Request> requests_;
-    // MPI transfers them while the device's memory must not be touched.
+    // MPI transfers them while the device's memory must not be accessed.
     std::unique_ptr<std::vector<std::vector<std::byte>>> letters_ =
         std::make_unique<std::vector<std::vector<std::byte>>>();
     std::chrono::steady_clock::time_point end_;
 };
 
-/// All give theirs to all, who add in the order of ranks.
+/// All ranks send their values to all ranks, which add them in the order of ranks.
 class SumOfAll {
 public:
     SumOfAll(const std::shared_ptr<Ranks>& ranks, std::span<float> values)
@@ -156,8 +156,8 @@ private:
     Exchange exchange_;
 };
 
-/// Makes a piece of work when its turn has come, and continues it until it is done; a recording
-/// does so again and again.
+/// Starts a piece of work in its stream and continues it until it is complete; a recording does so
+/// in each run.
 template <typename Make>
 void enqueue_work(cudaStream_t stream, Make make) {
     hpcai::simt::enqueue(stream, [make, under_way = decltype(make())()]() mutable {
@@ -228,7 +228,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
     return ncclSuccess;
 }
 
-/// The root gathers where the others are, and broadcasts it.
+/// The root collects the positions of the other ranks and broadcasts them.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t*) {
     Meeting meeting;

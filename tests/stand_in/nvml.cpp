@@ -6,10 +6,9 @@
 #include <string_view>
 #include <thread>
 
-/// Stands in for NVIDIA's management library: GPUs whose UUIDs begin with "GPU-" and which take
-/// 250 W since the machine started, in good health, unless a test changes that. The variable
-/// HPCAI500_STAND_IN_XID makes each GPU report this error of its driver, once, and
-/// HPCAI500_STAND_IN_HANGS, where it is there, lets no look at a GPU's clocks return.
+/// Emulates NVIDIA's management library: healthy GPUs whose UUIDs begin with "GPU-" and whose power
+/// is 250 W, unless a test changes that. If HPCAI500_STAND_IN_XID is set, each GPU reports this
+/// error of its driver once. If HPCAI500_STAND_IN_HANGS is set, no query of a GPU's clocks returns.
 namespace {
 
 constexpr int kSuccess = 0;
@@ -22,7 +21,7 @@ constexpr unsigned kMilliwatts = 250'000;
 constexpr unsigned long long kXidCriticalError = 8;
 constexpr int kLastXid = 79;
 
-/// As NVML has it.
+/// An event as NVML defines it.
 struct Event {
     void* device;
     unsigned long long type;
@@ -34,7 +33,7 @@ StandInNvml state{};
 char gpu, events;
 bool has_told_xid;
 
-/// The Xid of HPCAI500_STAND_IN_XID; 0: none.
+/// Returns the Xid of HPCAI500_STAND_IN_XID; 0: none.
 unsigned long long xid_of_environment() {
     const char* text = std::getenv("HPCAI500_STAND_IN_XID");
     return text == nullptr || has_told_xid ? 0 : std::strtoull(text, nullptr, 10);

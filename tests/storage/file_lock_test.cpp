@@ -38,7 +38,7 @@ TEST(FileLock, IsSharedByAllThatDoNotWantItAlone) {
     EXPECT_EQ(second->state(), State::held);
     EXPECT_EQ(FileLock(path).state(), State::taken);
     first.reset();
-    EXPECT_EQ(FileLock(path).state(), State::taken) << "the second has it still";
+    EXPECT_EQ(FileLock(path).state(), State::taken) << "the second still has it";
     second.reset();
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
@@ -50,7 +50,7 @@ TEST(FileLock, EndsWithItsProcess) {
     const pid_t child = ::fork();
     if (child == 0) {
         const FileLock lock(path);
-        ::_exit(lock.state() == State::held ? 7 : 1);  // nothing is destroyed
+        ::_exit(lock.state() == State::held ? 7 : 1);  // no destructor runs
     }
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -58,7 +58,7 @@ TEST(FileLock, EndsWithItsProcess) {
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
 
-TEST(FileLock, RefusesAFileThatIsNotThere) {
+TEST(FileLock, RejectsAFileThatIsNotThere) {
     const TemporaryFolder folder;
     const std::string message =
         error_of(ExitCode::data, [&] { const FileLock lock(folder / "none"); });

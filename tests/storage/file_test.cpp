@@ -23,7 +23,7 @@ std::size_t entries_of(const std::filesystem::path& folder) {
     return count;
 }
 
-TEST(WriteFileDurably, ReplacesTheWholeFileAndLeavesNothingBeside) {
+TEST(WriteFileDurably, ReplacesTheWholeFileAndLeavesNoOther) {
     TemporaryFolder folder;
     write_file_durably(folder / "a", "a long first text");
     const std::array parts{bytes_of("se"), bytes_of(""), bytes_of("cond")};
@@ -68,14 +68,14 @@ TEST(WriteFileDurably, StepsAsideForALeftOverTemporaryFile) {
     EXPECT_EQ(contents(folder / left_over), "other");
 }
 
-TEST(ReadFileBytes, RefusesMoreThanTheLimitWithoutReadingIt) {
+TEST(ReadFileBytes, RejectsMoreThanTheLimitWithoutReadingIt) {
     TemporaryFolder folder;
     write_file_durably(folder / "a", "12345");
     EXPECT_EQ(read_file_bytes(folder / "a", 5).size(), 5U);
     error_of(ExitCode::data, [&] { read_file_bytes(folder / "a", 4); });
 }
 
-TEST(ReadFileBytes, RefusesWhatIsNotARegularFile) {
+TEST(ReadFileBytes, RejectsWhatIsNotARegularFile) {
     TemporaryFolder folder;
     const auto pipe = folder / "pipe";
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

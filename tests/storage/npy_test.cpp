@@ -9,7 +9,7 @@
 namespace hpcai::storage {
 namespace {
 
-/// A file of version 1.0 with `header` as it stands, then `element_bytes` zeros.
+/// Returns a file of version 1.0 with `header` unchanged, then `element_bytes` zeros.
 std::vector<std::byte> npy_bytes(const std::string& header, std::size_t element_bytes) {
     std::string text("\x93NUMPY\x01\x00", 8);
     text += static_cast<char>(header.size() & 0xff);
@@ -63,7 +63,7 @@ TEST(Npy, TakesAnyKeyOrderAndNoTrailingComma) {
     EXPECT_EQ(parse_npy(bytes, "a").shape(), (tensor::Shape{2, 1}));
 }
 
-TEST(Npy, RefusesWhatItWouldReadWrongly) {
+TEST(Npy, RejectsWhatItWouldReadWrongly) {
     const std::string head = "{'descr': '<f4', 'fortran_order': False, ";
     const std::vector<std::pair<std::string, std::size_t>> wrong{
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", 4},
@@ -92,7 +92,7 @@ TEST(Npy, RefusesWhatItWouldReadWrongly) {
     }
 }
 
-TEST(Npy, RefusesOtherVersionsAndAHeaderLongerThanTheFile) {
+TEST(Npy, RejectsOtherVersionsAndAHeaderLongerThanTheFile) {
     auto bytes = npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n", 4);
     EXPECT_NO_THROW(parse_npy(bytes, "a"));
     auto version = bytes;
@@ -125,7 +125,7 @@ TEST(Npy, SurvivesAThousandMutations) {
     EXPECT_GT(refused, 500);
 }
 
-TEST(Npy, RefusesToWriteAShapeThatDoesNotFit) {
+TEST(Npy, DoesNotWriteAShapeThatDoesNotFit) {
     TemporaryFolder folder;
     const std::vector<float> values(6);
     error_of(ExitCode::internal, [&] {

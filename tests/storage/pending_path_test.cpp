@@ -61,7 +61,7 @@ TEST(PendingPath, AFolderTakesThePlaceOfAnEmptyOneOnly) {
     }
 }
 
-TEST(PendingPath, RefusesPlacesThatCannotBeReplaced) {
+TEST(PendingPath, RejectsPlacesThatCannotBeReplaced) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "real");
     fs::create_directory_symlink(folder / "real", folder / "link");
@@ -77,7 +77,7 @@ TEST(PendingPath, RefusesPlacesThatCannotBeReplaced) {
     EXPECT_NE(refusal("/proc").find("mount point"), std::string::npos);
 }
 
-TEST(PendingPath, LeavesAFolderThatSomebodyElseMakes) {
+TEST(PendingPath, LeavesAFolderThatAnotherProcessMakes) {
     const TemporaryFolder folder;
     fs::path made;
     {
@@ -114,7 +114,7 @@ TEST(Manifest, TakesEveryWayThatSha256sumWritesALine) {
     }
 }
 
-TEST(Manifest, TellsWhetherAFileIsTheListedOne) {
+TEST(Manifest, ReportsWhetherAFileIsTheListedOne) {
     const TemporaryFolder folder;
     std::ofstream(folder / "a b\\c") << "one";
     EXPECT_FALSE(matches_manifest(folder / "a b\\c"));

@@ -75,7 +75,7 @@ TEST(Safetensors, WithoutTensorsAreLegal) {
     EXPECT_TRUE(SafetensorsFile(file_of("{}      ", 0), "a").tensors().empty());
 }
 
-TEST(Safetensors, RefuseEveryBrokenRule) {
+TEST(Safetensors, RejectEveryBrokenRule) {
     const auto entry = [](const std::string& dtype, const std::string& shape,
                           const std::string& offsets) {
         return R"("a":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
@@ -129,7 +129,7 @@ TEST(Safetensors, RefuseEveryBrokenRule) {
     EXPECT_NO_THROW(SafetensorsFile(file_of("{" + good + second + "[4,8]}}", 8), "a"));
 }
 
-TEST(Safetensors, RefuseHeaderLengthsThatLie) {
+TEST(Safetensors, RejectHeaderLengthsThatLie) {
     auto bytes = file_of("{}", 0);
     for (const std::uint64_t length :
          {std::uint64_t{3}, std::uint64_t{100'000'000}, std::uint64_t{100'000'001},
@@ -141,7 +141,7 @@ TEST(Safetensors, RefuseHeaderLengthsThatLie) {
     refusal_of(std::vector<std::byte>(7));
 }
 
-TEST(Safetensors, RefuseADeeplyNestedHeaderQuickly) {
+TEST(Safetensors, RejectADeeplyNestedHeaderQuickly) {
     const std::string deep = "{\"a\":" + std::string(1'000'000, '[');
     EXPECT_NE(refusal_of(file_of(deep, 0)).find("nested"), std::string::npos);
 }
@@ -185,7 +185,7 @@ TEST(Safetensors, AreNotWrittenWithANameTwiceOrAShapeThatLies) {
     EXPECT_FALSE(std::filesystem::exists(folder / "w"));
 }
 
-TEST(StrictJson, RefusesKeysThatOccurTwiceOnAnyLevelOnly) {
+TEST(StrictJson, RejectsKeysThatOccurTwiceOnAnyLevelOnly) {
     EXPECT_NO_THROW(parse_strict_json(R"([{"a":{"a":1}},{"a":2},{"b":{"a":3},"a":4}])", "j"));
     for (const char* text : {R"({"a":1,"a":1})", R"([{"b":{"a":1,"c":{},"a":2}}])"}) {
         error_of(ExitCode::data, [&] { parse_strict_json(text, "j"); });

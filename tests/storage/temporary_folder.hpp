@@ -15,7 +15,7 @@
 
 namespace hpcai::storage {
 
-/// A new empty folder, removed at the end.
+/// A new empty folder, removed by the destructor.
 class TemporaryFolder {
 public:
     TemporaryFolder() {
@@ -36,8 +36,8 @@ private:
     std::filesystem::path path_;
 };
 
-/// Returns the message of the hpcai::Error with `code` that `action` throws; if it throws none or
-/// another, fails the test and returns "".
+/// Returns the message of the hpcai::Error with `code` that `action` throws. If it throws no error
+/// or another one, fails the test and returns "".
 inline std::string error_of(ExitCode code, const std::function<void()>& action) {
     try {
         action();
@@ -62,7 +62,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Changes 1 to 4 bytes, or cuts, or inserts.
+/// Changes 1 to 4 bytes, truncates, or inserts.
 inline std::vector<std::byte> mutated(std::vector<std::byte> bytes, Dice& dice) {
     const std::size_t kind = dice.below(4);
     if (kind == 0) {

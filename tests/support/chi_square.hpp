@@ -29,7 +29,8 @@ inline double critical_chi_square(int degrees_of_freedom) {
     throw std::out_of_range("no critical value for " + std::to_string(degrees_of_freedom));
 }
 
-/// Pearson's sum of (seen - expected)^2 / expected over the critical value: fine up to 1.
+/// Returns Pearson's sum of (seen - expected)^2 / expected divided by the critical value; a ratio
+/// up to 1 is acceptable.
 inline double chi_square_ratio(const std::vector<double>& seen, const std::vector<double>& expected,
                                int degrees_of_freedom) {
     double sum = 0;

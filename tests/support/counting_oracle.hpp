@@ -7,20 +7,20 @@
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 
-/// FLOPs found by walking the loops of naive operations and counting in their innermost statement.
-/// Nothing here knows a formula of the ledgers, only what one statement costs in each.
+/// FLOPs found by executing the loops of naive operations and counting in their innermost
+/// statement. This file contains no formula of the ledgers, only the cost of one statement in each.
 namespace hpcai::counting {
 
 using tensor::Shape;
 
-/// How often a naive operation does what.
+/// Numbers of arithmetic operations that a naive operation executes.
 struct Tally {
     std::uint64_t multiply_adds = 0;  // one product and one sum
     std::uint64_t additions = 0;
     std::uint64_t divisions = 0;
     std::uint64_t exponentials = 0;
     std::uint64_t comparisons = 0;
-    std::uint64_t inputs = 0;  // elements that are read, each once
+    std::uint64_t inputs = 0;  // elements that are read, each counted once
 };
 
 /// An operation's passes. The update is the optimizer's product and sum for each parameter.
@@ -51,7 +51,7 @@ void for_each_pixel(const Shape& y, const Body& body) {
             for (std::int64_t q = 0; q < y[2]; ++q) body();
 }
 
-/// Each pixel of the padded image gathers from the windows that cover it.
+/// Each pixel of the padded image sums over the windows that cover it.
 inline std::uint64_t walk_input_gradient(const ops::Convolution& op, const Shape& y) {
     std::uint64_t count = 0;
     const auto covers = [&](std::int64_t pixel, std::int64_t tap, std::int64_t windows) {
@@ -71,7 +71,7 @@ inline std::uint64_t walk_input_gradient(const ops::Convolution& op, const Shape
     return count;
 }
 
-/// Taps in the padding count like others: a naive convolution multiplies the zeros there.
+/// Factors in the padding count like others: a naive convolution multiplies the zeros there.
 inline Walk walk(const ops::Convolution& op) {
     const Shape y = output_shape(op);
     Walk counts;
@@ -171,7 +171,7 @@ inline Walk walk(const ops::InputNormalize&) {
     return {};
 }
 
-/// A joined operation is counted as its parts.
+/// A fused operation is counted as its parts.
 inline Walk walk(const ops::NormConvolution&) {
     return {};
 }
@@ -183,14 +183,14 @@ inline Walk walk(const ops::Operation& operation) {
     return std::visit([](const auto& op) { return walk(op); }, operation);
 }
 
-/// AIPerf's prices: add, multiply and compare 1, divide 4, exponential 8.
+/// AIPerf's costs: add, multiply and compare 1, divide 4, exponential 8.
 inline std::int64_t aiperf_price(const Tally& tally) {
     return static_cast<std::int64_t>(2 * tally.multiply_adds + tally.additions + tally.comparisons +
                                      4 * tally.divisions + 8 * tally.exponentials);
 }
 
 /// Paper, table 3: products and sums of convolutions, products of a linear layer, one for each
-/// input of what is left; each gradient pass as much as forward.
+/// input of other operations; each gradient pass costs as much as forward.
 inline ops::Flops table3_flops(const ops::Operation& operation, const Walk& counts) {
     const bool is_convolution = std::holds_alternative<ops::Convolution>(operation);
     const bool is_linear = std::holds_alternative<ops::Linear>(operation);
@@ -201,7 +201,7 @@ inline ops::Flops table3_flops(const ops::Operation& operation, const Walk& coun
     return {flops, flops, flops};
 }
 
-/// 2 for each product and its sum in convolutions and linear layers.
+/// Each product and its sum in convolutions and linear layers cost 2.
 inline ops::Flops two_mac_flops(const ops::Operation& operation, const Walk& counts) {
     if (!std::holds_alternative<ops::Convolution>(operation) &&
         !std::holds_alternative<ops::Linear>(operation)) {
@@ -213,7 +213,8 @@ inline ops::Flops two_mac_flops(const ops::Operation& operation, const Walk& cou
 }
 
 /// AIPerf's backward passes are the gradients of convolutions and linear layers with the update of
-/// their weights, once a sample; the 36 of a normalization are its constant, no loop has them.
+/// their weights, once per sample. The 36 of a normalization is AIPerf's constant, which no loop
+/// gives.
 inline ops::Flops aiperf_flops(const ops::Operation& operation, const Walk& counts) {
     ops::Flops flops{aiperf_price(counts.forward),
                      aiperf_price(counts.weight_gradient) + aiperf_price(counts.update),

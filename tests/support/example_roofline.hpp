@@ -5,7 +5,8 @@
 
 namespace hpcai {
 
-/// Two ranks of one thread each on two cores; numbers that are easy to divide.
+/// Returns rates of two ranks of one thread each on two cores, with numbers that are easy to
+/// divide.
 inline RooflineRecord example_roofline() {
     RooflineRecord record;
     record.program_version = "0.0.0";

@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// In place of the C library's, to be linked or preloaded: calls that change what lies below a path
-/// with HPCAI500_DISK_FOLDER in it. At number HPCAI500_DISK_CALL of them, from 1, the process is
-/// killed (HPCAI500_DISK_FAULT is kill), or the disk is full from there on (full). What is written
-/// then is written by half. Without these variables nothing happens.
+/// Replaces functions of the C library, by linking or preloading: calls that change files below a
+/// path that contains HPCAI500_DISK_FOLDER. From call number HPCAI500_DISK_CALL (from 1), the
+/// process is killed (HPCAI500_DISK_FAULT is kill) or the disk is full (full), so that only half of
+/// the data are written. Without these variables, calls are unchanged.
 namespace {
 
-std::atomic<std::int64_t> calls{0};  // of the process: no call has another place to count
+std::atomic<std::int64_t> calls{0};  // of the process, which every call counts in
 
 template <typename Function>
 Function* next(const char* name) {
@@ -54,7 +54,7 @@ int strike(Fault fault) {
     return -1;
 }
 
-/// Calls `real` unless the fault strikes first.
+/// Calls `real` unless the fault is due.
 template <typename Real>
 int change(int folder, const char* path, bool needs_room, const Real& real) {
     if (is_below(folder, path)) {
@@ -104,7 +104,7 @@ ssize_t write(int file, const void* bytes, std::size_t count) {
     return real(file, bytes, count);
 }
 
-// Nothing here loses power: a disk need not be waited for.
+// No test loses power, so no call needs to wait for the disk.
 int fsync(int file) {
     return change(file, "", true,
                   [&] { return is_below(file, "") ? 0 : next<int(int)>("fsync")(file); });

@@ -3,5 +3,5 @@
 
 #include <cstdint>
 
-/// Calls below HPCAI500_DISK_FOLDER that this process has counted.
+/// Returns the number of calls below HPCAI500_DISK_FOLDER in this process.
 std::int64_t calls_of_failing_disk();

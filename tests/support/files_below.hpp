@@ -9,7 +9,8 @@
 
 namespace hpcai::tests {
 
-/// Names relative to `folder` of all files below it, sorted; none where there is no such folder.
+/// Returns the sorted names of all files below `folder`, relative to it; empty if there is no such
+/// folder.
 inline std::vector<std::string> files_below(const std::filesystem::path& folder) {
     std::vector<std::string> names;
     std::error_code error;

@@ -12,10 +12,10 @@
 
 namespace hpcai::tests {
 
-/// The largest error of one of the program's numbers. The test fails if an error exceeds the
+/// The largest error of one number of the program. The test fails if an error exceeds the
 /// tolerance. The destructor writes the largest error to the test's result file, where
-/// scripts/verification.py reads it. `number` is the table's first column, is
-/// used once in a test and has no quotes in it.
+/// scripts/verification.py reads it. `number` is the first column of tests/verification_rows.md; it
+/// is used once in a test and contains no quotes.
 class LargestError {
 public:
     LargestError(std::string number, double tolerance)
@@ -27,7 +27,7 @@ public:
         testing::Test::RecordProperty(number_, fmt::format("{:.1e} of {:.0e}", error_, tolerance_));
     }
 
-    /// `what` names a failure's place. A NaN counts as infinite.
+    /// `what` describes the place of a failure. A NaN counts as infinite.
     void add(double error, const std::string& what = "") {
         compared_ = true;
         if (std::isnan(error)) error = std::numeric_limits<double>::infinity();

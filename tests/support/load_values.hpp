@@ -14,7 +14,7 @@
 
 namespace hpcai::device {
 
-/// Element `index` of numbers in f32, f16 or bf16.
+/// Returns element `index` of numbers in f32, f16 or bf16.
 inline float stored_number(std::span<const std::byte> numbers, tensor::DType dtype,
                            std::size_t index) {
     if (dtype == tensor::DType::f32) {
@@ -27,8 +27,8 @@ inline float stored_number(std::span<const std::byte> numbers, tensor::DType dty
     return dtype == tensor::DType::f16 ? tensor::from_f16(half) : tensor::from_bf16(half);
 }
 
-/// Reads a value that the device keeps at `from` into `values`, as (N, H, W, C), (N, C) or (C).
-/// A layout does not depend on the type, so storing each element's number in fp32 shows it.
+/// Reads a value that the device stores at `from` into `values`, as (N, H, W, C), (N, C) or (C).
+/// The layout does not depend on the type, so storing each element's index in fp32 reveals it.
 inline void load_channels_last(Device& device, std::span<float> values, const tensor::Shape& shape,
                                tensor::DType dtype, const void* from) {
     std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));

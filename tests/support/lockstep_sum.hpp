@@ -15,8 +15,8 @@
 
 namespace hpcai::tests {
 
-/// A sum over ranks of one process, step after step: the programs of all of them, and letters in
-/// the place of a network.
+/// An all-reduce over ranks of one process in lockstep: the schedules of all ranks, with a queue of
+/// messages in place of a network.
 class LockstepSum {
 public:
     LockstepSum(const comm::AllReduceOptions& options, std::size_t count)
@@ -38,12 +38,12 @@ public:
         }
         for (bool moves = true; moves;) {
             moves = false;
-            // From the last rank on: the order of ranks must not matter.
+            // Begins with the last rank, because the order of ranks must not matter.
             for (std::size_t rank = ranks_.size(); rank-- > 0;) moves = advance(rank) || moves;
         }
         std::vector<std::vector<float>> results;
         for (Rank& rank : ranks_) {
-            EXPECT_EQ(rank.step, rank.program.steps.size()) << "a rank waits for ever";
+            EXPECT_EQ(rank.step, rank.program.steps.size()) << "a rank does not complete";
             results.push_back(rank.values);
         }
         for (const auto& [pair, letters] : letters_) {
@@ -52,7 +52,7 @@ public:
         return results;
     }
 
-    /// Counted, message by message.
+    /// Returns the traffic, counted message by message.
     comm::AllReduceTraffic traffic() const {
         comm::AllReduceTraffic most;
         std::map<int, std::int64_t> out_of_node;

@@ -9,7 +9,8 @@
 
 namespace hpcai::graph {
 
-/// The losses of the last forward pass of a network on `device`, one node's after the other's.
+/// Returns the losses of the last forward pass of a network on `device`, those of one node after
+/// the other.
 inline std::vector<float> read_losses(device::Device& device, const Network& network) {
     std::vector<float> losses;
     for (const std::span<const float> part : network.losses()) {

@@ -11,8 +11,8 @@
 #include <hpcai/ops/box_math.hpp>
 #include <hpcai/ops/detection.hpp>
 
-/// Boxes in double: overlaps, deltas, anchors, draws and suppression as hpcai/ops/detection.hpp has
-/// them, one box at a time.
+/// Boxes in double: overlaps, deltas, anchors, draws and suppression as defined in
+/// hpcai/ops/detection.hpp, one box at a time.
 namespace hpcai::naive {
 
 struct Box {
@@ -60,7 +60,7 @@ inline Box clipped(const Box& box, std::int64_t height, std::int64_t width) {
             inside(box.y2, height)};
 }
 
-/// An anchor and where its logit lies.
+/// An anchor and the position of its logit.
 struct PlacedAnchor {
     Box box;
     std::size_t level = 0;
@@ -86,7 +86,7 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
     return all;
 }
 
-/// Up to `count` of `candidates` by their sampling keys, in ascending order.
+/// Returns up to `count` of `candidates` with the smallest sampling keys, in ascending order.
 inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidates,
                                        std::int64_t count, std::uint32_t image_key,
                                        std::uint32_t stage) {
@@ -107,7 +107,7 @@ inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidat
 struct ScoredBox {
     Box box;
     double score = 0;
-    std::int64_t rank_of_equals = 0;  // the lower comes first
+    std::int64_t rank_of_equals = 0;  // the lower rank is first
     std::int64_t label = 0;
 };
 
@@ -117,7 +117,7 @@ inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     });
 }
 
-/// The boxes that overlap no better one by more than `most`, the best first.
+/// Returns the boxes whose overlap with every better box is at most `most`, the best first.
 inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double most) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;

@@ -81,7 +81,7 @@ inline void Solver::operator()(const ops::AnchorTargets& op) {
     }
 }
 
-/// Index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
+/// Returns the index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
 inline std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
                              std::int64_t channels) {
     return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +
@@ -231,13 +231,14 @@ inline void Solver::operator()(const ops::RoiTargets& op) {
     }
 }
 
-/// A place of an image between two rows or columns: indices and weights.
+/// A position of an image between two rows or columns: indices and weights.
 struct Between {
     std::int64_t low = 0, high = 0;
     double low_weight = 0, high_weight = 0;
 
     Between(double at, std::int64_t extent) {
-        if (!(at >= -1 && at <= static_cast<double>(extent))) return;  // outside: nothing
+        if (!(at >= -1 && at <= static_cast<double>(extent)))
+            return;  // no weights outside the image
         at = std::clamp(at, 0.0, static_cast<double>(extent - 1));
         low = static_cast<std::int64_t>(at);
         high = std::min(low + 1, extent - 1);

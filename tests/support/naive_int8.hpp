@@ -14,7 +14,7 @@
 #include "support/naive_ops.hpp"
 
 /// Convolutions of int8 factors as plain loops. Rounding is in fp32, as the definition of a step
-/// has it; sums are of integers.
+/// requires; sums are of integers.
 namespace hpcai::naive {
 
 /// Numbers as multiples of a step.
@@ -27,7 +27,7 @@ inline float step_of(float largest) {
     return std::max(largest / 127.0f, std::numeric_limits<float>::min());
 }
 
-/// x / step, still to be rounded.
+/// Returns x / step before rounding.
 inline float in_steps(double x, float step) {
     return static_cast<float>(x) * (1 / step);
 }
@@ -36,7 +36,7 @@ inline double to_int8(float value) {
     return std::clamp(std::nearbyint(value), -127.0f, 127.0f);
 }
 
-/// Steps are shared by the numbers for which `group_of` gives the same number, below `groups`.
+/// Numbers for which `group_of` returns the same value, below `groups`, share a step.
 template <typename GroupOf>
 std::vector<float> steps_of(const Tensor& x, std::int64_t groups, const GroupOf& group_of) {
     std::vector<float> largest(static_cast<std::size_t>(groups));
@@ -60,14 +60,14 @@ Rounded round_to_nearest(const Tensor& x, std::int64_t groups, const GroupOf& gr
     return rounded;
 }
 
-/// The training step whose rounding is drawn, and its micro-batch.
+/// The training step and the micro-batch for which random rounding is drawn.
 struct Moment {
     std::uint32_t step = 0, micro_batch = 0;
 };
 
-/// The 16 random bits for pixel p and channel c of image n of (N, H, W, C). A sample's blocks
-/// follow those of the one before, over all micro-batches; 2^32 of them, of whole samples, have one
-/// first word of the counter.
+/// Returns the 16 random bits for pixel p and channel c of image n of (N, H, W, C). A sample's
+/// blocks follow those of the previous sample, over all micro-batches. 2^32 blocks of whole samples
+/// share the first word of the counter.
 inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3> npc,
                                  const device::RoundingKey& key, const Moment& moment) {
     const auto [n, p, c] = npc;
@@ -90,12 +90,12 @@ inline std::int64_t elements_of_sample(const Tensor& x) {
     return x.shape.elements() / x.shape[0];
 }
 
-/// Samples with a step each, rounded to the nearest.
+/// Rounds samples to the nearest multiple of each sample's step.
 inline Rounded round_samples(const Tensor& x) {
     return round_to_nearest(x, x.shape[0], [&](auto i) { return i / elements_of_sample(x); });
 }
 
-/// Gradients of samples with a step each, rounded up or down by chance.
+/// Rounds gradients up or down at random, with a step for each sample.
 inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
                                const Moment& moment) {
     Rounded rounded{x, steps_of(x, x.shape[0], [&](auto i) { return i / elements_of_sample(x); })};
@@ -111,8 +111,8 @@ inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
     return rounded;
 }
 
-/// Output and input gradient of a convolution of rounded factors; the gradient of the filters is of
-/// the exact ones.
+/// Output and input gradient of a convolution of rounded factors; the gradient of the filters uses
+/// the exact factors.
 struct Int8Solution {
     Tensor output, input_gradient, filter_gradient;
 };

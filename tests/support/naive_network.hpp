@@ -12,19 +12,19 @@
 #include "support/naive_ops.hpp"
 #include "support/naive_random.hpp"
 
-/// A graph run forward and backward by the naive operations, one after the other. What a device
-/// stores in its compute type is rounded to `stored` here too; everything else is double.
+/// Runs a graph forward and backward by the naive operations, one after the other. Values that a
+/// device stores in its compute type are also rounded to `stored` here; all others are double.
 namespace hpcai::naive {
 
 struct NetworkResult {
     std::vector<double> losses;         // (N)
     std::vector<double> probabilities;  // (N, classes)
-    std::vector<Tensor> gradients;      // one a parameter
+    std::vector<Tensor> gradients;      // one per parameter
 };
 
 class Network {
 public:
-    /// How the node of this number is computed.
+    /// Computes the node with this number.
     using Solve = std::function<Solution(const Problem&, std::size_t node)>;
 
     explicit Network(const graph::Graph& graph, tensor::DType stored = tensor::DType::f32)
@@ -36,8 +36,8 @@ public:
         problems_.resize(graph.nodes().size());
     }
 
-    /// One training step without update: batch statistics, gradients of the sum of the rows' losses
-    /// times `loss_scale`.
+    /// Runs one training step without update: batch statistics, gradients of the sum of the rows'
+    /// losses times `loss_scale`.
     NetworkResult run(const std::map<std::string, Tensor>& inputs,
                       const std::vector<Tensor>& parameters, double loss_scale) {
         NetworkResult result = forward(inputs, parameters, loss_scale);
@@ -45,7 +45,7 @@ public:
         return result;
     }
 
-    /// Sum of the rows' losses under batch statistics.
+    /// Returns the sum of the rows' losses with batch statistics.
     double loss(const std::map<std::string, Tensor>& inputs,
                 const std::vector<Tensor>& parameters) {
         double total = 0;

@@ -12,8 +12,8 @@
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// Every operation as plain loops over doubles, forward and backward: what all devices must agree
-/// with. Written to be checked by reading, never to be fast.
+/// Every operation as plain loops over doubles, forward and backward: the reference for all
+/// devices. The code is written to be easy to verify, not to be fast.
 namespace hpcai::naive {
 
 using tensor::Shape;
@@ -35,13 +35,13 @@ inline std::int64_t image_index(const Shape& shape, std::int64_t n, std::int64_t
     return ((n * shape[1] + h) * shape[2] + w) * shape[3] + c;
 }
 
-/// One operation with all that it reads. Pixels and labels are inputs like any other.
+/// One operation with all its inputs. Pixels and labels are inputs like any other.
 struct Problem {
     ops::Operation operation;
     bool training = true;
     std::vector<Tensor> inputs;
     std::vector<Tensor> parameters;
-    std::vector<Tensor> output_gradients;  // their sum counts; none: forward only
+    std::vector<Tensor> output_gradients;  // their sum is used; none: forward only
     Tensor running_mean, running_variance;
     double loss_scale = 1;
 };
@@ -49,7 +49,7 @@ struct Problem {
 /// The results of an operation. Pixels and labels have input gradients without values.
 struct Solution {
     Tensor output;
-    Tensor sums;    // (2, K), if the output carries them
+    Tensor sums;    // (2, K), if the output has them
     Tensor losses;  // (N), with a softmax only
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
@@ -131,7 +131,8 @@ struct Solver {
             for (std::int64_t c = 0; c < shape[3]; ++c) {
                 auto& best = winner[static_cast<std::size_t>(image_index(shape, n, p, q, c))];
                 const std::int64_t index = image_index(op.input, n, h, w, c);
-                if (best < 0 || x()[index] > x()[best]) best = index;  // in a tie the first
+                if (best < 0 || x()[index] > x()[best])
+                    best = index;  // the first one if several are equal
             }
         });
         const Tensor dy = backward() ? output_gradient() : Tensor(shape);
@@ -231,7 +232,7 @@ struct Solver {
     void operator()(const ops::AllGather&) { refuse_part(); }
     void operator()(const ops::ReduceScatter&) { refuse_part(); }
 
-    /// One shard alone cannot be computed.
+    /// Throws: one shard alone cannot be computed.
     [[noreturn]] static void refuse_part() {
         throw Error(ExitCode::internal, "a shard of a network");
     }
@@ -307,7 +308,7 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
     if (!op.frozen) solution.parameter_gradients = {std::move(dgamma), std::move(dbeta)};
 }
 
-/// Sums over the batch of a value's channels, and of the squares, (2, C).
+/// Returns the sums of a value's channels over the batch, and of their squares, (2, C).
 inline Tensor channel_sums(const Tensor& value) {
     const std::int64_t channels = value.shape[3];
     Tensor sums(Shape{2, channels});
@@ -318,7 +319,7 @@ inline Tensor channel_sums(const Tensor& value) {
     return sums;
 }
 
-/// Output, and gradients where there are output gradients (losses: always).
+/// Returns the output, and gradients if there are output gradients (losses: always).
 inline Solution solve(const Problem& problem);
 
 template <>

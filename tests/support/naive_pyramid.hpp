@@ -3,7 +3,7 @@
 
 #include "support/naive_ops.hpp"
 
-/// The operations of feature pyramids and what normalizes a group of channels.
+/// The operations of feature pyramids and group normalization.
 namespace hpcai::naive {
 
 template <>

@@ -13,15 +13,15 @@
 
 namespace hpcai::naive {
 
-/// The number of type `dtype` (fp32, fp16 or bf16) nearest to the fp32 number nearest to `value`,
-/// ties to even.
+/// Returns the number of type `dtype` (fp32, fp16 or bf16) nearest to the fp32 number nearest to
+/// `value`, ties to even.
 inline double round_to(tensor::DType dtype, double value) {
     const float single = static_cast<float>(value);
     if (dtype == tensor::DType::f32) return single;
     if (dtype == tensor::DType::f16) {
         int exponent = 0;
         std::frexp(single, &exponent);
-        const int unit = std::max(exponent - 11, -24);  // f16 has 11 bits, the least one is 2^-24
+        const int unit = std::max(exponent - 11, -24);  // f16 has 11 bits; the smallest is 2^-24
         const double rounded = std::ldexp(std::nearbyint(std::ldexp(single, -unit)), unit);
         return std::abs(rounded) < 65520 ? rounded : std::copysign(HUGE_VAL, rounded);
     }
@@ -29,7 +29,7 @@ inline double round_to(tensor::DType dtype, double value) {
     return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }
 
-/// Random tensors whose numbers exist in `dtype`, so that storing them loses nothing.
+/// Random tensors whose numbers exist in `dtype`, so that storing them does not change them.
 class Random {
 public:
     Random(tensor::DType dtype, std::uint32_t stream)
@@ -43,7 +43,7 @@ public:
         return tensor;
     }
 
-    /// Integers in [0, n).
+    /// Returns integers in [0, n).
     Tensor below(const Shape& shape, std::uint32_t n) {
         Tensor tensor(shape);
         for (double& value : tensor.values) value = stream_.below(n);

@@ -7,8 +7,8 @@
 
 namespace hpcai::naive {
 
-/// The class of pixel coordinates (x, y) by the boxes (N, G, 5) of image n: those that cover it by
-/// falling area, the last one counts.
+/// Returns the class of pixel coordinates (x, y) by the boxes (N, G, 5) of image n. Of the boxes
+/// that cover the point, the smallest determines the class; of equal ones, the first.
 inline std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
     std::int64_t found = 0;
     double least = HUGE_VAL;

@@ -25,7 +25,7 @@ namespace hpcai::graph {
 using Tensors = std::vector<naive::Tensor>;
 using Inputs = std::map<std::string, naive::Tensor>;
 
-/// Parameters with the magnitudes of initial weights, none of them special.
+/// Returns parameters with the magnitudes of initial weights, without special values.
 inline Tensors random_parameters(const Graph& graph) {
     naive::Random random(tensor::DType::f32, 20);
     Tensors all;
@@ -38,7 +38,7 @@ inline Tensors random_parameters(const Graph& graph) {
     return all;
 }
 
-/// Random pixels and labels for the graph's inputs "images" and "labels".
+/// Returns random pixels and labels for the graph's inputs "images" and "labels".
 inline Inputs random_inputs(const Graph& graph, std::uint32_t stream = 21) {
     naive::Random random(tensor::DType::f32, stream);
     const auto classes = graph.value(graph.nodes().back().output).shape[1];
@@ -54,7 +54,7 @@ struct RunnerOptions {
     bool deterministic = false;
 };
 
-/// A network with its own store, on the CPU engine or on a device that is given.
+/// A network with a separate store, on the CPU engine or on a given device.
 class NetworkRunner {
 public:
     explicit NetworkRunner(const Graph& graph, const RunnerOptions& options = {})
@@ -88,7 +88,7 @@ public:
         }
     }
 
-    /// One step without update. Gradients start as NaN, so that none can be left unwritten.
+    /// Runs one step without update. Gradients start as NaN, so that a missing write is detected.
     naive::NetworkResult step(const Inputs& inputs, float loss_scale = 1) {
         Observer nobody;
         const auto gradients = store.gradients();
@@ -109,14 +109,14 @@ public:
         return result;
     }
 
-    /// A first step of an optimizer on all parameters.
+    /// Runs the first step of an optimizer on all parameters.
     void update(const device::Optimizer& optimizer, double learning_rate) {
         device::OptimizerSteps(*device, optimizer,
                                {store.parameters(), store.gradients(), {store.state(0)}, nullptr})
             .step(learning_rate);
     }
 
-    /// Losses and probabilities of the last forward pass of a network on this device.
+    /// Returns losses and probabilities of the last forward pass of a network on this device.
     naive::NetworkResult read(const Network& of) const {
         const tensor::Shape shape = of.graph().values().back().shape;
         const std::vector<float> losses = read_losses(*device, of);
@@ -125,7 +125,7 @@ public:
         return {{losses.begin(), losses.end()}, {probabilities.begin(), probabilities.end()}, {}};
     }
 
-    /// Sum of the rows' losses after a forward pass.
+    /// Returns the sum of the rows' losses after a forward pass.
     double loss(const Inputs& inputs) {
         Observer nobody;
         set_inputs(network, inputs);
@@ -141,7 +141,7 @@ public:
     Network network;
 };
 
-/// Euclidean distance relative to the length of `want`.
+/// Returns the Euclidean distance relative to the length of `want`.
 inline double relative_distance(const std::vector<double>& got, const std::vector<double>& want) {
     EXPECT_EQ(got.size(), want.size());
     double distance = 0, length = 0;
@@ -164,7 +164,7 @@ inline void add_step(tests::LargestError& error, const naive::NetworkResult& got
     }
 }
 
-/// Losses, probabilities and every parameter's gradient within `tolerance` of their length.
+/// Expects losses, probabilities and every parameter's gradient within `tolerance` of their length.
 inline void expect_same_step(const naive::NetworkResult& got, const naive::NetworkResult& want,
                              const Graph& graph, double tolerance) {
     EXPECT_LT(relative_distance(got.losses, want.losses), tolerance);

@@ -9,7 +9,7 @@
 
 namespace hpcai::tests {
 
-/// The bits of a number that exists in the type, f16 or bf16.
+/// Returns the bits of a number that exists in the type, f16 or bf16.
 inline std::uint16_t bits_of(double value, tensor::DType dtype) {
     const auto number = static_cast<float>(value);
     const auto bits = std::bit_cast<std::uint32_t>(number);

@@ -9,10 +9,10 @@
 
 namespace hpcai::device {
 
-/// Steps of an optimizer on buffers in device memory with scalars of their own.
+/// Steps of an optimizer on buffers in device memory, with separate scalars.
 class OptimizerSteps {
 public:
-    /// Updates all elements where `optimizer` names no ranges. `tensors.scalars` is not read.
+    /// Updates all elements if `optimizer` has no ranges. `tensors.scalars` is not read.
     OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
         : device_(device), scalars_(device.allocate(sizeof(StepScalars))) {
         if (optimizer.ranges.empty()) {

@@ -10,8 +10,8 @@
 
 namespace hpcai::tests {
 
-/// tests/data/reference/`name`, which a script of scripts/reference wrote. Throws when it cannot be
-/// read.
+/// Returns tests/data/reference/`name`, which a script of scripts/reference wrote. Throws if it
+/// cannot be read.
 inline nlohmann::json read_reference_json(const std::string& name) {
     const char* root = std::getenv("HPCAI500_SOURCE_DIR");
     if (root == nullptr) throw std::runtime_error("HPCAI500_SOURCE_DIR is not set");

@@ -17,8 +17,8 @@ struct OptimizerValues {
     std::array<std::vector<float>, 2> states;
 };
 
-/// An optimizer's steps by the references of the kernels, which compute in double; `values` are
-/// changed.
+/// Runs an optimizer's steps by the references of the kernels, which compute in double, and changes
+/// `values`.
 inline void take_reference_step(const Optimizer& optimizer, const StepScalars& numbers,
                                 OptimizerValues& values) {
     std::vector<kernels::UpdateRange> ranges;

@@ -26,11 +26,11 @@ public:
 
     void OnTestProgramEnd(const testing::UnitTest& tests) override {
         if (tests.Passed()) return;
-        std::cout << "\nTo run each failed test by itself:\n";
+        std::cout << "\nTo run each failed test alone:\n";
         std::size_t printed = 0;
         for (int suite = 0; suite < tests.total_test_suite_count(); ++suite) {
             const testing::TestSuite& group = *tests.GetTestSuite(suite);
-            if (group.ad_hoc_test_result().Failed()) print(group.name(), "*");  // its set-up
+            if (group.ad_hoc_test_result().Failed()) print(group.name(), "*");  // its set-up failed
             for (int index = 0; index < group.total_test_count(); ++index) {
                 const testing::TestInfo& test = *group.GetTestInfo(index);
                 if (!test.result()->Failed() || ++printed > kMaximumCommands) continue;
@@ -63,7 +63,7 @@ void complete_environment(char** argv) {
         const std::string name = line.substr(0, equals);
         const std::string value = line.substr(equals + 1);
         const char* now = std::getenv(name.c_str());
-        // The shell may name the program of another build; the rest is the user's choice.
+        // HPCAI500_ variables may be those of another build; others are the user's choice.
         const bool is_of_build = name.starts_with("HPCAI500_") && name != "HPCAI500_MPIRUN";
         if (now != nullptr && (!is_of_build || now == value)) continue;
         is_changed |= setenv(name.c_str(), value.c_str(), 1) == 0;

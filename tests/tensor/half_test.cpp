@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// The value of a binary16 from its sign, exponent and fraction by definition.
+/// Returns the value of a binary16 from its sign, exponent and fraction by definition.
 double f16_by_definition(std::uint16_t half) {
     const int exponent = half >> 10 & 31;
     const double fraction = (half & 1023) / 1024.0;
@@ -37,14 +37,15 @@ TEST(Half, EveryF16IsReadAsDefinedAndWrittenBack) {
     }
 }
 
-/// Between each two neighbours: the middle goes to the even one, all else to the nearest.
+/// Between each two neighbours, the middle rounds to the even one, and all other numbers to the
+/// nearest.
 template <typename To, typename From>
 void expect_nearest(To to, From from, std::uint16_t first_infinity) {
     for (std::uint16_t half = 0; half + 1 < first_infinity; ++half) {
         const float low = from(half);
         const float high = from(static_cast<std::uint16_t>(half + 1));
         const float middle = low + (high - low) / 2;
-        if (middle == low || middle == high) continue;  // fp32 has nothing between
+        if (middle == low || middle == high) continue;  // fp32 has no number between
         const auto even = static_cast<std::uint16_t>(half + (half & 1));
         ASSERT_EQ(to(middle), even) << half;
         ASSERT_EQ(to(-middle), even | 0x8000) << half;

@@ -24,7 +24,7 @@ TEST(Shape, DiffersByRankAndByExtents) {
     EXPECT_NE(Shape{}, Shape{1});
 }
 
-TEST(Shape, RefusesMoreThanFiveExtentsAndNegativeOnes) {
+TEST(Shape, RejectsMoreThanFiveExtentsAndNegativeOnes) {
     EXPECT_THROW((Shape{1, 1, 1, 1, 1, 1}), Error);
     EXPECT_THROW((Shape{4, -1}), Error);
 }

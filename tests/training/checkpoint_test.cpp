@@ -56,7 +56,7 @@ protected:
     fs::path file(std::int64_t step, const char* suffix = ".safetensors") const {
         return checkpoint_folder(place(), step) / (std::string("rank-0") + suffix);
     }
-    /// The newest checkpoint that can be read, and the messages of newer ones.
+    /// Returns the newest checkpoint that can be read, and the messages of newer ones.
     std::optional<Checkpoint> newest(std::vector<std::string>* refused = nullptr) const {
         for (const std::int64_t step : list_checkpoints(place().folder)) {
             try {
@@ -111,13 +111,13 @@ TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedExceptForTwo) {
     EXPECT_FALSE(has_marker(place(), 9));
 }
 
-TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotTakenForNone) {
+TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotReportedMissing) {
     std::ofstream(folder_ / "folder") << "is a file";
     EXPECT_THAT(error_of(ExitCode::data, [&] { list_checkpoints(folder_ / "folder"); }),
                 testing::HasSubstr("folder': Not a directory"));
 }
 
-TEST_F(CheckpointFiles, OfOthersAreRefusedByName) {
+TEST_F(CheckpointFiles, OfOthersAreRejectedByName) {
     write_checkpoint(place(), checkpoint_of(3));
     CheckpointLocation other = place();
     other.config_sha256 = "abcd";
@@ -145,7 +145,7 @@ TEST_F(CheckpointFiles, NameTheArrayThatDoesNotFit) {
                 HasSubstr("progress: expected a whole number from 0 to 9, got 0.25"));
 }
 
-TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
+TEST_F(CheckpointFiles, WithADamagedOneAreRejectedAndThePreviousOneIsUsed) {
     write_checkpoint(place(), checkpoint_of(1));
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);
@@ -169,13 +169,13 @@ TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
     }
 }
 
-TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
+TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRejectedWithTheFile) {
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);
     storage::Dice dice(6);
     int refused = 0;
     for (int damage = 0; damage < 300; ++damage) {
-        // Most bytes are values; errors in the bytes before them matter to a reader.
+        // Most bytes are values; errors in earlier bytes matter to a reader.
         auto damaged = sound;
         const auto head = static_cast<std::ptrdiff_t>(damage % 2 == 0 ? 400 : sound.size());
         const auto part = storage::mutated({sound.begin(), sound.begin() + head}, dice);
@@ -195,7 +195,7 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
     EXPECT_GT(refused, 100);
 }
 
-TEST_F(CheckpointFiles, WithHostileHeadersAreRefused) {
+TEST_F(CheckpointFiles, WithHostileHeadersAreRejected) {
     write_checkpoint(place(), checkpoint_of(2));
     const auto refuse = [&](std::uint64_t length, const std::string& header,
                             const std::string& expected) {
@@ -237,7 +237,7 @@ protected:
         }
         _exit(0);
     }
-    /// Returns the status of waitpid. The fault strikes at call number `fault`.
+    /// Returns the status of waitpid(). The fault is at call number `fault`.
     int run_with(const char* fault, int call) const {
         const pid_t child = fork();
         if (child == 0) {
@@ -314,7 +314,7 @@ TEST_F(CheckpointKills, AtRandomMomentsLeaveTheOldOrTheNewOne) {
               << loaded_new << " of the next one, none of anything else\n";
 }
 
-TEST(BackgroundWork, TellsWhatItThrewOnce) {
+TEST(BackgroundWork, ReportsWhatItThrewOnce) {
     BackgroundWork work;
     EXPECT_EQ(work.wait(), "");
     work.start([] { throw Error(ExitCode::usage, "the disk is full"); });

@@ -62,7 +62,7 @@ TEST_P(EveryOptimizer, LearnsAToySet) {
     }
 }
 
-TEST_P(EveryOptimizer, LeavesTheSameBitsBehindAgain) {
+TEST_P(EveryOptimizer, LeavesTheSameBitsAgain) {
     if (!GetParam().make()->determinism().is_repeatable) return;
     for (const Case& one : kCases) {
         const Course first = train(one, GetParam().make()), second = train(one, GetParam().make());

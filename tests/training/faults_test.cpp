@@ -37,7 +37,7 @@ TEST(Faults, AreReadFromTheirNames) {
     EXPECT_EQ(describe_faults({}), "none");
 }
 
-TEST(Faults, OfAnotherFormAreRefusedWithWhatIsLegal) {
+TEST(Faults, OfAnotherFormAreRejectedWithWhatIsLegal) {
     for (const char* text : {"kill",
                              "kill@",
                              "kill@1",
@@ -67,7 +67,7 @@ TEST(Faults, OfAnotherFormAreRefusedWithWhatIsLegal) {
                 HasSubstr("got 'murder@1:0:5'"));
 }
 
-TEST(Faults, OfGroupsAndRanksThatAreNotThereAreRefused) {
+TEST(Faults, OfGroupsAndRanksThatAreNotThereAreRejected) {
     check_faults(read_faults("kill@3:1:5"), 4, 2);
     EXPECT_EQ(refusal_of([] { check_faults(read_faults("kill@4:1:5"), 4, 2); }),
               "HPCAI500_INJECT: expected a group from 0 to 3 and a rank in it from 0 to 1, got "
@@ -76,7 +76,7 @@ TEST(Faults, OfGroupsAndRanksThatAreNotThereAreRefused) {
                 HasSubstr("got 'kill@3:2:5'"));
 }
 
-/// Rank 0 of group 1, alone in it.
+/// Rank 0 of group 1, which has no other rank.
 class InjectedFault : public testing::Test {
 protected:
     InjectedFault() { initialize(graph_, config_.run.seed, 0, store_); }
@@ -128,7 +128,7 @@ TEST_F(InjectedFault, EndsTheProcessInItsStep) {
     const auto strike = [&](const char* fault) {
         const auto mine = injector(fault);
         mine->begin_step(4);
-        _exit(77);  // not due yet
+        _exit(77);  // the fault is not due yet
     };
     EXPECT_EXIT(strike("kill@1:0:4"), testing::KilledBySignal(SIGKILL), "");
     EXPECT_EXIT(strike("kill@1:0:3"), testing::KilledBySignal(SIGKILL), "injected in step 4");
@@ -189,7 +189,7 @@ TEST_F(InjectedFault, LetsASlowRankFinish) {
     EXPECT_EQ(told_, kSteps);
 }
 
-TEST(LoaderFault, IsThrownForItsBatchAndThoseBehindIt) {
+TEST(LoaderFault, IsThrownForItsBatchAndThoseAfterIt) {
     const std::vector<Fault> faults = read_faults("kill@1:0:0,loader@1:0:7,loader@0:0:0");
     EXPECT_FALSE(make_loader_fault(faults, 1, 1, 5));
     const auto strike = make_loader_fault(faults, 1, 0, 5);

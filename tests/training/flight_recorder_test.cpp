@@ -38,7 +38,7 @@ TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
     EXPECT_EQ(record.events, expected);
 }
 
-TEST(FlightRecorder, CountsEventsToTheStepThatIsUnderWay) {
+TEST(FlightRecorder, CountsEventsInTheCurrentStep) {
     Flight flight;
     flight.recorder.enter("forward");
     flight.recorder.step_done(1);
@@ -53,7 +53,7 @@ TEST(FlightRecorder, ForgetsAllButTheLast256) {
     Flight flight;
     flight.recorder.begin_all_reduce(7, 1);
     for (int event = 0; event < 300; ++event) flight.recorder.enter("other");
-    flight.recorder.end_all_reduce(7);  // whose start is no longer recorded
+    flight.recorder.end_all_reduce(7);  // its start is no longer recorded
     const FlightRecord record = flight.record();
     ASSERT_EQ(record.events.size(), FlightRecorder::kMaxEvents);
     EXPECT_EQ(record.events.front().begin_seconds, 46);

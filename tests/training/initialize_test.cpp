@@ -75,7 +75,7 @@ TEST(Initialize, GivesEachKindItsDeviation) {
     }
 }
 
-TEST(Initialize, StartsScalesAtZeroWhereTheGraphSaysSo) {
+TEST(Initialize, StartsScalesAtZeroWhereTheGraphRequiresIt) {
     graph::Graph graph;
     for (const bool zero : {true, false}) {
         graph.add_parameter({zero ? "zero" : "one", {16}, ParameterKind::norm_scale, zero});

@@ -23,10 +23,10 @@ inline constexpr std::int64_t kClasses = 3;
 inline constexpr std::int64_t kSide = 8;  // pixels
 inline constexpr int kSmallBatch = 16;    // images of a step
 
-/// For training whose steps are not read.
+/// Ignores the steps of a training.
 inline void ignore_step(const StepReport&) {}
 
-/// GraphMaker::norm with statistics over `samples` at a time.
+/// Adds GraphMaker::norm with statistics over `samples` samples each.
 inline graph::ValueId norm_over(graph::GraphMaker& make, const std::string& name, graph::ValueId x,
                                 std::int64_t samples) {
     const tensor::Shape shape = make.shape(x);
@@ -140,7 +140,7 @@ public:
         : SmallModel(std::move(configuration), steps_per_epoch, ranks, graph,
                      device::make_cpu_device({})) {}
 
-    /// On any device.
+    /// Makes a model on any device.
     SmallModel(config::Config configuration, std::int64_t steps_per_epoch,
                comm::Communicator& ranks, const graph::Graph& graph,
                std::unique_ptr<device::Device> on, tensor::DType compute = tensor::DType::f32,

@@ -30,7 +30,7 @@ device::OptimizerSteps steps_of(const graph::Graph& graph, graph::ParameterStore
     return {device, std::move(optimizer), tensors};
 }
 
-/// PyTorch's SGD in doubles, one number at a time.
+/// PyTorch's SGD in double, one number at a time.
 struct NaiveSgd {
     double momentum, weight_decay;
     bool nesterov;
@@ -80,7 +80,7 @@ protected:
         return training;
     }
 
-    /// The store's parameters after the naive steps.
+    /// Returns the store's parameters after the naive steps.
     std::vector<double> expected() {
         const auto begin = store_.parameters();
         std::vector<double> weights(begin.begin(), begin.end());
@@ -133,7 +133,7 @@ TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
     for (const float value : store_.statistics()) ASSERT_EQ(value, 7);
 }
 
-/// A parameter of each kind, with the names of tests/data/reference/sgd.json.
+/// Returns a graph with a parameter of each kind, with the names of tests/data/reference/sgd.json.
 graph::Graph one_of_each_kind() {
     graph::GraphMaker make;
     const graph::ValueId pixels = make.graph.add_input("images", {1, 2, 2, 2}, tensor::DType::u8);
@@ -170,7 +170,7 @@ std::vector<device::DeviceRow> fp32_rows() {
     return rows;
 }
 
-/// Repeats the steps of another program in float64.
+/// Repeats another program's steps in float64.
 class ReferenceSteps : public testing::TestWithParam<device::DeviceRow> {
 protected:
     using Values = std::map<std::string, std::vector<double>>;  // by parameter
@@ -247,7 +247,7 @@ TEST_P(ReferenceSteps, OfTorchOptimSgdAreTakenOneByOne) {
 
 TEST_P(ReferenceSteps, OfEveryOptimizerAreTakenOneByOne) {
     const nlohmann::json reference = tests::read_reference_json("optimizers.json");
-    // fp32: as above; division by a mean of squares near 0
+    // fp32: rounding as for SGD, and division by the root of a mean of squares near 0
     tests::LargestError parameters("parameters after steps of every optimizer, fp32", 2e-6);
     tests::LargestError states("states of every optimizer after steps, fp32", 2e-6);
     std::map<std::string, int> cases;

@@ -68,7 +68,7 @@ TEST_F(Phases, AreEnteredAgainByEachMicroBatch) {
     EXPECT_EQ(clock_.readings(), 6);
 }
 
-TEST_F(Phases, ForgetTheStepBeforeAndThePauseBehindIt) {
+TEST_F(Phases, ForgetTheStepBeforeAndThePauseAfterIt) {
     clock_.begin(now_);
     clock_.enter(Phase::forward, now_);
     spend(5, 1);
@@ -83,7 +83,7 @@ TEST_F(Phases, ForgetTheStepBeforeAndThePauseBehindIt) {
     EXPECT_EQ(step.other, 0);
 }
 
-// Two clocks that are read one after the other.
+// Two clocks are read one after the other.
 TEST_F(Phases, AreNeverNegative) {
     clock_.begin(now_);
     clock_.enter(Phase::backward, now_);

@@ -86,7 +86,7 @@ TEST(ReplicaAudit, ComparesRanksOfASliceThatDoNotFollowOneAnother) {
     EXPECT_EQ(found->ranks, 6);
 }
 
-TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
+TEST(ReplicaAudit, ReportsWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
     const ReplicaDivergence error(*find_divergence(held, std::vector<int>(4, 0), 12));
     EXPECT_STREQ(error.what(),

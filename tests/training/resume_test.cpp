@@ -21,7 +21,7 @@ using storage::error_of;
 constexpr std::int64_t kStepsPerEpoch = 4;  // of an epoch
 constexpr int kResumedEpochs = 3;
 
-/// Saves after one step, like a run that is stopped there.
+/// Saves a checkpoint after one step, like a run that stops there.
 class SaveBehind final : public StepCallback {
 public:
     explicit SaveBehind(std::int64_t step) : step_(step) {}
@@ -37,7 +37,7 @@ private:
     std::int64_t step_;
 };
 
-/// Delays the ranks after one step, like the write of a checkpoint.
+/// Delays the ranks after one step, like writing a checkpoint.
 class HoldUpBehind final : public StepCallback {
 public:
     static constexpr double kSeconds = 0.5;
@@ -54,7 +54,7 @@ private:
     std::int64_t step_;
 };
 
-/// The state on all ranks after resuming from it.
+/// Checks the state on all ranks after resuming from it.
 class ExamineBehind final : public StepCallback {
 public:
     ExamineBehind(std::int64_t step, std::function<void()> damage)
@@ -144,7 +144,7 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
 }
 
 /// The clock of the steps is also paused.
-TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
+TEST_F(ResumedTraining, CountsNoPauseAfterTheLastStepOfAnEpoch) {
     HoldUpBehind hold(kStepsPerEpoch);
     Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);
     ToySource source(kSmallBatch, kStepsPerEpoch);
@@ -173,7 +173,7 @@ TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {
     EXPECT_THAT(message, testing::HasSubstr("is not finite after step 2; try"));
 }
 
-TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {
+TEST_F(ResumedTraining, RejectsWhatIsNoPlaceInIt) {
     const config::Config config = config_of(config::Optimizer::adam);
     Rank rank(config, *self_, nullptr);
     Snapshot saved("rank-0.safetensors");

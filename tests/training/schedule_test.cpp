@@ -49,7 +49,7 @@ TEST(Schedule, PolynomialFollowsThePowerOfWhatIsLeft) {
     expect_rates(polynomial_decay(9, 1, 1, 1, 5), {9, 9, 7, 5, 3, 1, 1});
 }
 
-TEST(Schedule, WarmupRisesInAStraightLineToTheRateBehindIt) {
+TEST(Schedule, WarmupRisesInAStraightLineToTheRateAfterIt) {
     expect_rates(warmup(constant(4), 0, 4), {1, 2, 3, 4, 4, 4});
     expect_rates(warmup(constant(4), 0.5, 4), {2.5, 3, 3.5, 4, 4});
     expect_rates(warmup(constant(4), 0, 0), {4, 4});
@@ -107,7 +107,7 @@ TEST(MakeSchedule, ScalesTheFinalRateWithTheBatchToo) {
     }
 }
 
-/// The settings of one case of tests/data/reference/schedule.json.
+/// Returns the settings of one case of tests/data/reference/schedule.json.
 config::TrainingConfig settings_of(const nlohmann::json& wanted, const nlohmann::json& reference) {
     static const std::map<std::string, config::Schedule> kKinds{
         {"constant", config::Schedule::constant},

@@ -66,7 +66,7 @@ TEST_F(LoggedTraining, HasPhasesThatAddUpToTheStepWithoutThePauses) {
     ASSERT_EQ(log_->step_seconds().size(), steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         EXPECT_EQ(sum_of(steps[i].phases), log_->step_seconds()[i]) << i;
-        // Each clock reading after a phase is the next one's beginning.
+        // Each clock reading after a phase is the beginning of the next phase.
         EXPECT_EQ(steps[i].phases.input_wait, 1);
         EXPECT_EQ(steps[i].phases.forward, 1);
         EXPECT_EQ(steps[i].phases.optimizer, 1);
@@ -78,7 +78,7 @@ TEST_F(LoggedTraining, HasPhasesThatAddUpToTheStepWithoutThePauses) {
     EXPECT_GT(steps[kLoggedSteps].end_seconds - steps[kLoggedSteps - 1].end_seconds, 1000);
 }
 
-TEST_F(LoggedTraining, LeavesPhasesUnknownWhereNobodyAsks) {
+TEST_F(LoggedTraining, LeavesPhasesUnknownUnlessRequested) {
     train({.measure_phases = false});
     for (const StepRecord& step : log_->steps()) EXPECT_TRUE(std::isnan(sum_of(step.phases)));
     EXPECT_EQ(log_->readings(), 0);
@@ -91,7 +91,7 @@ TEST_F(LoggedTraining, KeepsTheStepsBeforeAFailure) {
     EXPECT_EQ(log_->steps().back().step, 2);
 }
 
-TEST_F(LoggedTraining, TracesTheStepsBehindTheThird) {
+TEST_F(LoggedTraining, TracesTheStepsAfterTheThird) {
     train({.trace_steps = 2});
     std::vector<std::string> steps;
     double begin = 0, end = 0;

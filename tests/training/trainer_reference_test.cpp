@@ -10,7 +10,7 @@
 #include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 
-/// Whole steps of the Trainer in doubles. Operations, optimizer and schedule have their own tests;
+/// Whole steps of the Trainer in double. Operations, optimizer and schedule have separate tests;
 /// this one checks their combination in the Trainer.
 namespace hpcai::training {
 namespace {
@@ -55,7 +55,7 @@ public:
         for (naive::Tensor& velocity : velocities_) velocity = naive::Tensor(velocity.shape);
     }
 
-    /// The mean loss before the step.
+    /// Returns the mean loss before the step.
     double step(const data::Batch& batch) {
         const auto result = network_.run(inputs_of(batch), parameters_, 1.0 / kSmallBatch);
         const double rate = kRate * (1 - static_cast<double>(done_++) / kReferenceSteps);
@@ -93,7 +93,7 @@ TEST(TrainerSteps, AreThoseOfTheNaiveNetworkAndSgdInDoublesEachAtItsOwnRate) {
     SmallModel model(falling_rate(), kReferenceSteps, *self, graph);
     NaiveTrainer naive(graph, parameters_of(graph, model.store));
     ToySource source(kSmallBatch, kReferenceSteps), same(kSmallBatch, kReferenceSteps);
-    // fp32: parameters up to 1 are rounded once a step (6e-8), their gradients of 0.1 in sums
+    // fp32: parameters up to 1 are rounded once per step (6e-8), their gradients of 0.1 in sums
     tests::LargestError parameters("parameters after every step of the trainer, fp32", 6e-7);
     tests::LargestError losses("loss of every step of the trainer, fp32", 1e-7);
     model.trainer->train_epoch(0, source, [&](const StepReport& report) {

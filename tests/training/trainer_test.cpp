@@ -38,7 +38,7 @@ TEST_F(TrainerOfOneRank, LearnsAToySetAndReportsEveryStep) {
         epochs.push_back(model.trainer->train_epoch(
             epoch, source, [&](const StepReport& report) { reports.push_back(report); }));
     }
-    EXPECT_NEAR(reports.front().loss, std::log(3.0), 0.3) << "as before it knows anything";
+    EXPECT_NEAR(reports.front().loss, std::log(3.0), 0.3) << "the loss of an untrained model";
     EXPECT_LT(epochs.back().mean_loss, 0.4);
     EXPECT_GT(epochs.back().mean_loss, 0.291);  // the entropy of the smoothed target
     EXPECT_LT(epochs.back().mean_loss, 0.5 * epochs.front().mean_loss);

@@ -40,7 +40,8 @@ TEST(StepTimeout, OfTheFirstStepIsOfItsOwn) {
     StepTimeout timeout(900, 0);
     EXPECT_EQ(timeout.seconds(), 900);
     timeout.add_step(400);
-    EXPECT_EQ(timeout.seconds(), 900) << "a first step that tunes is no measure of the others";
+    EXPECT_EQ(timeout.seconds(), 900)
+        << "the first step also tunes, so it shows nothing about the others";
 }
 
 TEST(StepTimeout, IsTenTimesTheLongestStepAndNoLessThanTheFirstOrFiveMinutes) {
@@ -62,7 +63,7 @@ TEST(StepTimeout, ThatIsGivenIsNotLearned) {
     EXPECT_EQ(timeout.seconds(), 5);
 }
 
-TEST(Watchdog, ThatHasNotBegunSaysNothing) {
+TEST(Watchdog, ThatHasNotBegunReportsNothing) {
     Watched watched(StepTimeout(0.05, 0.05));
     EXPECT_FALSE(watched.has_expired_within(0.2));
     EXPECT_NO_THROW(watched.watchdog.check());
@@ -76,7 +77,7 @@ TEST(Watchdog, IsSilentWhileStepsAreDone) {
     EXPECT_EQ(watched.expiries, 0);
 }
 
-TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
+TEST(Watchdog, ReportsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     Watched watched(StepTimeout(0.1, 0.1));
     watched.watchdog.begin();
     ASSERT_TRUE(watched.has_expired_within(60));
@@ -97,7 +98,7 @@ TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     EXPECT_GE(watched.watchdog.silent_seconds(), 0.1);
 }
 
-TEST(Watchdog, GivesAnotherLimitToTheStepsBehindTheFirst) {
+TEST(Watchdog, GivesAnotherLimitToTheStepsAfterTheFirst) {
     Watched watched(StepTimeout(3600, 0.1));
     watched.watchdog.begin();
     EXPECT_FALSE(watched.has_expired_within(0.3));
@@ -114,17 +115,16 @@ TEST(Watchdog, AllowsWhatIsNoStepTheTimeThatItIsGiven) {
     EXPECT_TRUE(watched.has_expired_within(60));
 }
 
-TEST(Watchdog, ThatIsToldToStopSaysNothing) {
+TEST(Watchdog, ThatIsRequestedToStopReportsNothing) {
     Watched watched(StepTimeout(0.1, 0.1));
     watched.watchdog.begin();
     watched.watchdog.end();
     EXPECT_FALSE(watched.has_expired_within(0.3));
     watched.watchdog.allow(1);
-    EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
+    EXPECT_FALSE(watched.has_expired_within(0.2)) << "this starts nothing";
 }
 
-/// Exits with 0 if the process was stopped for a while and has still learned a step time of one or
-/// two seconds.
+/// Exits with 0 if the process was suspended and still learned a step time of one or two seconds.
 void suspend(int seconds) {
     Watchdog watchdog({StepTimeout(3600, 0), 30, [](const std::string&) {}});
     watchdog.begin();
@@ -145,7 +145,7 @@ TEST(WatchdogDeathTest, DoesNotLearnTheTimeInWhichTheProcessWasStopped) {
     EXPECT_EXIT(suspend(7), testing::ExitedWithCode(0), "");
 }
 
-/// A process whose thread completes no step. It notices the expiry, or never does.
+/// A process whose thread completes no step. It notices the timeout if `notices`.
 void hang(std::function<bool()> may_end, bool notices) {
     std::atomic<bool> has_expired = false;
     Watchdog watchdog({StepTimeout(0.05, 0.05), notices ? 3 : 0.5,
@@ -164,7 +164,7 @@ TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
                 "a training step of rank 1 of group 7 did not return within");
 }
 
-TEST(WatchdogDeathTest, EndsItWhenItIsOfNoMoreUseToOthers) {
+TEST(WatchdogDeathTest, EndsItWhenNoOtherRankNeedsIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     int asked = 0;
     EXPECT_EXIT(hang([&asked] { return ++asked == 2; }, false), testing::ExitedWithCode(6),

@@ -45,7 +45,7 @@ protected:
         return all;
     }
 
-    /// Rewrites the file with its tensors after `change`.
+    /// Writes the file again with its tensors after `change`.
     void rewrite(const std::function<void(std::vector<StoredTensor>&)>& change) {
         const SafetensorsFile file = storage::read_safetensors(path_);
         std::vector<StoredTensor> tensors = file.tensors();
@@ -53,8 +53,8 @@ protected:
         storage::write_safetensors(path_, tensors, file.metadata());
     }
 
-    /// Expects that reading fails with a message with the file and `part`, and that nothing has
-    /// changed.
+    /// Expects that reading fails with a message with the file and `part`, and that no parameter
+    /// has changed.
     void expect_refused(const std::string& part) {
         graph::ParameterStore store(graph_, *device_);
         fill(store, 1000);
@@ -130,7 +130,7 @@ TEST_F(WeightsFile, IsReadWithoutCountsOfBatches) {
     EXPECT_EQ(contents(other), contents(store_));
 }
 
-TEST_F(WeightsFile, IsRefusedWhenATensorIsMissing) {
+TEST_F(WeightsFile, IsRejectedWhenATensorIsMissing) {
     for (const std::string name : {"conv2.weight", "bn1.running_var", "fc.bias"}) {
         write_weights(path_, graph_, store_, 1);
         rewrite([&name](auto& tensors) {
@@ -140,7 +140,7 @@ TEST_F(WeightsFile, IsRefusedWhenATensorIsMissing) {
     }
 }
 
-TEST_F(WeightsFile, IsRefusedWhenAShapeDiffers) {
+TEST_F(WeightsFile, IsRejectedWhenAShapeDiffers) {
     rewrite([](auto& tensors) { named(tensors, "conv2.weight").shape = {16, 1, 1, 16}; });
     expect_refused("tensor conv2.weight has shape (16, 1, 1, 16), expected (16, 16, 1, 1)");
     write_weights(path_, graph_, store_, 1);
@@ -148,12 +148,12 @@ TEST_F(WeightsFile, IsRefusedWhenAShapeDiffers) {
     expect_refused("tensor fc.weight has shape (80), expected (5, 16)");
 }
 
-TEST_F(WeightsFile, IsRefusedWhenATypeDiffers) {
+TEST_F(WeightsFile, IsRejectedWhenATypeDiffers) {
     rewrite([](auto& tensors) { named(tensors, "bn0.bias").type = ElementType::i32; });
     expect_refused("tensor bn0.bias must be F32");
 }
 
-TEST_F(WeightsFile, IsRefusedWithATensorOfAnotherModel) {
+TEST_F(WeightsFile, IsRejectedWithATensorOfAnotherModel) {
     const std::vector<std::byte> zeros(64);
     rewrite([&zeros](auto& tensors) {
         tensors.push_back({"layer9.weight", ElementType::f32, {16}, zeros});
@@ -161,7 +161,7 @@ TEST_F(WeightsFile, IsRefusedWithATensorOfAnotherModel) {
     expect_refused("tensor layer9.weight does not belong to this model");
 }
 
-TEST_F(WeightsFile, IsRefusedWhenCutAnywhere) {
+TEST_F(WeightsFile, IsRejectedWhenCutAnywhere) {
     const auto whole = std::filesystem::file_size(path_);
     for (const auto size : {std::uintmax_t{0}, std::uintmax_t{7}, whole / 8, whole - 1}) {
         std::filesystem::resize_file(path_, size);

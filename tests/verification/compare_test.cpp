@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 /// Two results of two groups on 40 test samples of two classes.
 class Compare : public testing::Test {
 protected:
-    /// Steps take `seconds`, and the ensemble is right on the first `right` samples. `change` is
-    /// made to the record alone.
+    /// Stores a result whose steps take `seconds` and whose ensemble is right on the first `right`
+    /// samples. `change` is applied to the record only.
     void store(const std::string& name, double seconds, int right,
                const std::function<void(RunRecord&)>& change = {}) {
         const fs::path folder = folder_ / name;
@@ -115,7 +115,7 @@ TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
-TEST_F(Compare, IsUnclearWhereTheResultsSayOtherThanTheirSteps) {
+TEST_F(Compare, IsUnclearIfTheResultsContradictTheirSteps) {
     store("a", 1, 30);
     store("b", 1, 30, [](RunRecord& record) { *record.scores.flops.value *= 8.66; });
     const MetricComparison flops = row_of("scores.flops");
@@ -134,7 +134,7 @@ TEST_F(Compare, IsUnclearWhereTheResultsSayOtherThanTheirSteps) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
-TEST_F(Compare, TellsOfAResultThatDoesNotAgreeWithItsManifest) {
+TEST_F(Compare, ReportsOfAResultThatDoesNotAgreeWithItsManifest) {
     store("a", 1, 30);
     store("b", 1, 30);
     seal("a");
@@ -151,7 +151,7 @@ TEST_F(Compare, TellsOfAResultThatDoesNotAgreeWithItsManifest) {
     EXPECT_NE(to_json(all).find("\"warnings\": [\n"), std::string::npos);
 }
 
-TEST_F(Compare, SaysSameOfEqualStepsHoweverUneven) {
+TEST_F(Compare, IsSameForEqualStepsHoweverUneven) {
     std::vector<StepRecord> steps;
     double end = 0;
     for (int step = 0; step < 30; ++step) {
@@ -169,7 +169,7 @@ TEST_F(Compare, SaysSameOfEqualStepsHoweverUneven) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::same);
 }
 
-TEST_F(Compare, RefusesArraysOfAnotherType) {
+TEST_F(Compare, RejectsArraysOfAnotherType) {
     const std::vector<float> floats(40, 1);
     const std::vector<std::int32_t> integers(80, 1);
     store("a", 1, 30);
@@ -198,7 +198,7 @@ TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
     EXPECT_EQ(judgement("quality.ensemble"), Judgement::worse);
 }
 
-TEST_F(Compare, RefusesWhatIsNoResult) {
+TEST_F(Compare, RejectsWhatIsNoResult) {
     store("a", 1, 20);
     EXPECT_THROW(compare(folder_ / "a", folder_ / "nowhere"), Error);
 }

@@ -28,7 +28,7 @@ Quantity growth_of(const std::vector<CounterRecord>& records) {
     return growth(pointers);
 }
 
-/// A group that trained 10 steps on `host` in these seconds, with other counters.
+/// Returns a group that trained 10 steps on `host` in these seconds, with further counters.
 GroupResult group(const std::string& host, double begin, double end,
                   std::vector<CounterRecord> counters) {
     GroupResult result;
@@ -39,7 +39,7 @@ GroupResult group(const std::string& host, double begin, double end,
     return result;
 }
 
-/// A run of one rank on each host; group and node are their number.
+/// Returns a run of one rank on each host; group and node have the host's number.
 RunRecord run_on(const std::vector<std::string>& hosts) {
     RunRecord record;
     for (int rank = 0; const std::string& host : hosts) {
@@ -78,18 +78,18 @@ TEST(Growth, OfPowerDoesNotCareWhereEachGroupBeganToSum) {
     EXPECT_DOUBLE_EQ(*growth_of({early, late}).value, 150);
 }
 
-TEST(Growth, GoesOnWhereOneGroupHasSeenTheCounterWrapAndAnotherHasNot) {
+TEST(Growth, ContinuesWhereOneGroupHasSeenTheCounterWrapAndAnotherHasNot) {
     const CounterRecord wrapped = readings("a", kCpu, {{0, 990}, {10, 1090}});
     const CounterRecord raw = readings("a", kCpu, {{5, 40}, {15, 140}});
     EXPECT_DOUBLE_EQ(*growth_of({wrapped, raw}).value, 150);
 }
 
-TEST(Growth, IsUnknownWhereNobodyReadForAWhileOrSomebodyCouldNot) {
+TEST(Growth, IsUnknownIfNoGroupReadForSomeTimeOrOneCouldNot) {
     const CounterRecord early = readings("a", kGpu, {{0, 0}, {10, 100}});
     const CounterRecord later = readings("a", kGpu, {{11, 110}, {20, 200}});
-    EXPECT_EQ(growth_of({early, later}).reason, "no group read it for a while");
+    EXPECT_EQ(growth_of({early, later}).reason, "no group read the counter for some time");
     EXPECT_EQ(growth_of({early, failure("a", kGpu, "gone")}).reason, "gone");
-    EXPECT_EQ(growth_of({early, readings("a", kGpu, {})}).reason, "it was not read");
+    EXPECT_EQ(growth_of({early, readings("a", kGpu, {})}).reason, "the counter was not read");
 }
 
 TEST(Energy, IsTheSumOfAllMetersOverTheCorePhase) {
@@ -153,7 +153,7 @@ TEST(Energy, IsUnknownWhereANodeLacksAMeterThatOthersHave) {
     EXPECT_EQ(failed.energy.joules.reason, "nvml:GPU-1 of b: fell off");
 }
 
-TEST(Energy, LeavesOutAKindOfMeterThatNoNodeCanRead) {
+TEST(Energy, OmitsAKindOfMeterThatNoNodeCanRead) {
     const RunRecord record =
         derived({"a"}, {group("a", 1000, 1010,
                               {readings("a", kGpu, {{1000, 0}, {1010, 500}}),
@@ -165,7 +165,7 @@ TEST(Energy, LeavesOutAKindOfMeterThatNoNodeCanRead) {
     EXPECT_EQ(record.energy.meters[1].joules.reason, "energy_uj: Permission denied (EACCES)");
 }
 
-TEST(Energy, SaysWhyThereIsNone) {
+TEST(Energy, ReportsWhyThereIsNone) {
     const auto reason = [](const RunRecord& record) {
         EXPECT_FALSE(record.energy.joules.value);
         EXPECT_EQ(record.energy.source, "");
@@ -205,7 +205,7 @@ TEST(Energy, IsUnknownWhereNoProgramReadTheWholeTraining) {
     EXPECT_TRUE(derived({"a"}, {whole}).energy.joules.value);
 }
 
-TEST(Energy, LeavesOutWhatGroupsReadThatFailed) {
+TEST(Energy, OmitsWhatGroupsReadThatFailed) {
     GroupResult failed = group("a", 990, 1020, {readings("a", kGpu, {{990, 0}, {1020, 30000}})});
     failed.record.failure = "out of memory";
     const RunRecord record = derived(

@@ -15,7 +15,8 @@ config::Config evaluated_each(int epochs) {
     return config;
 }
 
-/// The first group's model has 0.7 after 16 s, the second's 0.725 after 12 s; 0.5 half way.
+/// The first group's model has 0.7 after 16 s, the second's 0.725 after 12 s; both have 0.5 after
+/// half of that.
 RunRecord record_with_target(double target) {
     RunRecord record = report::example_record();
     record.quality.target = target;

@@ -87,7 +87,7 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     EXPECT_EQ(rankings[0].rows.size(), 1U);
 }
 
-TEST(Ranking, SaysWhatWasNotVerified) {
+TEST(Ranking, ReportsWhatWasNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
     const RankingRow row = rank({one}).front().rows.front();
@@ -105,7 +105,7 @@ TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
     EXPECT_EQ(rows[1].rank, 0);
 }
 
-TEST(Ranking, RefusesTheSameResultTwice) {
+TEST(Ranking, RejectsTheSameResultTwice) {
     const Submission one = submission("one", 2);
     Submission copy = one;
     copy.directory = "results/copy";
@@ -117,7 +117,7 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
     const std::string html = to_html(rankings);
     EXPECT_EQ(html.find("<b>"), std::string::npos);
     EXPECT_NE(html.find("=&lt;b&gt;&quot;x&quot;,"), std::string::npos) << html;
-    EXPECT_EQ(html.find("http"), std::string::npos) << "one page by itself";
+    EXPECT_EQ(html.find("http"), std::string::npos) << "one separate page";
     EXPECT_NE(to_csv(rankings).find(",\"'=<b>\"\"x\"\","), std::string::npos) << to_csv(rankings);
     EXPECT_EQ(to_text(rankings).find('\x1b'), std::string::npos);
 }

@@ -16,7 +16,7 @@ namespace {
 
 using storage::error_of;
 
-/// Runs that have these VFLOPS; 0 is a run without any.
+/// Returns runs with these VFLOPS; 0: a run without VFLOPS.
 RepetitionsRecord runs_of(const std::vector<double>& vflops) {
     RepetitionsRecord record;
     record.requested = static_cast<int>(vflops.size());
@@ -48,7 +48,7 @@ TEST(Repetitions, AreKnownByTheRunWithTheMedianVflops) {
     EXPECT_EQ(median_repetition(runs_of({0, 0})), 0U);
 }
 
-TEST(Repetitions, LeaveOutRunsThatLackAGroup) {
+TEST(Repetitions, OmitRunsThatLackAGroup) {
     RepetitionsRecord record = runs_of({4, 6});
     RunRecord partial = report::partial_record();
     partial.scores.vflops = {1000, ""};

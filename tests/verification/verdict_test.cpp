@@ -12,7 +12,7 @@
 namespace hpcai::verification {
 namespace {
 
-/// A run of ImageNet as docs/RULES.md wants it.
+/// Returns a run of ImageNet that satisfies docs/RULES.md.
 config::Config official_config(config::Level level = config::Level::hardware) {
     config::Config config;
     config.run.level = level;
@@ -71,7 +71,7 @@ TEST(Verdict, IsValidWhenEveryRuleHolds) {
     expect_verdict(make_verdict(bootstrap, official_facts()), Status::valid, 0);
 }
 
-/// A run of the ExtremeWeather data as docs/RULES.md wants it.
+/// Returns a run of the ExtremeWeather data that satisfies docs/RULES.md.
 config::Config official_weather() {
     config::Config config = official_config();
     config.workload = {.kind = config::WorkloadKind::extreme_weather,
@@ -112,11 +112,11 @@ TEST(Verdict, RanksNoOtherPictures) {
 }
 
 struct Breach {
-    std::string reason;  // how it begins
+    std::string reason;  // its beginning
     std::function<void(config::Config&, VerdictFacts&)> commit;
 };
 
-/// Each rule of the weather, broken once.
+/// Returns settings that break each rule of extreme weather once.
 std::vector<Breach> breaches_of_weather() {
     using C = config::Config&;
     using F = VerdictFacts&;
@@ -162,7 +162,7 @@ std::vector<Breach> breaches_of_weather() {
     };
 }
 
-/// Each rule of docs/RULES.md, broken once.
+/// Returns settings that break each rule of docs/RULES.md once.
 std::vector<Breach> breaches() {
     using C = config::Config&;
     using F = VerdictFacts&;
@@ -214,7 +214,7 @@ TEST(Verdict, IsInvalidForEachBrokenRuleAndNamesIt) {
     expect_invalid_for_each(breaches_of_weather(), official_weather(), facts_of_weather());
 }
 
-/// The reasons that the rules' own rows give.
+/// Returns the reasons in the rules' rows.
 std::vector<std::string> reasons_of(const std::vector<RuleRecord>& rules) {
     std::vector<std::string> reasons;
     for (const RuleRecord& rule : rules) {
@@ -362,7 +362,7 @@ TEST(Verdict, IsInvalidAtEveryLevelWhenTheReplicasOfAGroupDiverged) {
     }
 }
 
-TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
+TEST(Verdict, IsAlsoInvalidWhenNoOtherGroupFinished) {
     for (const ExitCode other : {ExitCode::invalid, ExitCode::data, ExitCode::watchdog}) {
         VerdictFacts facts = official_facts(2);
         facts.has_score = false;
@@ -375,7 +375,7 @@ TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
     }
 }
 
-TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
+TEST(Verdict, IsInvalidWhenNoGroupFinishedAndReportsWhy) {
     const std::vector<std::pair<std::vector<ExitCode>, int>> cases{
         {{ExitCode::data, ExitCode::data}, 4},
         {{ExitCode::data, ExitCode::internal}, 5},

@@ -9,7 +9,8 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Ten samples of four cells and two classes. A model is wrong only in the first of some samples.
+/// Ten samples of four cells and two classes. A model is wrong only in the first cell of some
+/// samples.
 class ScoreCells : public testing::Test {
 protected:
     static std::vector<float> saying(const std::vector<std::int32_t>& labels, int wrong_samples) {
@@ -51,7 +52,7 @@ TEST_F(ScoreCells, TakesTheMajorityWhereThatCounts) {
     EXPECT_EQ(quality.ensemble, std::get<MeanIouRecord>(quality.metric).ensemble_majority);
 }
 
-TEST_F(ScoreCells, SaysWhyThereIsNothingWhereNoCellIsScored) {
+TEST_F(ScoreCells, ReportsWhyThereIsNothingWhereNoCellIsScored) {
     std::ranges::fill(labels_, -1);
     QualityRecord quality;
     score_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
@@ -63,7 +64,7 @@ TEST_F(ScoreCells, SaysWhyThereIsNothingWhereNoCellIsScored) {
     EXPECT_EQ(member.quality.reason, "no cell was scored");
 }
 
-TEST_F(ScoreCells, TellsABetterSegmentationOnTheSameCells) {
+TEST_F(ScoreCells, DetectsABetterSegmentationOnTheSameCells) {
     const Probabilities good{good_, labels_, 2}, bad{bad_, labels_, 2};
     const auto gain = cell_interval_95(bad, 4, &good);
     ASSERT_TRUE(gain);

@@ -7,8 +7,8 @@
 
 namespace hpcai::prediction {
 
-/// Returns the configured all-reduce options of the ranks of `group` that have the same
-/// `partition`, as in Layout::partition_of(). `controller` provides the nodes of the ranks; the
+/// Returns the configured all-reduce options of the ranks of `group` with the stage and shard of
+/// `partition` (Layout::partition_of()). `controller` provides the nodes of the ranks; the
 /// algorithm `hierarchical` ignores them if communication.ranks_per_node is set. Throws
 /// Error(usage) if communication.torus_columns does not divide the number of these ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,

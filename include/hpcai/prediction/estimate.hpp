@@ -26,9 +26,9 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// Sets request.roofline, if absent, for request.machine, which must be present: from the given
-/// training rate, which it removes, else from the machine's training rate in the precision of
-/// `config`, else from its peak rates. Sets nothing if the machine lacks these.
+/// Sets request.roofline, unless it is present, for request.machine, which must be present. Uses
+/// the training rate in `request`, which it then removes; else the machine's training rate in the
+/// precision of `config`; else its peak rates. Sets nothing if the machine has none of them.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws

@@ -7,8 +7,7 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// The result of one base model: the part of a RunRecord that its group fills in, with the readings
-/// of meters and counters.
+/// The result of one base model and the readings of meters and counters, which its group stores.
 namespace hpcai {
 
 /// One reading of a counter that only grows. Its zero is arbitrary.
@@ -72,7 +71,7 @@ struct AuditRecord {
     std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // not in the majority; all ranks if there is none
+    std::vector<DivergedRankRecord> ranks;  // outside the majority; all ranks if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -119,7 +118,7 @@ struct EpochQualityRecord {
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
-/// A training run that was resumed from a checkpoint.
+/// A resumption of training from a checkpoint.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first step after the resumption
     std::string started_utc;  // start of the launch that resumed
@@ -131,7 +130,7 @@ struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
     std::string device;                  // UUID of the GPU
-    std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
+    std::vector<std::string> slowed_by;  // causes in any poll: "hw_thermal_slowdown", ...
     Quantity slowed_share;          // share of the polls, one per second, with throttled clocks
     Quantity corrected_ecc_errors;  // this and the next two: counted in training
     Quantity uncorrected_ecc_errors;
@@ -195,7 +194,7 @@ struct GroupResult {
     std::int64_t statistics_sums_per_step = 0;  // this and the next two: as in CommunicationRecord
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // of its nodes during training, and of its steps
+    std::vector<CounterRecord> counters;  // of the group's nodes, and "training:steps"
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
                  all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,

@@ -10,7 +10,7 @@
 
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of records. `Record` is a type with its own file: RunRecord, GroupResult,
+/// The JSON text of records. `Record` is stored in its own file: RunRecord, GroupResult,
 /// LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
 /// RooflineRecord. to_json also takes PlanRecord and SweepRecord.
 namespace hpcai::records {

@@ -30,14 +30,14 @@ struct Quantity {
     bool operator==(const Quantity&) const = default;
 };
 
-/// A number that is always stored with a decimal point (1.0), also where whole numbers have none.
+/// A number that is stored with a decimal point (1.0) even in records with has_whole_numbers.
 struct Fraction {
     double value = 0;
     constexpr operator double() const { return value; }
     bool operator==(const Fraction&) const = default;
 };
 
-/// A JSON object that a record contains as it is, as text with sorted keys, indented by two spaces.
+/// The text of a JSON object in a record, with sorted keys and indented by two spaces.
 struct JsonObject {
     std::string text = "{}\n";
     bool operator==(const JsonObject&) const = default;

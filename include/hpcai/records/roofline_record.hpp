@@ -61,7 +61,7 @@ struct AllReduceFit {
 struct CalibrationPoint {
     int samples = 0;
     double step_seconds = 0;       // median of the slowest rank's times, without all-reduce
-    Quantity summed_step_seconds;  // the same with all-reduce
+    Quantity summed_step_seconds;  // as step_seconds, with all-reduce
     HPCAI_RECORD(CalibrationPoint, samples, step_seconds, summed_step_seconds);
 };
 

@@ -23,7 +23,7 @@ struct ParameterRecord {
     HPCAI_RECORD(ParameterRecord, key, value, meaning);
 };
 
-/// The place of one rank.
+/// The placement of one rank.
 struct PlaceRecord {
     int world_rank = 0;
     int group = 0;
@@ -153,7 +153,7 @@ struct QualityRecord {
     Quantity members_mean;               // of the finished groups
     Quantity ensemble_gain;              // ensemble - members_mean
     IntervalRecord confidence_interval;  // of `ensemble`
-    IntervalRecord members_interval;     // of `ensemble`, also over the choice of members
+    IntervalRecord members_interval;     // of `ensemble`, with resampled members
     std::string ensemble_sha256;         // of the file of the ensemble's predictions
     std::string labels_sha256;           // of the file of labels or boxes
     HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, members, members_mean,
@@ -170,7 +170,7 @@ struct CommunicationRecord {
     std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
     std::int64_t buckets = 0;             // per step
     Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
-    Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
+    Quantity bandwidth_bytes_per_second;  // payload / all-reduce time; smallest of all groups
     // Bytes sent in all-reduces of gradients and BatchNorm statistics; the maximum of all groups
     Quantity sent_bytes_per_step;           // of the rank that sends the most
     Quantity between_nodes_bytes_per_step;  // to other nodes, of the rank that sends the most there
@@ -178,7 +178,7 @@ struct CommunicationRecord {
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
-    std::int64_t statistics_sums_per_step = 0;
+    std::int64_t statistics_sums_per_step = 0;   // all-reduces
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
     // Bytes of all programs on the nodes that the network interfaces counted in the core phase
@@ -201,9 +201,9 @@ struct ParallelRecord {
     std::string schedule;
     Quantity bubble_fraction;                 // share of a step in which stages wait, by formula
     std::int64_t message_bytes_per_step = 0;  // between stages, of the rank that sends the most
-    Quantity message_wait_seconds;  // for other stages; mean over ranks, largest of all groups
+    Quantity message_wait_seconds;  // waits for other stages; mean over ranks, maximum of groups
     std::int64_t shard_bytes_per_step = 0;  // between shards, of the rank that sends the most
-    Quantity shard_wait_seconds;  // for other shards; mean over ranks, largest of all groups
+    Quantity shard_wait_seconds;  // waits for other shards; mean over ranks, maximum of groups
     HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
                  schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,
                  shard_bytes_per_step, shard_wait_seconds);
@@ -241,7 +241,7 @@ struct RunRecord {
     TimeBreakdownRecord time_breakdown;  // each number is the largest of all groups
     EnergyRecord energy;
     DeterminismRecord determinism;
-    std::map<std::string, std::string> environment;  // allow-listed facts only
+    std::map<std::string, std::string> environment;  // only facts on an allow list
     std::vector<std::string> training_digest;        // SHA-256 of the final parameters, by group
     std::string summary_sha256;                      // of summary.txt with an empty "manifest="
     HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,

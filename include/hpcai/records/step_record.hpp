@@ -26,9 +26,9 @@ struct StepRecord {
     std::int64_t step = 0;     // from 0, over all epochs
     int epoch = 0;             // from 0
     std::int64_t samples = 0;  // of all ranks of the group
-    double end_seconds = 0;  // on the group's clock; a GPU may still compute if no result was read
+    double end_seconds = 0;    // on the group's clock; a GPU may finish later if no result was read
     double learning_rate = 0;
-    double loss = PhaseSeconds::kUnknown;  // mean over the samples of the steps read together
+    double loss = PhaseSeconds::kUnknown;  // mean over the steps whose results were read together
     PhaseSeconds phases;                   // of the group's first rank
 };
 

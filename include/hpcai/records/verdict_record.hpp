@@ -8,7 +8,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// The verdict on a run and its submitter. Part of the RunRecord.
+/// The verdict on a run, and who submitted the run. Part of the RunRecord.
 namespace hpcai {
 
 enum class Status { valid, invalid, partial, custom };

@@ -31,7 +31,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the reasons of failures and stops, and a line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// or UNSAVED, FAILED or UNFINISHED. Before that line are a silence of kSilenceSeconds and the
+/// or UNSAVED, FAILED or UNFINISHED. Lines before it have a silence of kSilenceSeconds and the
 /// command to resume a run that is over or whose lock is free. After a heartbeat within
 /// kUnlockedSilenceSeconds, "unless another node runs it" is added. Escapes control characters.
 std::string progress_table(const RunProgress& run);

@@ -11,7 +11,7 @@
 
 namespace hpcai::results {
 
-/// The facts of a run before its ranks train. Every rank knows them, and the run's files have them.
+/// The facts of a run before training. Every rank has them, and the run's files store them.
 struct LaunchedRun {
     const context::RunContext& context;
     const LaunchRecord& launch;

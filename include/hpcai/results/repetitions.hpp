@@ -17,7 +17,7 @@ struct RunEnd {
 };
 
 /// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of the run's manifest.
-/// Another run follows if run.repeat requests one and `all_answer`: whether every rank answers.
+/// Another run follows if run.repeat requests one and every rank answered (`all_answer`).
 /// After the last run, prints the table to `out` and returns the worst exit code of all runs.
 /// Throws Error(usage) if the file cannot be written, Error(data) if it cannot be read.
 RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,

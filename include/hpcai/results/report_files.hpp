@@ -10,9 +10,9 @@
 
 namespace hpcai::results {
 
-/// Renders report.html and mllog/result_<m>.txt of each group, by path relative to `directory`.
-/// Reads only the groups' steps.csv and evaluation/ there; the page names damaged steps.csv, omits
-/// what other missing or damaged files have, and links files that exist.
+/// Returns the texts of report.html and of each group's mllog/result_<m>.txt, by path relative to
+/// `directory`. Reads only evaluation/ and the groups' steps.csv there. The page names damaged
+/// steps.csv files, omits results from other missing or damaged files, and links existing files.
 /// Throws Error(usage) if this version rejects the record's configuration, Error(data) for an
 /// invalid time.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,

@@ -38,7 +38,7 @@ struct Comparison {
     std::vector<std::string> warnings;  // results that differ from their manifests
 };
 
-/// Returns "SAME", "FASTER" ...
+/// Returns "SAME", "FASTER", "SLOWER", "BETTER", "WORSE" or "UNCLEAR".
 std::string_view word_of(Judgement judgement);
 
 /// Compares the result in `second` with the result in `first` by the statistics of docs/METRICS.md

@@ -26,7 +26,7 @@ WorkloadRecord describe_workload(const config::Config& config);
 /// Fills in `topology`. Keeps threads, hosts and devices of the ranks.
 void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology);
 
-/// Fills in number, ranks and hosts of a group.
+/// Fills in a group's number, number of ranks and hosts.
 void describe_group(const plan::ParallelismController& controller, const TopologyRecord& topology,
                     int group, GroupRecord& record);
 
@@ -83,11 +83,11 @@ inline constexpr std::string_view kStepsCounter = "training:steps";
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
                             const GroupRecord& group);
 
-/// Returns the growth of one counter of a node from the first reading of any group to the last
-/// reading. `readings` has one row per group; time that several groups read counts once. Where the
-/// readings of group A end, B's readings continue at A's last value if that lies between B's
-/// neighbouring readings. Otherwise, and always for "nvml-power", B's value is interpolated.
-/// Has no value if a group could not read the counter or if no group read it for some time.
+/// Returns how much a counter of a node grew from the first to the last reading of all groups.
+/// `readings` has one row per group; time that several groups read counts once. Where A's readings
+/// end, B's continue at A's last value if that lies between B's neighbouring readings. Otherwise,
+/// and always for "nvml-power", B's value is interpolated. The growth is unknown if a group could
+/// not read the counter or if no group read it for some time.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 
 /// Fills in record.energy, the counters of interfaces in record.communication and

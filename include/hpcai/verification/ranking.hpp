@@ -34,7 +34,7 @@ struct RankingRow {
 struct Ranking {
     std::string workload;  // "image_classification", "image_classification-mini"
     std::string metric;
-    std::vector<RankingRow> rows;  // the ranked, then the others; each by descending VFLOPS, name
+    std::vector<RankingRow> rows;  // rows with a rank first; by descending VFLOPS, then name
 };
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if

@@ -38,7 +38,7 @@ void derive_repetitions(RepetitionsRecord& record);
 std::size_t median_repetition(const RepetitionsRecord& record);
 
 /// Reads the record in `directory`. Throws Error(data) as records::from_json does, or if it has no
-/// run or a run whose directory is not named as repetition_name() names it.
+/// run or a directory with another name than repetition_name() returns.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 
 /// The verification of several runs.

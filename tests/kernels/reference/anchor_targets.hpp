@@ -8,7 +8,8 @@
 
 namespace hpcai::kernels::reference {
 
-/// IoU of every anchor with every box of an image, 0 where it is none or they are apart.
+/// Returns the IoU of every anchor with every box of an image; 0 for unused boxes and disjoint
+/// pairs.
 inline std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape,
                                                 const float* boxes) {
     std::vector<std::vector<float>> all(static_cast<std::size_t>(shape.grid.count));

@@ -46,7 +46,7 @@ inline void write_affine(const BatchNormParameters& parameters,
     statistics.inverse_deviation[index] = static_cast<float>(inverse);
 }
 
-/// `moments(span, channel)` gives those of a span.
+/// `moments(span, channel)` returns the moments of a span.
 template <typename MomentsOf>
 void write_statistics(const BatchNormShape& shape, const BatchNormParameters& parameters,
                       const BatchNormStatistics& statistics, const MomentsOf& moments) {
@@ -83,7 +83,7 @@ inline ChannelMoments moments_of(const BatchNormShape& shape, const void* x, std
     return moments;
 }
 
-/// The output's gradient after ReLU.
+/// Returns the output's gradient after ReLU.
 inline double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                           std::int64_t element, std::int64_t index) {
     double gradient = get(shape.dtype, of.dy0, element);
@@ -96,7 +96,8 @@ inline double gradient_at(const BatchNormShape& shape, const BatchNormGradientAr
     return of.relu && !(y > 0) ? 0 : gradient;
 }
 
-/// The coefficients a, b and c of dx = a g + b x + c lie one after the other, (spans, C) each.
+/// The coefficients a, b and c of dx = a g + b x + c are stored one after the other, (spans, C)
+/// each.
 inline float& coefficient(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                           int which, std::int64_t index) {
     return static_cast<float*>(of.workspace)[which * shape.spans * shape.channels + index];

@@ -12,7 +12,7 @@ namespace hpcai::kernels::reference {
 
 inline constexpr int kOne = 1 << 22;
 
-/// The weights of all pixels of a line of `size` for place `index` of `side` places.
+/// Returns the weights of all pixels of a line of `size` pixels for output pixel `index` of `side`.
 inline std::vector<std::int32_t> line_weights(int size, int side, int index) {
     const double scale = static_cast<double>(size) / side;
     const double support = std::max(scale, 1.0);
@@ -38,7 +38,7 @@ inline int rounded(std::int64_t sum) {
     return static_cast<int>(std::clamp<std::int64_t>((sum + kOne / 2) / kOne, 0, 255));
 }
 
-/// One channel of one pixel of the crop, resized and not yet mirrored.
+/// Returns one channel of one pixel of the crop, resized but not mirrored.
 inline int resized(const ViewBatch& batch, const PictureView& view, int x, int y, int channel) {
     const std::vector<std::int32_t> across = line_weights(view.width, batch.side, x);
     const std::vector<std::int32_t> down = line_weights(view.height, batch.side, y);

@@ -27,7 +27,7 @@ inline float score_of(const DetectionsShape& shape, const float* logits, int lab
     return static_cast<float>(std::exp(logits[label] - highest) / sum);
 }
 
-/// The boxes of a class that suppression keeps.
+/// Returns the boxes of a class that suppression keeps.
 inline std::vector<ScoredBox> of_class(const DetectionsShape& shape, const DetectionsArguments& of,
                                        std::int64_t image, int label) {
     std::vector<ScoredBox> all, kept;

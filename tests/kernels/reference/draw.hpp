@@ -9,7 +9,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// The `most` candidates of an image with the smallest draw keys, in ascending order.
+/// Returns the `most` candidates of an image with the smallest draw keys, in ascending order.
 inline std::vector<int> drawn(std::vector<int> candidates, int most, std::int32_t image_key,
                               std::uint32_t stage) {
     const auto key = [&](int candidate) {

@@ -7,7 +7,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// Adam's and LAMB's means in double.
+/// The moving means of Adam and LAMB in double.
 class Moments {
 public:
     template <typename Rule>

@@ -11,12 +11,12 @@ namespace hpcai::kernels::reference {
 
 /// One element's scalars in double.
 struct Element {
-    double weight, gradient;  // with gradient_factor
+    double weight, gradient;  // gradient multiplied by gradient_factor
     double states[2];
     double weight_decay, trust_ratio;
 };
 
-/// Calls `step(element)` for all elements of all ranges and keeps what it makes of them.
+/// Calls `step(element)` for all elements of all ranges and stores its results.
 template <typename Step>
 void over_elements(const UpdateArguments& of, const Step& step) {
     if (of.scalars->finite == 0) return;

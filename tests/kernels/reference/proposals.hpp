@@ -32,7 +32,7 @@ inline ops::Box moved_anchor(const ProposalsShape& shape, const RpnOutputs& rpn,
     return ops::decode({delta[0], delta[1], delta[2], delta[3]}, shape.grid.box(number), {});
 }
 
-/// The best boxes of a level that suppression keeps.
+/// Returns the best boxes of a level that suppression keeps.
 inline std::vector<ProposedBox> of_level(const ProposalsShape& shape, const RpnOutputs& rpn,
                                          int image, int level) {
     std::vector<ProposedBox> all, kept;

@@ -9,7 +9,8 @@
 
 namespace hpcai::kernels::reference {
 
-/// Calls body(pixel of the level, bin, weight) for all that the bins of a region are made of.
+/// Calls body(pixel of the level, bin, weight) for all pixels that contribute to the bins of a
+/// region.
 template <typename Body>
 void for_each_share(const RoiAlignShape& shape, const BinGrid& grid, const Body& body) {
     const int ratio = shape.sampling_ratio, samples = shape.pooled * ratio;

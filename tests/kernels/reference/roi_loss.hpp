@@ -25,7 +25,7 @@ inline int count_of(const RoiLossShape& shape, const RoiLossArguments& of, std::
     return std::max(count, 1);
 }
 
-/// The softmax of a row's logits at class k.
+/// Returns the softmax of a row's logits at class k.
 inline double probability(const RoiLossShape& shape, const float* logits, int k) {
     const double highest = *std::max_element(logits, logits + shape.classes);
     double sum = 0;

@@ -13,7 +13,7 @@ struct MatchedBox {
     const float* match;  // the row of a box; null: background
 };
 
-/// The box with which the region has the highest IoU; null where that is too low.
+/// Returns the box with which the region has the highest IoU; null if that IoU is too low.
 inline const float* match(const RoiTargetsShape& shape, const float* boxes,
                           const ops::Box& region) {
     float best = 0;

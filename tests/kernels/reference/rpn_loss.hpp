@@ -9,7 +9,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// Calls body(row of the targets, anchor) for an image's sampled anchors. Gives how many they are.
+/// Calls body(row of the targets, anchor) for an image's sampled anchors. Returns their number.
 template <typename Body>
 int for_each_sample(const RpnLossShape& shape, const float* targets, int image, const Body& body) {
     int count = 0;

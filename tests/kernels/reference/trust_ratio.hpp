@@ -8,7 +8,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// The sums of a part's squares: `other(i)` is the value next to parameter i.
+/// Stores the sums of the squares of a part; `other(i)` is the second value at parameter i.
 template <typename Other>
 void sum_squares(const UpdateArguments& of, const UpdateParts& parts, std::int64_t part,
                  const Other& other) {
@@ -21,7 +21,7 @@ void sum_squares(const UpdateArguments& of, const UpdateParts& parts, std::int64
     parts.sums[parts.count + part] = others;
 }
 
-/// `divisor(range, |w|, |other|)` for ranges that have both.
+/// Calls `divisor(range, |w|, |other|)` for ranges that have both norms.
 template <typename Divisor>
 void set_ratios(const UpdateArguments& of, const UpdateParts& parts, float* ratios,
                 double coefficient, const Divisor& divisor) {
