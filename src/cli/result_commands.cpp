@@ -316,7 +316,7 @@ void add_verify_command(Command parent) {
                          "result directory of a run or of several (run.repeat)");
     add_json_flag(command, options.json);
     command.add_text("--junit", options.junit, "FILE",
-                     "also write a JUnit report with a test case for each file of the result");
+                     "also write a JUnit report with a test case per file");
 }
 
 void add_compare_command(Command parent) {
@@ -365,10 +365,9 @@ void add_table_command(Command parent) {
           "hpcai500 table results/* --format openmetrics --output hpcai500.prom"}},
         table);
     add_list_options(command, options);
-    command.add_choice(
-        "--format", options.print,
-        {{"csv", report::csv_table}, {"openmetrics", report::openmetrics_table}}, "NAME",
-        "csv, or openmetrics for Prometheus: scores, quality and training time; default: csv");
+    command.add_choice("--format", options.print,
+                       {{"csv", report::csv_table}, {"openmetrics", report::openmetrics_table}},
+                       "NAME", "csv, or openmetrics for Prometheus: main numbers; default: csv");
 }
 
 void add_report_command(Command parent) {

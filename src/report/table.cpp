@@ -15,38 +15,19 @@ using nlohmann::ordered_json;
 
 constexpr auto kReplaceInvalidUtf8 = ordered_json::error_handler_t::replace;
 
-struct Gauge {
-    const char* name;
-    const char* unit;  // a suffix of the name; empty: none
-    const char* help;
-    Quantity (*value)(const RunRecord& record);
-};
-
-constexpr Gauge kGauges[] = {
-    {"flops", "", "FLOPs of the training per second.",
-     [](const RunRecord& record) { return record.scores.flops; }},
-    {"vflops", "", "FLOPS times the penalty coefficient of the quality.",
-     [](const RunRecord& record) { return record.scores.vflops; }},
-    {"quality_ratio", "ratio", "Quality of the ensemble on the test samples.",
-     [](const RunRecord& record) { return record.quality.ensemble; }},
-    {"training_seconds", "seconds", "Training time of the slowest group.",
-     [](const RunRecord& record) { return record.time.training_seconds; }},
-};
-
-/// Returns `name="text"`. Without control characters, JSON has the escapes of OpenMetrics only.
-std::string label(const char* name, std::string_view text) {
-    return fmt::format("{}={}", name,
-                       ordered_json(printable(text)).dump(-1, ' ', false, kReplaceInvalidUtf8));
+/// JSON without control characters has the escapes of OpenMetrics only.
+std::string label_value(std::string_view text) {
+    return ordered_json(printable(text)).dump(-1, ' ', false, kReplaceInvalidUtf8);
 }
 
 std::string labels_of(const TableRow& row) {
     const RunRecord& record = row.record;
     const std::vector<PlaceRecord>& ranks = record.topology.map;
-    return label("workload", problem_name(record.workload)) + "," +
-           label("system", record.submission.system_name) + "," +
-           label("host", ranks.empty() ? "" : ranks.front().host) + "," +
-           label("run", record.name) + "," + label("directory", row.directory) + "," +
-           label("verdict", word_of(record.verdict.status));
+    return fmt::format(
+        "workload={},system={},host={},run={},directory={},verdict={}",
+        label_value(problem_name(record.workload)), label_value(record.submission.system_name),
+        label_value(ranks.empty() ? "" : ranks.front().host), label_value(record.name),
+        label_value(row.directory), label_value(word_of(record.verdict.status)));
 }
 
 }  // namespace
@@ -62,16 +43,22 @@ std::string csv_table(const std::vector<TableRow>& rows) {
 
 std::string openmetrics_table(const std::vector<TableRow>& rows) {
     std::string text;
-    for (const Gauge& gauge : kGauges) {
-        const std::string name = fmt::format("hpcai500_{}", gauge.name);
-        text += fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n", name, gauge.help);
-        if (*gauge.unit != '\0') text += fmt::format("# UNIT {} {}\n", name, gauge.unit);
+    const auto add_gauge = [&](const char* name, const char* help, auto value_of) {
+        text += fmt::format("# TYPE hpcai500_{0} gauge\n# HELP hpcai500_{0} {1}\n", name, help);
         for (const TableRow& row : rows) {
-            const Quantity quantity = gauge.value(row.record);
-            if (quantity.value)
-                text += fmt::format("{}{{{}}} {}\n", name, labels_of(row), *quantity.value);
+            if (const Quantity number = value_of(row.record); number.value)
+                text += fmt::format("hpcai500_{}{{{}}} {}\n", name, labels_of(row), *number.value);
         }
-    }
+    };
+    using Run = RunRecord;
+    add_gauge("flops", "FLOPs of the training per second.",
+              [](const Run& run) { return run.scores.flops; });
+    add_gauge("vflops", "FLOPS times the penalty coefficient of the quality.",
+              [](const Run& run) { return run.scores.vflops; });
+    add_gauge("quality_ratio", "Quality of the ensemble on the test samples.",
+              [](const Run& run) { return run.quality.ensemble; });
+    add_gauge("training_seconds", "Training time of the slowest group.",
+              [](const Run& run) { return run.time.training_seconds; });
     return text + "# EOF\n";
 }
 

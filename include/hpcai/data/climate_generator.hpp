@@ -39,6 +39,9 @@ struct ClimateSettings {
     double kept_share = 0.6;      // a box with less of its area in the window is removed
 };
 
+/// Returns the settings of data.kind climate_synthetic.
+ClimateSettings climate_settings(const config::Config& config);
+
 /// The position of a window in the grid.
 struct ClimateWindow {
     int row = 0;     // of the first row, from the south pole
