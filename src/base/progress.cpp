@@ -34,9 +34,11 @@ std::string render_json(const Progress& progress) {
         return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
     };
     return fmt::format(
-        R"({{"event":"progress","epoch":{},"epochs":{},"step":{},"steps":{},"loss":{},)"
-        R"("images_per_second":{},"seconds_left":{},"slowest_group":{}}})",
-        progress.epoch, progress.epochs, progress.step, progress.steps, known(progress.loss),
+        R"({{"event":"progress","time_utc":"{}","group":{},"groups_training":{},"epoch":{},)"
+        R"("epochs":{},"step":{},"steps":{},"loss":{},"images_per_second":{},"seconds_left":{},)"
+        R"("slowest_group":{}}})",
+        progress.time_utc, progress.group, progress.groups_training, progress.epoch,
+        progress.epochs, progress.step, progress.steps, known(progress.loss),
         known(progress.images_per_second), known(progress.seconds_left),
         progress.slowest_group ? std::to_string(*progress.slowest_group) : "null");
 }

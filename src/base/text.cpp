@@ -26,7 +26,9 @@ std::string_view escape_html_character(std::string_view character) {
     static constexpr std::array<std::pair<char, std::string_view>, 5> kEscapes{
         {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
     if (character == "\n" || character == "\t") return character;
-    if (is_control(character) || changes_direction(character)) return kReplacement;
+    const bool is_noncharacter = character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF";
+    if (is_noncharacter || is_control(character) || changes_direction(character))
+        return kReplacement;
     const auto* row =
         std::ranges::find(kEscapes, character[0], &std::pair<char, std::string_view>::first);
     return row == kEscapes.end() ? character : row->second;

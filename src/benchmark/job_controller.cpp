@@ -10,6 +10,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/group/peer_groups.hpp>
+#include <hpcai/report/summary.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/workloads/workload.hpp>
@@ -179,7 +180,8 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
             results::record_stop(
                 context_.output.parent_path(),
-                fmt::format("repetition {}: {}", context_.launch.repetition, error.what()), out);
+                fmt::format("repetition {}: {}", context_.launch.repetition, error.what()),
+                text_stream(context_.config, out));
         }
         // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
@@ -201,19 +203,20 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
 results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                            std::ostream& out) const {
     if (agreed.decision.writer() != context_.place.group) return {};
+    std::ostream& text = text_stream(context_.config, out);
     std::optional<std::int64_t> step;
     bool is_saved = true;
     for (const comm::GroupStatus& status : agreed.decision.statuses()) {
         if (status.state == comm::GroupState::completed) {
-            out << fmt::format("group {}: finished\n", status.group);
+            text << fmt::format("group {}: finished\n", status.group);
             continue;
         }
         if (status.state == comm::GroupState::absent) mark_absent(context_, status.group);
         const GroupRecord group = results::read_failed_group(context_.output, status.group,
                                                              context_.controller.layout().degree)
                                       .record;
-        out << fmt::format("group {}: {}\n", status.group,
-                           group.failure.empty() ? kNoStatus : printable(group.failure));
+        text << fmt::format("group {}: {}\n", status.group,
+                            group.failure.empty() ? kNoStatus : printable(group.failure));
         // A group without a stored record has no new checkpoint. A checkpoint of a later step than
         // the record's is from an earlier launch, and this launch found it damaged.
         const bool is_stored = status.has_stopped() && !group.failure.empty();
@@ -225,9 +228,11 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
         is_saved = is_saved && (has_checkpoint || !status.has_stopped());
         step = std::min(step.value_or(resumed_step), resumed_step);
     }
-    out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
-                       results::resume_command(context_.controller.layout().ranks, context_.output))
-        << std::flush;
+    const std::string resume =
+        results::resume_command(context_.controller.layout().ranks, context_.output);
+    text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
+    if (&text != &out)
+        out << report::stop_json(step.value_or(0), resume, utc_now()) << '\n' << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
     const bool is_failure =
         has_terminated_group(context_) && !have_all_completed_or_stopped(agreed.decision);
@@ -254,7 +259,8 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
     const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
     if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(context_, result.record, result.manifest,
-                                     have_all_answered(agreed.decision), out);
+                                     have_all_answered(agreed.decision),
+                                     text_stream(context_.config, out));
 }
 
 }  // namespace hpcai::benchmark

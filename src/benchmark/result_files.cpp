@@ -2,7 +2,7 @@
 #include "result_files.hpp"
 
 #include <exception>
-#include <ostream>
+#include <iostream>
 #include <system_error>
 #include <utility>
 
@@ -71,6 +71,10 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
     return ensemble;
 }
 
+std::ostream& text_stream(const config::Config& config, std::ostream& out) {
+    return config.run.progress == config::ProgressOutput::json ? std::cerr : out;
+}
+
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                            const results::RunOutcome& outcome, std::ostream& out) {
     WrittenResult result{results::make_record(run, ensemble, outcome), "none"};
@@ -81,18 +85,21 @@ WrittenResult write_result(const results::LaunchedRun& run, const results::Ensem
         failure = std::current_exception();
     }
     const std::string summary = report::summary(result.record, result.manifest);
+    std::ostream& text = text_stream(run.context.config, out);
+    if (&text != &out)
+        out << report::result_json(result.record, result.manifest, utc_now()) << '\n' << std::flush;
     if (failure) {
-        out << summary << std::flush;
+        text << summary << std::flush;
         std::rethrow_exception(failure);
     }
     const std::string directory = shell_quote(run.context.output.string());
     const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
-    out << summary.substr(0, last_line);
+    text << summary.substr(0, last_line);
     if (printable(directory) == directory) {
-        out << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
-                           directory);
+        text << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
+                            directory);
     }
-    out << summary.substr(last_line) << std::flush;
+    text << summary.substr(last_line) << std::flush;
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
     return result;
 }

@@ -16,13 +16,17 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
+/// Returns where a run prints its text: `out`, or standard error if run.progress is json. Then
+/// `out` has JSON lines only.
+std::ostream& text_stream(const config::Config& config, std::ostream& out);
+
 struct WrittenResult {
     RunRecord record;
     std::string manifest;  // the SHA-256 of manifest.sha256
 };
 
-/// Scores the run and writes all files of its result, the summary last. If the files cannot be
-/// written, still prints the summary to `out` and throws Error(usage).
+/// Scores the run, writes all files of its result, the summary last, and prints the summary to
+/// text_stream(). If the files cannot be written, still prints it and throws Error(usage).
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                            const results::RunOutcome& outcome, std::ostream& out);
 

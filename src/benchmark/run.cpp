@@ -169,7 +169,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
                 results::record_stop(
                     runs.folder,
                     fmt::format("repetition {} could not start: {}", runs.number, error.what()),
-                    invocation.out);
+                    text_stream(*runs.config, invocation.out));
             }
             throw;
         }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <vector>
@@ -12,7 +14,10 @@
 #include <hpcai/data/field_picture.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/results/launch_file.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "commands.hpp"
 #include "survey.hpp"
@@ -96,6 +101,7 @@ struct ShowOptions {
     std::string output;
     std::string channel = "TMQ";
     std::int64_t sample = 0;
+    double lowest_score = 0.5;
     data::ClimateFileSettings source;
 };
 
@@ -116,21 +122,83 @@ void require_sample(const ShowOptions& options, std::int64_t samples) {
 data::LabelledField field_at(const ShowOptions& options) {
     const DataKind kind = kind_of(options.path);
     require(kind != DataKind::pictures, ExitCode::usage,
-            "data show: {}: expected an HDF5 file or a folder of records", printable(options.path));
+            "data show: {}: expected HDF5 files, a folder of records or a result directory",
+            printable(options.path));
     if (kind == DataKind::records) {
         const data::RecordSet records(options.path);
         require_sample(options, records.samples());
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    const data::ClimateFile file(options.path, options.source);
-    require_sample(options, file.samples());
-    return data::read_field(file, options.sample,
-                            channel_number(data::channel_names(file.level()), options.channel));
+    std::optional<data::ClimateFile> file;  // the one with the sample
+    std::int64_t first = 0, samples = 0;
+    for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
+        first = samples;
+        file.emplace(path, options.source);
+        samples += file->samples();
+        if (options.sample < samples) break;
+    }
+    require_sample(options, samples);
+    return data::read_field(*file, options.sample - first,
+                            channel_number(data::channel_names(file->level()), options.channel));
+}
+
+data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
+    return {static_cast<float>(box.x), static_cast<float>(box.y),
+            static_cast<float>(box.x + box.width), static_cast<float>(box.y + box.height),
+            category};
+}
+
+/// Returns a test sample of the run in `options.path` with the ensemble's detections. `scores`
+/// receives theirs.
+data::LabelledField tested_field(const ShowOptions& options, std::vector<double>& scores) {
+    const std::filesystem::path folder = std::filesystem::path(options.path) / "evaluation";
+    const config::Config config = results::read_config(options.path);
+    require(config::has_fields(config.data) &&
+                config::task_of(config.workload) == config::Task::detection,
+            ExitCode::usage, "data show: {}: expected a result of workload extreme_weather",
+            printable(options.path));
+    const workloads::PredictionFiles& files = workloads::workload_of(config.workload).files;
+    const auto annotations = evaluation::read_coco_annotations(folder / files.labels);
+    require_sample(options, annotations.truth.images);
+    ShowOptions source = options;
+    source.path = config.data.validation_path;
+    const auto names = data::channel_names(data::GeopotentialLevel::hpa_1000);
+    data::LabelledField field =
+        config.data.kind == config::DataKind::climate_synthetic
+            ? data::read_field(data::ClimateGenerator(data::climate_settings(config)),
+                               options.sample, channel_number(names, options.channel))
+            : field_at(source);
+    std::vector<data::Box> labels;  // none of a sample that was not scored
+    for (const evaluation::LabelledBox& label : annotations.truth.boxes) {
+        if (label.image == options.sample) labels.push_back(corners_of(label.box, label.category));
+    }
+    require(labels.empty() || labels == field.boxes, ExitCode::data,
+            "data show: {}: the labels of sample {} differ from those of the test data",
+            printable(options.path), options.sample);
+    for (const evaluation::Detection& detection :
+         evaluation::read_coco_detections(folder / files.ensemble, annotations)) {
+        if (detection.image != options.sample || detection.score < options.lowest_score) continue;
+        field.detections.push_back(corners_of(detection.box, detection.category));
+        scores.push_back(detection.score);
+    }
+    return field;
+}
+
+std::string box_line(const data::Box& box) {
+    const auto category = static_cast<std::size_t>(box.category) - 1;
+    return fmt::format("{:<22} x {} to {}, y {} to {}",
+                       category < data::kClimateCategories
+                           ? data::kClimateCategoryNames[category]
+                           : "category " + std::to_string(box.category),
+                       box.x1, box.x2, box.y1, box.y2);
 }
 
 ExitCode show(const ShowOptions& options, const Context& context) {
-    const data::LabelledField field = field_at(options);
+    std::error_code ignored;
+    const bool is_result = std::filesystem::exists(options.path + "/config.yaml", ignored);
+    std::vector<double> scores;
+    const data::LabelledField field = is_result ? tested_field(options, scores) : field_at(options);
     const data::Image image = data::draw_field(field);
     const std::vector<std::uint8_t> png = data::encode_png(image.view());
     const storage::Bytes bytes = std::as_bytes(std::span(png));
@@ -138,13 +206,10 @@ ExitCode show(const ShowOptions& options, const Context& context) {
     context.out << fmt::format("wrote {}: {} of sample {}, {} x {} pixels\n",
                                printable(options.output), options.channel, options.sample,
                                field.height, field.width);
-    for (const data::Box& box : field.boxes) {
-        const auto category = static_cast<std::size_t>(box.category) - 1;
-        context.out << fmt::format("{:<22} x {} to {}, y {} to {}\n",
-                                   category < data::kClimateCategories
-                                       ? data::kClimateCategoryNames[category]
-                                       : "category " + std::to_string(box.category),
-                                   box.x1, box.x2, box.y1, box.y2);
+    for (const data::Box& box : field.boxes) context.out << box_line(box) << '\n';
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        context.out << fmt::format("{}, detected with score {:.2f}\n",
+                                   box_line(field.detections[i]), scores[i]);
     }
     return ExitCode::ok;
 }
@@ -152,15 +217,19 @@ ExitCode show(const ShowOptions& options, const Context& context) {
 void add_data_show_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"show",
-         "Draw one channel of one sample with its boxes as a PNG, north at the top.",
-         {"hpcai500 data show climo_1984.h5 --sample 17 --output 17.png",
-          "hpcai500 data show train-records --channel PSL --output psl.png"}},
+         "Draw one channel of one sample with its boxes as a PNG, north at the top. For a "
+         "result, dashed boxes are the ensemble's detections in a test sample.",
+         {"hpcai500 data show climo_1984.h5 --sample 17 --channel PSL --output 17.png",
+          "hpcai500 data show results/weather --sample 3 --output boxes.png"}},
         show);
-    command.add_argument("PATH", options.path, "HDF5 file, or folder of records");
+    command.add_argument("PATH", options.path,
+                         "HDF5 file, folder of such files or of records, or result directory");
     command.add_text("--output", options.output, "FILE", "PNG to write", Presence::required);
     command.add_integer("--sample", options.sample, {0, 1'000'000'000},
                         "number of the sample; default: 0");
     command.add_text("--channel", options.channel, "NAME", "name of the channel; default: TMQ");
+    command.add_number("--lowest-score", options.lowest_score, between(0, 1),
+                       "minimum score of a detection; default: 0.5");
     add_box_order(command, options.source);
 }
 

@@ -14,10 +14,9 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/context/build.hpp>
 #include <hpcai/data/transforms.hpp>
-#include <hpcai/records/json.hpp>
-#include <hpcai/report/csv.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
+#include <hpcai/report/table.hpp>
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
@@ -34,6 +33,7 @@ namespace {
 struct VerifyOptions {
     std::string directory;
     bool json = false;
+    std::string junit;
 };
 
 nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
@@ -55,31 +55,35 @@ std::string build_note(const RunRecord& record) {
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {
-    std::vector<verification::Finding> findings;
+    verification::Verification result;
     nlohmann::ordered_json json;
     std::string text;
     if (verification::has_repetitions(options.directory)) {
         const auto series =
             verification::verify_repetitions(options.directory, results::verify_result);
-        findings = series.findings;
-        json = findings_json(findings, series.digest);
+        result = {.findings = series.findings, .files = series.files};
+        json = findings_json(series.findings, series.digest);
         auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
         for (const verification::Verification& run : series.runs) {
             runs.push_back(findings_json(run.findings, run.manifest));
             if (run.record && text.empty()) text = build_note(*run.record);
         }
-        if (findings.empty()) text = report::repetitions_line(*series.record, series.digest) + "\n";
+        if (series.findings.empty())
+            text = report::repetitions_line(*series.record, series.digest) + "\n";
     } else {
-        const verification::Verification run = results::verify_result(options.directory);
-        findings = run.findings;
-        json = findings_json(findings, run.manifest);
-        if (run.record) text = build_note(*run.record);
-        if (findings.empty()) text = report::result_line(*run.record, run.manifest) + "\n";
+        result = results::verify_result(options.directory);
+        json = findings_json(result.findings, result.manifest);
+        if (result.record) text = build_note(*result.record);
+        if (result.findings.empty())
+            text = report::result_line(*result.record, result.manifest) + "\n";
     }
-    for (const verification::Finding& finding : findings)
+    for (const verification::Finding& finding : result.findings)
         text += finding.file + ": " + finding.text + "\n";
+    if (!options.junit.empty())
+        storage::write_file_durably(options.junit,
+                                    verification::to_junit(options.directory, result));
     context.out << (options.json ? json_text(json) : text);
-    return findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+    return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
 struct CompareOptions {
@@ -95,12 +99,16 @@ ExitCode compare(const CompareOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-struct TableOptions {
+struct ListOptions {
     std::vector<std::string> directories;
     std::string output;
 };
 
-struct RankOptions : TableOptions {
+struct TableOptions : ListOptions {
+    std::string (*print)(const std::vector<report::TableRow>&) = report::csv_table;
+};
+
+struct RankOptions : ListOptions {
     std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
     bool unverified = false;
 };
@@ -117,12 +125,16 @@ void write_or_print(const std::string& text, const std::string& output, const Co
 
 /// Calls add(directory) for each directory and returns the exit code. Prints the errors, or throws
 /// the last one if all directories have errors.
-ExitCode add_results(const std::vector<std::string>& directories,
+ExitCode add_results(std::vector<std::string> directories,
                      const std::function<void(const std::string&)>& add) {
     std::vector<Error> skipped;
-    std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
+    std::set<std::filesystem::path> seen;
+    std::error_code ignored;
+    // results/* also has the link `latest`, which must not replace the directory's own name.
+    std::ranges::stable_partition(directories, [&](const std::string& directory) {
+        return !std::filesystem::is_symlink(directory, ignored);
+    });
     for (const std::string& directory : directories) {
-        std::error_code ignored;
         if (!seen.insert(std::filesystem::weakly_canonical(directory, ignored)).second) continue;
         try {
             add(directory);
@@ -139,25 +151,13 @@ ExitCode add_results(const std::vector<std::string>& directories,
     return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
-/// Returns the directories of the runs in a result directory.
-std::vector<std::filesystem::path> runs_of(const std::filesystem::path& directory) {
-    if (!verification::has_repetitions(directory)) return {directory};
-    std::vector<std::filesystem::path> runs;
-    for (const auto& run : verification::read_repetitions(directory).repetitions)
-        runs.push_back(directory / run.directory);
-    return runs;
-}
-
 ExitCode table(const TableOptions& options, const Context& context) {
-    auto rows = nlohmann::ordered_json::array();
+    std::vector<report::TableRow> rows;
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
-        for (const std::filesystem::path& run : runs_of(directory)) {
-            const std::string record = records::to_json(results::read_result(run));
-            rows.push_back({{"directory", run.string()}});
-            rows.back().update(nlohmann::ordered_json::parse(record));
-        }
+        for (const auto& run : verification::runs_of(directory))
+            rows.push_back({run.string(), results::read_result(run)});
     });
-    write_or_print(report::csv_of_json(json_text(rows)), options.output, context);
+    write_or_print(options.print(rows), options.output, context);
     return code;
 }
 
@@ -316,6 +316,8 @@ void add_verify_command(Command parent) {
     command.add_argument("DIR", options.directory,
                          "result directory of a run or of several (run.repeat)");
     add_json_flag(command, options.json);
+    command.add_text("--junit", options.junit, "FILE",
+                     "also write a JUnit report with a test case per file");
 }
 
 void add_compare_command(Command parent) {
@@ -330,7 +332,7 @@ void add_compare_command(Command parent) {
     add_json_flag(command, options.json);
 }
 
-void add_table_options(Command command, TableOptions& options) {
+void add_list_options(Command command, ListOptions& options) {
     command.add_texts("DIR", options.directories, "TEXT",
                       "result directories of runs or of repeated runs", Presence::required);
     command.add_text("--output", options.output, "FILE", "write to this file");
@@ -344,7 +346,7 @@ void add_rank_command(Command parent) {
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);
-    add_table_options(command, options);
+    add_list_options(command, options);
     command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
@@ -360,10 +362,13 @@ void add_table_command(Command parent) {
         {"table",
          "Print a CSV table with a row for each run and a column for each number and setting. "
          "Results that cannot be read are skipped, and the exit code is then 10.",
-         {"hpcai500 table results/*",
-          "hpcai500 table results/fp32 results/bf16 --output runs.csv"}},
+         {"hpcai500 table results/fp32 results/bf16 --output runs.csv",
+          "hpcai500 table results/* --format openmetrics --output hpcai500.prom"}},
         table);
-    add_table_options(command, options);
+    add_list_options(command, options);
+    command.add_choice("--format", options.print,
+                       {{"csv", report::csv_table}, {"openmetrics", report::openmetrics_table}},
+                       "NAME", "csv, or openmetrics for Prometheus: main numbers; default: csv");
 }
 
 void add_report_command(Command parent) {

@@ -97,7 +97,8 @@ std::vector<Key> run_lifecycle_keys() {
             "Reads the energy of GPUs (NVML) and processors (RAPL), network traffic and GPU health "
             "once a second during training, where available."),
         key("progress", &C::progress, {{human, "human"}, {json, "json"}, {off, "off"}},
-            "Progress on standard error: lines for people, one JSON object per line, or none."),
+            "human prints progress on standard error. json prints progress and result on standard "
+            "output, one JSON object per line, and all text on standard error."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeekSeconds, "seconds"),
             "Watchdog timeout until a rank first reads results of training steps (loss_steps), "

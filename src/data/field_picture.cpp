@@ -55,7 +55,8 @@ constexpr std::array<Glyph, 6> kGlyphs{{{'A', {2, 5, 7, 5, 5}},
 constexpr int kGlyphWidth = 3, kGlyphHeight = 5;
 constexpr int kMaxEnlargedHeight = 768;  // pixels
 constexpr int kMaxScale = 4;
-constexpr int kLineWidth = 2;  // pixels
+constexpr int kLineWidth = 2;   // pixels
+constexpr int kDashLength = 6;  // pixels, also of the gaps
 constexpr int kTextScale = 3;
 
 void set_pixel(Image& image, int x, int y, const PixelColor& color) {
@@ -64,9 +65,12 @@ void set_pixel(Image& image, int x, int y, const PixelColor& color) {
     std::ranges::copy(color, image.pixels.begin() + kImageChannels * pixel);
 }
 
-void fill(Image& image, const PixelBox& box, const PixelColor& color) {
-    for (int y = box.top; y < box.top + box.height; ++y) {
-        for (int x = box.left; x < box.left + box.width; ++x) set_pixel(image, x, y, color);
+void fill(Image& image, const PixelBox& box, const PixelColor& color, bool is_dashed = false) {
+    for (int y = 0; y < box.height; ++y) {
+        for (int x = 0; x < box.width; ++x) {
+            if (!is_dashed || (x + y) / kDashLength % 2 == 0)
+                set_pixel(image, box.left + x, box.top + y, color);
+        }
     }
 }
 
@@ -105,11 +109,12 @@ PixelColor color_of(float value, const Range& range) {
     return color;
 }
 
-void draw_frame(Image& image, const PixelBox& box, const PixelColor& color) {
-    fill(image, {box.left, box.top, box.width, kLineWidth}, color);
-    fill(image, {box.left, box.top + box.height - kLineWidth, box.width, kLineWidth}, color);
-    fill(image, {box.left, box.top, kLineWidth, box.height}, color);
-    fill(image, {box.left + box.width - kLineWidth, box.top, kLineWidth, box.height}, color);
+void draw_frame(Image& image, const PixelBox& box, const PixelColor& color, bool is_dashed) {
+    const int right = box.left + box.width, bottom = box.top + box.height;
+    fill(image, {box.left, box.top, box.width, kLineWidth}, color, is_dashed);
+    fill(image, {box.left, bottom - kLineWidth, box.width, kLineWidth}, color, is_dashed);
+    fill(image, {box.left, box.top, kLineWidth, box.height}, color, is_dashed);
+    fill(image, {right - kLineWidth, box.top, kLineWidth, box.height}, color, is_dashed);
 }
 
 /// Draws a category's name on a rectangle in its colour; (left, top) is the upper left corner.
@@ -140,21 +145,21 @@ CategoryStyle style_of(std::int32_t category) {
     return kStyles[category - 1];
 }
 
-void draw_box(Image& image, const Box& box, int scale) {
-    const auto pixel = [scale](float edge) {
-        return static_cast<int>(std::lround(edge * static_cast<float>(scale)));
+/// Draws the label above the box, or below if `is_detection`; inside if there is no space.
+void draw_box(Image& image, const Box& box, int scale, bool is_detection) {
+    const auto pixel = [scale = static_cast<float>(scale)](float edge, int limit) {
+        const auto end = static_cast<float>(limit);
+        return static_cast<int>(std::lround(std::clamp(edge * scale, 0.0F, end)));
     };
     const CategoryStyle style = style_of(box.category);
-    const PixelBox frame{pixel(box.x1), image.height - pixel(box.y2), pixel(box.x2 - box.x1),
-                         pixel(box.y2 - box.y1)};
-    draw_frame(image, frame, style.color);
+    const int left = pixel(box.x1, image.width), top = image.height - pixel(box.y2, image.height);
+    const int bottom = image.height - pixel(box.y1, image.height);
+    const PixelBox frame{left, top, pixel(box.x2, image.width) - left, bottom - top};
+    draw_frame(image, frame, style.color, is_detection);
     const int height = (kGlyphHeight + 2) * kTextScale;
-    draw_name(image, frame.left, frame.top >= height ? frame.top - height : frame.top, style);
-}
-
-void require_in_range(std::int64_t sample, std::int64_t samples, int channel, int channels) {
-    ensure(sample >= 0 && sample < samples, "sample {} of {}", sample, samples);
-    ensure(channel >= 0 && channel < channels, "channel {} of {}", channel, channels);
+    const int above = top >= height ? top - height : top;
+    const int below = bottom + height <= image.height ? bottom : bottom - height;
+    draw_name(image, left, is_detection ? below : above, style);
 }
 
 using Bytes = std::vector<std::uint8_t>;
@@ -205,7 +210,6 @@ Bytes deflated(const Bytes& content) {
 }  // namespace
 
 LabelledField read_field(const ClimateFile& file, std::int64_t sample, int channel) {
-    require_in_range(sample, file.samples(), channel, kClimateChannels);
     const std::ptrdiff_t pixels = std::ptrdiff_t{1} * file.height() * file.width();
     std::vector<float> fields(pixels * kClimateChannels);
     file.read(sample, 1, fields);
@@ -214,13 +218,23 @@ LabelledField read_field(const ClimateFile& file, std::int64_t sample, int chann
 }
 
 LabelledField read_field(const RecordSet& records, std::int64_t sample, int channel) {
-    require_in_range(sample, records.samples(), channel, records.channels());
     LabelledField field{records.height(), records.width(), {}, records.boxes(sample)};
     std::vector<float> numbers(records.record_bytes() / tensor::size_of(records.dtype()));
     convert_to_fp32(records.record(sample), records.dtype(), numbers);
     for (std::size_t at = channel; at < numbers.size(); at += records.channels()) {
         field.values.push_back(numbers[at]);
     }
+    return field;
+}
+
+LabelledField read_field(const ClimateGenerator& generator, std::int64_t sample, int channel) {
+    const ClimateSettings& settings = generator.settings();
+    LabelledField field{settings.height, settings.width, {}, {}};
+    std::vector<float> fields(generator.elements());
+    generator.sample(Split::validation, static_cast<std::uint32_t>(sample),
+                     FieldLayout::channels_first, fields, field.boxes);
+    const auto first = fields.begin() + std::ptrdiff_t{1} * channel * field.height * field.width;
+    field.values.assign(first, first + std::ptrdiff_t{1} * field.height * field.width);
     return field;
 }
 
@@ -235,7 +249,8 @@ Image draw_field(const LabelledField& field) {
             set_pixel(image, x, y, color_of(value, range));
         }
     }
-    for (const Box& box : field.boxes) draw_box(image, box, scale);
+    for (const Box& box : field.boxes) draw_box(image, box, scale, false);
+    for (const Box& box : field.detections) draw_box(image, box, scale, true);
     return image;
 }
 

@@ -11,14 +11,6 @@
 namespace hpcai::data {
 namespace {
 
-ClimateSettings settings_of(const config::Config& config) {
-    ClimateSettings settings;
-    settings.height = config.workload.image_size;
-    settings.width = config::image_width(config);
-    settings.seed = config.run.seed;
-    return settings;
-}
-
 std::int64_t samples_of(const config::DataConfig& data, Split split) {
     return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
 }
@@ -36,7 +28,7 @@ public:
     SyntheticClimate(const config::Config& config, Split split)
         : ClimateSet(climate_format(config), default_statistics(),
                      split == Split::training && config.data.climate_augmentation),
-          generator_(settings_of(config)),
+          generator_(climate_settings(config)),
           split_(split),
           samples_(samples_of(config.data, split)),
           cache_(cache_bytes(config.data, split)) {}
@@ -74,6 +66,14 @@ private:
 };
 
 }  // namespace
+
+ClimateSettings climate_settings(const config::Config& config) {
+    ClimateSettings settings;
+    settings.height = config.workload.image_size;
+    settings.width = config::image_width(config);
+    settings.seed = config.run.seed;
+    return settings;
+}
 
 SampleSets make_synthetic_climate(const config::Config& config) {
     return {std::make_shared<SyntheticClimate>(config, Split::training),

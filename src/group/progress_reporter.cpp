@@ -33,7 +33,7 @@ ProgressReporter::ProgressReporter(const context::RunContext& context, std::int6
     settings.json = output == config::ProgressOutput::json;
     settings.live = !settings.json && isatty(STDERR_FILENO) == 1;
     if (context.controller.layout().groups > 1) settings.prefix = "group 0  ";
-    line_.emplace(std::cerr, settings);
+    line_.emplace(settings.json ? std::cout : std::cerr, settings);
 }
 
 void ProgressReporter::begin() {
@@ -66,6 +66,8 @@ void ProgressReporter::step(const training::StepReport& step) {
     }
     if (since_file_.seconds() >= kFileIntervalSeconds) write();
     if (!line_) return;
+    progress.time_utc = utc_now();
+    progress.group = context_.place.group;
     estimate_run(progress);
     line_->update(progress, seconds);
 }
@@ -75,7 +77,8 @@ void ProgressReporter::step(const training::StepReport& step) {
 void ProgressReporter::estimate_run(Progress& progress) const {
     const std::vector<double>& ends = end_unix_seconds_;
     const auto slowest = std::ranges::max_element(ends);
-    if (std::ranges::count(ends, 0.0) + 1 < std::ssize(ends))
+    progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
+    if (progress.groups_training > 1)
         progress.slowest_group = static_cast<int>(slowest - ends.begin());
     const double left =
         *slowest - meters::UtcClock().seconds() +

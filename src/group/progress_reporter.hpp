@@ -14,9 +14,10 @@
 
 namespace hpcai::group {
 
-/// Reports the progress of a group. The first group writes to standard error as run.progress asks,
-/// one live line on a terminal and occasional lines elsewhere. Each group writes its progress.json
-/// every few seconds and when its state changes. Only leaders and acting leaders report.
+/// Reports the progress of a group. The first group prints as run.progress asks: on standard error
+/// one live line on a terminal and occasional lines elsewhere, or JSON lines on standard output.
+/// Each group writes its progress.json every few seconds and when its state changes. Only leaders
+/// and acting leaders report.
 class ProgressReporter {
 public:
     /// `context` outlives the object. `test_samples` are evaluated after the training.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
@@ -307,6 +308,11 @@ void print_parameters(Page& page, const RunRecord& record) {
     print_rule(page, '=');
 }
 
+/// Replaces invalid UTF-8.
+std::string json_line(const nlohmann::ordered_json& fields) {
+    return fields.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string problem_name(const WorkloadRecord& workload) {
@@ -325,6 +331,29 @@ std::string result_line(const RunRecord& record) {
 
 std::string result_line(const RunRecord& record, std::string_view manifest) {
     return fmt::format("{} manifest={}", result_line(record), one_line(manifest));
+}
+
+std::string result_json(const RunRecord& record, std::string_view manifest,
+                        std::string_view time_utc) {
+    const auto number = [](const Quantity& quantity) {
+        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
+    };
+    return json_line({{"event", "result"},
+                      {"time_utc", time_utc},
+                      {"status", word_of(record.verdict.status)},
+                      {"workload", problem_name(record.workload)},
+                      {"M", record.topology.groups},
+                      {"P", record.topology.degree},
+                      {"FLOPS", number(record.scores.flops)},
+                      {"VFLOPS", number(record.scores.vflops)},
+                      {"quality", number(record.quality.ensemble)},
+                      {"target", record.quality.target},
+                      {"manifest", manifest}});
+}
+
+std::string stop_json(std::int64_t step, std::string_view resume, std::string_view time_utc) {
+    return json_line(
+        {{"event", "stopped"}, {"time_utc", time_utc}, {"step", step}, {"resume", resume}});
 }
 
 std::string summary(const RunRecord& record, std::string_view manifest) {

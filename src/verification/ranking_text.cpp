@@ -41,6 +41,7 @@ ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
             {"level", record.workload.level},
             {"verdict", word_of(record.verdict.status)},
             {"manifest", row.submission.manifest},
+            {"directory", row.submission.directory},
             {"note", row.note}};
 }
 
@@ -65,6 +66,7 @@ constexpr Column kColumns[] = {
     {"framework", "framework"},
     {"level", "level"},
     {"verdict", "verdict"},
+    {"directory", "directory"},
     {"note", "note"},
 };
 
@@ -146,7 +148,7 @@ std::string to_json(const std::vector<Ranking>& rankings) {
     for (const Ranking& ranking : rankings) {
         for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
     }
-    return rows.dump(2) + "\n";
+    return rows.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_html(const std::vector<Ranking>& rankings) {

@@ -118,6 +118,14 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     return record;
 }
 
+std::vector<fs::path> runs_of(const fs::path& directory) {
+    if (!has_repetitions(directory)) return {directory};
+    std::vector<fs::path> runs;
+    for (const RepetitionRecord& run : read_repetitions(directory).repetitions)
+        runs.push_back(directory / run.directory);
+    return runs;
+}
+
 namespace {
 
 /// Returns the configuration of a run as YAML, with the seed of the first run.
@@ -144,6 +152,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
         for (const Finding& finding : run.findings)
             inspector.report(name + "/" + finding.file, "{}", finding.text);
+        for (const std::string& file : run.files) series.files.push_back(name + "/" + file);
         if (!run.record) continue;
         const auto config = inspector.attempt(
             name + "/result.json", [&] { return first_seed_config(*run.record, index); });
@@ -191,7 +200,7 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
 }  // namespace
 
 SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun& verify_run) {
-    SeriesVerification series;
+    SeriesVerification series{.files = {kRepetitionsName}};
     Inspector inspector(directory);
     const auto text = inspector.read_text(kRepetitionsName);
     if (text) {

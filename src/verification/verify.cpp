@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include <hpcai/base/text.hpp>
@@ -256,12 +257,34 @@ std::string check_manifest(Inspector& inspector) {
     return storage::sha256_hex(storage::bytes_of(*text));
 }
 
+std::string to_junit(const std::string& name, const Verification& verification) {
+    std::map<std::string, std::string> failures;  // by file; empty: none
+    for (const std::string& file : verification.files) failures[file];
+    for (const Finding& finding : verification.findings)
+        failures[finding.file] += finding.text + "\n";
+    const auto passed = std::ranges::count(failures | std::views::values, "");
+    const std::string result = escape_html(printable(name));
+    std::string xml = fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<testsuite name=\"hpcai500 verify {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
+        result, failures.size(), std::ssize(failures) - passed);
+    for (const auto& [file, failure] : failures) {
+        xml += fmt::format("<testcase classname=\"{}\" name=\"{}\">", result, escape_html(file));
+        if (!failure.empty()) xml += fmt::format("<failure>{}</failure>", escape_html(failure));
+        xml += "</testcase>\n";
+    }
+    return xml + "</testsuite>\n";
+}
+
 Verification verify(const std::filesystem::path& directory) {
     std::error_code error;
     require(std::filesystem::is_directory(directory, error), ExitCode::usage,
             "{}: expected the directory of a result", directory.string());
     Verification verification;
     Inspector inspector(directory);
+    for (const std::string& name : inspector.entries() | std::views::keys) {
+        if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
+    }
     if (is_unfinished(inspector)) {
         inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
                          "hpcai500 status " + shell_quote(directory.string()));

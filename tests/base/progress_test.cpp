@@ -39,8 +39,12 @@ TEST(Progress, NamesTheSlowestGroup) {
 
 TEST(Progress, IsAlsoAJsonObject) {
     Progress progress = at_step(20);
+    progress.time_utc = "2022-11-05T14:03:09Z";
+    progress.group = 1;
+    progress.groups_training = 4;
     EXPECT_EQ(render_json(progress),
-              R"({"event":"progress","epoch":2,"epochs":5,"step":20,"steps":100,"loss":2.34567,)"
+              R"({"event":"progress","time_utc":"2022-11-05T14:03:09Z","group":1,)"
+              R"("groups_training":4,"epoch":2,"epochs":5,"step":20,"steps":100,"loss":2.34567,)"
               R"("images_per_second":512.4,"seconds_left":192,"slowest_group":null})");
     progress.loss = std::numeric_limits<double>::quiet_NaN();
     progress.seconds_left = -1;

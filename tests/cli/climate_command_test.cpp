@@ -100,7 +100,7 @@ TEST_F(ClimateCommands, ShowDrawsFilesAndRecords) {
     expect_refused(data({"show", ".", "--box-order", "x", "--output", "x.png"}), 2,
                    "data show: --box-order: expected detect, corners or ranges, got 'x'");
     expect_refused(data({"show", "nothing", "--output", "x.png"}), 2,
-                   "data show: nothing: expected an HDF5 file or a folder of records");
+                   "data show: nothing: expected HDF5 files, a folder of records or a result");
 }
 
 TEST_F(ClimateCommands, AnInvalidFileIsRejectedOnce) {

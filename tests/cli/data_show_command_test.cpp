@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/config/writer.hpp>
 #include <hpcai/data/climate_file.hpp>
 
 #include "child_process.hpp"
@@ -31,6 +32,26 @@ TEST(DataShow, CallsChannel13ByThePressureLevelOfTheFile) {
     expect_refused(show("low.h5", "Z100"), 2, "got 'Z100'; did you mean 'Z1000'?");
     write_sample(folder / "unknown.h5", std::numeric_limits<float>::quiet_NaN());
     EXPECT_TRUE(show("unknown.h5", "Z1000").out.starts_with("wrote x.png: Z1000 of sample 0"));
+}
+
+TEST(DataShow, CountsTheSamplesOfAllFilesInAFolder) {
+    const TemporaryFolder folder;
+    write_sample(folder / "a.h5", 70);
+    write_sample(folder / "b.h5", 16000);
+    const auto show = [&](const std::string& sample, const std::string& channel) {
+        return run_in(folder.path(), {"data", "show", ".", "--sample", sample, "--channel", channel,
+                                      "--output", "x.png"});
+    };
+    EXPECT_TRUE(show("0", "Z1000").out.starts_with("wrote x.png: Z1000 of sample 0"));
+    EXPECT_TRUE(show("1", "Z100").out.starts_with("wrote x.png: Z100 of sample 1"));
+    expect_refused(show("2", "TMQ"), 2, "data show: --sample: expected 0 to 1, got 2");
+}
+
+TEST(DataShow, RefusesAResultWithoutDetectionsOfWeather) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "config.yaml") << config::to_yaml({});
+    expect_refused(run_in(folder.path(), {"data", "show", ".", "--output", "x.png"}), 2,
+                   "data show: .: expected a result of workload extreme_weather");
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/records/json.hpp>
+#include <hpcai/report/table.hpp>
+
 #include "child_process.hpp"
+#include "report/example_record.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -36,6 +40,22 @@ TEST(Verify, ReportsThatAnUnfinishedRunHasNoResult) {
               std::string::npos);
 }
 
+TEST(Verify, WritesAJunitReportAlsoOfAResultThatFails) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "a<\xff&\"");
+    std::ofstream(folder / "a<\xff&\"/x\x01\xef\xbf\xbf.txt") << "x";
+    const Outcome outcome = run_in(folder.path(), {"verify", "a<\xff&\"", "--junit", "junit.xml"});
+    EXPECT_EQ(outcome.exit_code, 10);
+    const Outcome parsed = execute_in(
+        folder.path(), {"python3", "-c",
+                        "import xml.etree.ElementTree as t; s = t.parse('junit.xml').getroot()\n"
+                        "print(s.get('tests'), s.get('failures'), *[c.get('name') + ':' + "
+                        "str(c.findtext('failure'))"
+                        " for c in s if c.get('name').isascii()])"});
+    EXPECT_EQ(parsed.out, "3 2 manifest.sha256:is missing\n result.json:is missing\n\n")
+        << parsed.error << text_of(folder / "junit.xml");
+}
+
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
@@ -67,6 +87,21 @@ TEST(Table, RejectsWhatIsNoResult) {
     expect_refused(run_in(folder.path(), {"table", ".", "--output", "f.csv"}), 2,
                    ".: expected a result directory");
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
+}
+
+TEST(Table, ListsARunOnceUnderItsOwnNameAlsoForPrometheus) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "run");
+    std::filesystem::create_symlink("run", folder / "latest");
+    std::ofstream(folder / "run/result.json") << records::to_json(report::example_record());
+    const std::string csv = run_in(folder.path(), {"table", "latest", "run"}).out;
+    EXPECT_EQ(std::ranges::count(csv, '\n'), 2) << csv;
+    EXPECT_NE(csv.find("\nrun,"), std::string::npos) << csv;
+    const Outcome outcome = run_in(folder.path(), {"table", "latest", "run", "--format",
+                                                   "openmetrics", "--output", "hpcai500.prom"});
+    EXPECT_EQ(outcome.out, "wrote hpcai500.prom\n");
+    EXPECT_EQ(text_of(folder / "hpcai500.prom"),
+              report::openmetrics_table({{"run", report::example_record()}}));
 }
 
 }  // namespace

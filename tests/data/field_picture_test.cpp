@@ -104,6 +104,40 @@ TEST(FieldPicture, FramesBoxesInTheirCategorysColour) {
     EXPECT_NE(color_at(image, 3 * 85, 3 * (200 - 50)), red);  // inside
 }
 
+TEST(FieldPicture, DashesTheFramesOfDetectionsAndPutsTheirLabelsBelow) {
+    LabelledField field = northward_field();
+    field.detections = {{50, 20, 120, 80, 2}};
+    const Image image = draw_field(field);
+    const std::array red{255, 50, 50};
+    std::string top;  // the upper edge from the corner on
+    for (int x = 3 * 50; x < 3 * 50 + 24; ++x)
+        top += color_at(image, x, 3 * (200 - 80)) == red ? '#' : '.';
+    EXPECT_EQ(top, "######......######......");
+    EXPECT_EQ(color_at(image, 3 * 50, 3 * (200 - 80) + 5), red);
+    EXPECT_NE(color_at(image, 3 * 50, 3 * (200 - 80) + 6), red);
+    EXPECT_EQ(color_at(image, 3 * 50, 3 * (200 - 20) + 1), red) << "the label";
+    EXPECT_NE(color_at(image, 3 * 50, 3 * (200 - 80) - 1), red) << "above";
+}
+
+TEST(FieldPicture, ClipsBoxesThatLeaveTheField) {
+    LabelledField field = northward_field();
+    field.detections = {{-1e9F, -1e9F, 1e9F, 1e9F, 2}};
+    const Image image = draw_field(field);
+    EXPECT_EQ(color_at(image, 0, 0), (std::array{255, 50, 50}));
+    EXPECT_EQ(color_at(image, image.width - 1, 0), (std::array{255, 50, 50}));
+}
+
+TEST(FieldPicture, MakesAChannelOfASyntheticSample) {
+    const ClimateGenerator generator({.height = 64, .width = 96, .seed = 3});
+    std::vector<float> fields(generator.elements());
+    std::vector<Box> boxes;
+    generator.sample(Split::validation, 2, FieldLayout::channels_last, fields, boxes);
+    const LabelledField field = read_field(generator, 2, 5);
+    EXPECT_EQ(field.boxes, boxes);
+    ASSERT_EQ(field.values.size(), 64U * 96U);
+    EXPECT_EQ(field.values[97], fields[97 * 16 + 5]);
+}
+
 TEST(FieldPicture, ShowsWhatIsNotFinite) {
     LabelledField field = northward_field();
     field.values[0] = std::numeric_limits<float>::quiet_NaN();

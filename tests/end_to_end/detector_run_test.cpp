@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include "launch.hpp"
@@ -83,6 +84,35 @@ TEST_F(DetectorRun, HasQualitiesThatAnyoneCanRecompute) {
     EXPECT_DOUBLE_EQ(quality["ensemble"], ensemble["quality"]);
     EXPECT_DOUBLE_EQ(quality["confidence_interval"]["low"], ensemble["confidence_interval"][0]);
     EXPECT_DOUBLE_EQ(quality["confidence_interval"]["high"], ensemble["confidence_interval"][1]);
+}
+
+TEST_F(DetectorRun, DrawsTheDetectionsOfASampleAndRefusesOtherLabels) {
+    const auto show = [](const std::string& directory, const std::string& score) {
+        return cli::run_in(folder_->path(), {"data", "show", directory, "--sample", "3",
+                                             "--lowest-score", score, "--output", "boxes.png"});
+    };
+    const auto count = [](const nlohmann::json& boxes) {
+        return std::ranges::count_if(boxes, [](const auto& box) { return box["image_id"] == 3; });
+    };
+    const Outcome all = show("result", "0");
+    EXPECT_EQ(all.exit_code, 0) << all.error;
+    EXPECT_TRUE(all.out.starts_with("wrote boxes.png: TMQ of sample 3, 64 x 96 pixels\n"));
+    const auto truth = json_of(result("evaluation/annotations.json"));
+    const auto detections = count(json_of(result("evaluation/ensemble.json")));
+    EXPECT_EQ(std::ranges::count(all.out, '\n'), 1 + count(truth["annotations"]) + detections);
+    EXPECT_EQ(all.out.find("detected with score") != std::string::npos, detections > 0);
+    EXPECT_EQ(show("result", "1").out.find("detected with score 0"), std::string::npos);
+
+    fs::create_directory(*folder_ / "other");
+    fs::copy(result("evaluation"), *folder_ / "other/evaluation");
+    std::string config = text_of(result("config.yaml"));
+    config.replace(config.find("seed: 3"), 7, "seed: 4");
+    write(*folder_ / "other/config.yaml", config);
+    const Outcome refused = show("other", "0");
+    EXPECT_EQ(refused.exit_code, 4) << refused.out;
+    EXPECT_NE(refused.error.find("data show: other: the labels of sample 3 differ"),
+              std::string::npos)
+        << refused.error;
 }
 
 TEST_F(DetectorRun, ExportsItsWeightsUnderTorchvisionsNames) {

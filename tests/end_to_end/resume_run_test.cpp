@@ -118,13 +118,21 @@ TEST_F(ResumedRun, ContinuesFromTheCheckpointBeforeADamagedOne) {
 }
 
 TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
-    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
+    const Outcome first = begin(1, {"bagging.M=1", "run.progress=json", kOneStep}, "result");
+    EXPECT_EQ(first.exit_code, 8);
+    std::istringstream out(first.out);
+    for (std::string line; std::getline(out, line);)
+        EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    EXPECT_THAT(first.out, HasSubstr(R"({"event":"progress","time_utc":"2)"));
     EXPECT_EQ(resume(1, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";
     fs::rename(folder / "step-000000000002", folder / "step-000000000005");
     const Outcome stopped = resume(1, "result");
     EXPECT_EQ(stopped.exit_code, 8) << stopped.out << stopped.error;
-    EXPECT_EQ(last_line(stopped.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
+    const nlohmann::json last = nlohmann::json::parse(last_line(stopped.out));
+    EXPECT_EQ(last["event"], "stopped");
+    EXPECT_EQ(last["step"], 2);
+    EXPECT_EQ(last["resume"], "mpirun -np 1 hpcai500 resume result");
 }
 
 TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -33,10 +34,15 @@ protected:
     /// Returns what the first group prints after one of ten steps.
     std::string print_first_step() {
         testing::internal::CaptureStderr();
+        testing::internal::CaptureStdout();
         ProgressReporter reporter(context_, 0);
         reporter.begin();
         reporter.step({.step = 1, .steps = 10, .loss = 0.5, .samples = 8, .is_read = true});
-        return testing::internal::GetCapturedStderr();
+        const std::string out = testing::internal::GetCapturedStdout();
+        const std::string error = testing::internal::GetCapturedStderr();
+        const bool is_json = context_.config.run.progress == config::ProgressOutput::json;
+        EXPECT_EQ(is_json ? error : out, "");
+        return is_json ? out : error;
     }
     nlohmann::json json_of_first_step() {
         context_.config.run.progress = config::ProgressOutput::json;
@@ -53,13 +59,18 @@ TEST_F(Reporter, PrintsWhatTheConfigurationAsksFor) {
     EXPECT_EQ(print_first_step().find("group 0  epoch 1/"), 0U);
     context_.config.run.progress = config::ProgressOutput::off;
     EXPECT_EQ(print_first_step(), "");
-    EXPECT_EQ(json_of_first_step()["step"], 1);
+    const nlohmann::json line = json_of_first_step();
+    EXPECT_EQ(line["step"], 1);
+    EXPECT_EQ(line["group"], 0);
+    EXPECT_THAT(line["time_utc"].get<std::string>(),
+                testing::MatchesRegex("[0-9]+-[0-9][0-9]-[0-9][0-9]T[0-9:]+Z"));
 }
 
 TEST_F(Reporter, WaitsForTheSlowestGroup) {
     write_peer(ProgressState::training, {5000.0, ""});
     const nlohmann::json line = json_of_first_step();
     EXPECT_EQ(line["slowest_group"], 1);
+    EXPECT_EQ(line["groups_training"], 2);
     EXPECT_NEAR(line["seconds_left"].get<double>(), 5000, 10);
 }
 
@@ -67,6 +78,7 @@ TEST_F(Reporter, IgnoresAGroupThatHasEnded) {
     write_peer(ProgressState::evaluating, {std::nullopt, "training has ended"});
     const nlohmann::json line = json_of_first_step();
     EXPECT_TRUE(line["slowest_group"].is_null());
+    EXPECT_EQ(line["groups_training"], 1);
     EXPECT_LT(line["seconds_left"].get<double>(), 10);
 }
 

@@ -6,8 +6,10 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/config/writer.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 #include "storage/temporary_folder.hpp"
@@ -126,6 +128,22 @@ TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
     EXPECT_NE(out_.str().find("RESULT INVALID"), std::string::npos);
     EXPECT_TRUE(out_.str().ends_with(" manifest=none\n")) << out_.str();
     EXPECT_NE(error_.find("/dev/null/result"), std::string::npos) << error_;
+}
+
+TEST_F(FinishedJob, PrintsNothingButJsonOnStandardOutputIfAskedTo) {
+    Run run = make_first_of_two();
+    run.context.config.run.progress = config::ProgressOutput::json;
+    group::GroupOutcome lost = failed();
+    if (world().mpi.rank() == world().mpi.size() - 1) lost.status.exit_code = ExitCode::watchdog;
+    end_of(run, lost);
+    if (world().mpi.rank() != 0) return;
+    const nlohmann::json line = nlohmann::json::parse(out_.str());
+    EXPECT_EQ(line["event"], "result");
+    EXPECT_EQ(line["status"], "INVALID");
+    EXPECT_EQ(line["manifest"],
+              storage::sha256_hex_of_file(folder_ / "repetition_1/manifest.sha256"));
+    EXPECT_NE(error_.find("\nRESULT INVALID"), std::string::npos) << error_;
+    EXPECT_NE(error_.find("\nREPETITIONS 1 of 2"), std::string::npos) << error_;
 }
 
 TEST_F(FinishedJob, IsFollowedByAnotherRunWhereEveryRankAnswers) {

@@ -140,6 +140,15 @@ TEST(Ranking, HasEveryDigitInCsv) {
         << csv;
 }
 
+TEST(Ranking, NamesTheDirectoryOfEachResultEvenIfItIsNotUtf8) {
+    Submission one = submission("a", 2);
+    one.directory = "r\xff/<a>";
+    const auto rankings = rank({one});
+    EXPECT_NE(to_text(rankings).find("  r\xff/<a>"), std::string::npos) << to_text(rankings);
+    EXPECT_NE(to_csv(rankings).find(",r\xEF\xBF\xBD/<a>,"), std::string::npos);
+    EXPECT_NE(to_html(rankings).find("<td>r\xEF\xBF\xBD/&lt;a&gt;</td>"), std::string::npos);
+}
+
 TEST(Ranking, HasTheSameKeysInJsonAndCsv) {
     Submission one = submission("a", 2);
     one.record.scores.flops.value = std::nullopt;
@@ -150,10 +159,12 @@ TEST(Ranking, HasTheSameKeysInJsonAndCsv) {
     for (const auto& [key, value] : json[0].items()) keys += (keys.empty() ? "" : ",") + key;
     EXPECT_EQ(keys,
               "workload,rank,source,system,organization,run,started_utc,vflops,flops,minutes,"
-              "quality,metric,accelerators,M,P_degree,framework,level,verdict,manifest,note");
+              "quality,metric,accelerators,M,P_degree,framework,level,verdict,manifest,"
+              "directory,note");
     EXPECT_TRUE(to_csv(rankings).starts_with(keys + "\r\n"));
     EXPECT_EQ(json[0]["M"], 2);
     EXPECT_EQ(json[0]["vflops"], 2);
+    EXPECT_EQ(json[0]["directory"], "results/a");
     EXPECT_TRUE(json[0]["flops"].is_null());
 }
 

@@ -19,6 +19,9 @@ struct Progress {
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     std::optional<int> slowest_group = {};
+    std::string time_utc = {};  // ISO 8601; only in JSON, as the next two
+    int group = 0;
+    int groups_training = 1;
 };
 
 /// Returns a line without line feed, e.g.

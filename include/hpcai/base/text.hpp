@@ -19,9 +19,9 @@ std::string printable(std::string_view text);
 /// in single quotes.
 std::string shell_quote(std::string_view argument);
 
-/// Escapes `text` for HTML and SVG, so that it is safe inside an element and a quoted attribute.
-/// Control characters, characters that change the writing direction, and bytes that are not UTF-8
-/// become U+FFFD. Line feeds and tabs are unchanged.
+/// Escapes `text` for HTML and XML, so that it is safe inside an element and a quoted attribute.
+/// Control characters, characters that change the writing direction, U+FFFE, U+FFFF and bytes that
+/// are not UTF-8 become U+FFFD. Line feeds and tabs are unchanged.
 std::string escape_html(std::string_view text);
 
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none

@@ -39,6 +39,9 @@ struct ClimateSettings {
     double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed
 };
 
+/// Returns the settings of data.kind climate_synthetic.
+ClimateSettings climate_settings(const config::Config& config);
+
 /// The position of a window in the grid.
 struct ClimateWindow {
     int row = 0;     // of the first row, from the south pole

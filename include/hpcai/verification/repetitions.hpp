@@ -41,9 +41,13 @@ std::size_t median_repetition(const RepetitionsRecord& record);
 /// run or a directory with another name than repetition_name() returns.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 
+/// Returns the directories of the runs in a result directory. Throws as read_repetitions().
+std::vector<std::filesystem::path> runs_of(const std::filesystem::path& directory);
+
 /// The verification of several runs.
 struct SeriesVerification {
     std::vector<Finding> findings;            // of repetitions.json and all runs
+    std::vector<std::string> files;           // that were checked
     std::optional<RepetitionsRecord> record;  // as stored; empty if it cannot be read
     std::string digest;                       // SHA-256 of repetitions.json
     std::vector<Verification> runs;           // in the record's order

@@ -16,6 +16,7 @@ using workloads::Finding;
 struct Verification {
     std::string manifest;             // SHA-256 of manifest.sha256; empty if it cannot be read
     std::vector<Finding> findings;    // empty if the result is correct
+    std::vector<std::string> files;   // that were checked
     std::optional<RunRecord> record;  // as stored; empty if result.json cannot be read
 };
 
@@ -25,5 +26,9 @@ struct Verification {
 /// where the order of a sum over ranks or the machine's pow() may change the last bits. Uses
 /// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.
 Verification verify(const std::filesystem::path& directory);
+
+/// Returns a JUnit report (XML): a test case for each file that was checked or has findings, which
+/// fails with the file's findings. `name` names the result.
+std::string to_junit(const std::string& name, const Verification& verification);
 
 }  // namespace hpcai::verification
