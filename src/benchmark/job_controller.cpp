@@ -177,9 +177,9 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
-            results::record_stop(
-                context_.output.parent_path(),
-                fmt::format("repetition {}: {}", context_.launch.repetition, error.what()), out);
+            const int number = context_.launch.repetition;
+            results::record_stop(context_.folder(),
+                                 fmt::format("repetition {}: {}", number, error.what()), out);
         }
         // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
@@ -225,8 +225,9 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
         is_saved = is_saved && (has_checkpoint || !status.has_stopped());
         step = std::min(step.value_or(resumed_step), resumed_step);
     }
-    out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
-                       results::resume_command(context_.controller.layout().ranks, context_.output))
+    out << fmt::format(
+               "STOPPED step={} resume: {}\n", step.value_or(0),
+               results::resume_command(context_.controller.layout().ranks, context_.folder()))
         << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
     const bool is_failure =
@@ -251,10 +252,9 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
-    if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
-    return results::close_repetition(context_, result.record, result.manifest,
-                                     have_all_answered(agreed.decision), out);
+    const RunRecord record = benchmark::write_result(run_, ensemble, outcome, out);
+    if (context_.launch.repetitions == 1) return {record.verdict.exit_code, false};
+    return results::close_repetition(context_, have_all_answered(agreed.decision), out);
 }
 
 }  // namespace hpcai::benchmark

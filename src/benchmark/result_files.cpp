@@ -71,16 +71,17 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
     return ensemble;
 }
 
-WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::RunOutcome& outcome, std::ostream& out) {
-    WrittenResult result{results::make_record(run, ensemble, outcome), "none"};
+RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
+                       const results::RunOutcome& outcome, std::ostream& out) {
+    RunRecord record = results::make_record(run, ensemble, outcome);
+    std::string manifest = "none";
     std::exception_ptr failure;
     try {
-        result.manifest = write_files(run, ensemble, result.record);
+        manifest = write_files(run, ensemble, record);
     } catch (const std::exception&) {
         failure = std::current_exception();
     }
-    const std::string summary = report::summary(result.record, result.manifest);
+    const std::string summary = report::summary(record, manifest);
     if (failure) {
         out << summary << std::flush;
         std::rethrow_exception(failure);
@@ -94,7 +95,7 @@ WrittenResult write_result(const results::LaunchedRun& run, const results::Ensem
     }
     out << summary.substr(last_line) << std::flush;
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
-    return result;
+    return record;
 }
 
 }  // namespace hpcai::benchmark

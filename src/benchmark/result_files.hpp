@@ -2,7 +2,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/group/completed_group.hpp>
@@ -16,14 +15,9 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
-struct WrittenResult {
-    RunRecord record;
-    std::string manifest;  // the SHA-256 of manifest.sha256
-};
-
-/// Scores the run and writes all files of its result, the summary last. If the files cannot be
-/// written, still prints the summary to `out` and throws Error(usage).
-WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::RunOutcome& outcome, std::ostream& out);
+/// Scores the run and writes all files of its result, the summary last. Returns the record. If the
+/// files cannot be written, still prints the summary to `out` and throws Error(usage).
+RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
+                       const results::RunOutcome& outcome, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -162,7 +162,7 @@ void require_unscored(const fs::path& output) {
 
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
-    results::require_run(output);
+    results::require_one_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = results::read_config(output);
@@ -183,7 +183,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
+    return write_result(run, ensemble, outcome, out).verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark
