@@ -3,12 +3,13 @@
 import os
 
 from arithmetic import median
-from configuration import flatten
+from configuration import flatten, read_yaml, text_of as config_text
 from json_reader import read_json
 from result_files import ResultFiles
 from single_run import check_run, text_of
 
 NAME = "repetitions.json"
+CONFIG = "config.yaml"
 SPREADS = ("flops", "vflops", "quality", "training_seconds")
 EXIT_CODES = (0, 7, 9, 4, 5)  # the best first; any other is worse
 
@@ -17,11 +18,12 @@ class RepetitionsCheck:
     def __init__(self, findings):
         self.findings = findings
         self.files = ResultFiles(findings.directory, findings)
-        self.summary, self.first_config = {}, None
+        self.summary, self.config = {}, {}  # config.yaml, which all runs share except for the seed
 
     def check(self):
         """The content of repetitions.json."""
         self.summary = read_json(self.files, NAME)
+        self.config = read_yaml(self.files.text(CONFIG))
         rows, requested = self.summary["repetitions"], self.summary["requested"]
         was_stopped = bool(self.summary["stopped"])
         self.check_folders(len(rows) + was_stopped)
@@ -39,7 +41,7 @@ class RepetitionsCheck:
         self.findings.must_be(NAME, key, stored, expected, source)
 
     def check_folders(self, count):
-        known = {NAME} | {f"repetition_{number}" for number in range(1, count + 1)}
+        known = {NAME, CONFIG} | {f"repetition_{number}" for number in range(1, count + 1)}
         for name in sorted(set(os.listdir(self.findings.directory)) - known):
             self.findings.add(name, "exists; repetitions.json does not list it")
 
@@ -60,13 +62,13 @@ class RepetitionsCheck:
         self.check_configuration(number, record)
 
     def check_configuration(self, number, record):
-        """Compares a configuration with that of the first run, except for the seed."""
+        """Compares a configuration with config.yaml of the folder."""
         config = flatten(record["config"])
         config["run.seed"] -= number - 1
-        first = self.first_config = self.first_config or config
-        for key in sorted(config.keys() | first.keys()):
-            if first.get(key) != config.get(key):
-                self.findings.add(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
+        config["run.repeat"] = self.summary["requested"]
+        for key in sorted(config.keys() | self.config.keys()):
+            if config_text(self.config.get(key)) != config_text(config.get(key)):
+                self.findings.add(f"repetition_{number}/config.yaml", f"{key} is not as in {CONFIG}")
 
     def check_spread(self, key):
         values = [row[key] for row in self.summary["repetitions"]

@@ -178,10 +178,10 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
-            results::record_stop(
-                context_.output.parent_path(),
-                fmt::format("repetition {}: {}", context_.launch.repetition, error.what()),
-                text_stream(context_.config, out));
+            const int number = context_.launch.repetition;
+            results::record_stop(context_.folder(),
+                                 fmt::format("repetition {}: {}", number, error.what()),
+                                 text_stream(context_.config, out));
         }
         // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
@@ -229,7 +229,7 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
         step = std::min(step.value_or(resumed_step), resumed_step);
     }
     const std::string resume =
-        results::resume_command(context_.controller.layout().ranks, context_.output);
+        results::resume_command(context_.controller.layout().ranks, context_.folder());
     text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
     if (&text != &out)
         out << report::stop_json(step.value_or(0), resume, utc_now()) << '\n' << std::flush;
@@ -256,10 +256,9 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
-    if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
-    return results::close_repetition(context_, result.record, result.manifest,
-                                     have_all_answered(agreed.decision),
+    const RunRecord record = benchmark::write_result(run_, ensemble, outcome, out);
+    if (context_.launch.repetitions == 1) return {record.verdict.exit_code, false};
+    return results::close_repetition(context_, have_all_answered(agreed.decision),
                                      text_stream(context_.config, out));
 }
 

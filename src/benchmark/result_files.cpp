@@ -75,19 +75,20 @@ std::ostream& text_stream(const config::Config& config, std::ostream& out) {
     return config.run.progress == config::ProgressOutput::json ? std::cerr : out;
 }
 
-WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::RunOutcome& outcome, std::ostream& out) {
-    WrittenResult result{results::make_record(run, ensemble, outcome), "none"};
+RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
+                       const results::RunOutcome& outcome, std::ostream& out) {
+    RunRecord record = results::make_record(run, ensemble, outcome);
+    std::string manifest = "none";
     std::exception_ptr failure;
     try {
-        result.manifest = write_files(run, ensemble, result.record);
+        manifest = write_files(run, ensemble, record);
     } catch (const std::exception&) {
         failure = std::current_exception();
     }
-    const std::string summary = report::summary(result.record, result.manifest);
+    const std::string summary = report::summary(record, manifest);
     std::ostream& text = text_stream(run.context.config, out);
     if (&text != &out)
-        out << report::result_json(result.record, result.manifest, utc_now()) << '\n' << std::flush;
+        out << report::result_json(record, manifest, utc_now()) << '\n' << std::flush;
     if (failure) {
         text << summary << std::flush;
         std::rethrow_exception(failure);
@@ -101,7 +102,7 @@ WrittenResult write_result(const results::LaunchedRun& run, const results::Ensem
     }
     text << summary.substr(last_line) << std::flush;
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
-    return result;
+    return record;
 }
 
 }  // namespace hpcai::benchmark

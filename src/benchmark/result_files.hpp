@@ -2,7 +2,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/group/completed_group.hpp>
@@ -20,14 +19,10 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 /// `out` has JSON lines only.
 std::ostream& text_stream(const config::Config& config, std::ostream& out);
 
-struct WrittenResult {
-    RunRecord record;
-    std::string manifest;  // the SHA-256 of manifest.sha256
-};
-
 /// Scores the run, writes all files of its result, the summary last, and prints the summary to
-/// text_stream(). If the files cannot be written, still prints it and throws Error(usage).
-WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::RunOutcome& outcome, std::ostream& out);
+/// text_stream(). Returns the record. If the files cannot be written, still prints the summary and
+/// throws Error(usage).
+RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
+                       const results::RunOutcome& outcome, std::ostream& out);
 
 }  // namespace hpcai::benchmark

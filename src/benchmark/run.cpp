@@ -21,6 +21,7 @@
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/launch/run_under_mpi.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/repetitions.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/speed/ceiling.hpp>
@@ -118,7 +119,11 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     comm::collective_try(everyone, [&] { build_model(run, session.training); });
     run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
     std::unique_ptr<Logger> log;
-    comm::collective_try(everyone, [&] { log = group::open_group_log(context); });
+    comm::collective_try(everyone, [&] {
+        log = group::open_group_log(context);
+        if (context.launch.repetitions > 1 && context.place.world_rank == 0 && !runs.lock)
+            runs.lock = results::lock_directory(runs.folder, storage::FileLock::Kind::exclusive);
+    });
     if (context.place.world_rank == 0) {
         results::link_latest(context, *log);
         print_run_header(run, std::cerr);
@@ -160,12 +165,12 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
 /// Makes the runs of run.repeat as long as all ranks take part. Throws if a run cannot start.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
-    while (true) {
+    for (bool is_first = true;; is_first = false) {
         try {
             const results::RunEnd end = run_once(invocation, runs, sessions);
             if (!end.has_next_run) return end.code;
         } catch (const Error& error) {
-            if (runs.number > 1 && invocation.world.rank() == 0) {
+            if (!is_first && invocation.world.rank() == 0) {
                 results::record_stop(
                     runs.folder,
                     fmt::format("repetition {} could not start: {}", runs.number, error.what()),

@@ -163,7 +163,7 @@ void require_unscored(const fs::path& output) {
 
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
-    results::require_run(output);
+    results::require_one_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = results::read_config(output);
@@ -184,7 +184,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const Quantity unknown = no_value(
         "the run ended without a result; `hpcai500 score` wrote the result from stored files");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
+    return write_result(run, ensemble, outcome, out).verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

@@ -83,7 +83,8 @@ void add_resume_command(Command parent) {
                              "mpirun -np 64 --map-by ppr:4:node hpcai500 resume /scratch/run-17"}},
                            resume);
 
-    command.add_argument("DIR", options.directory, "result directory of the run");
+    command.add_argument("DIR", options.directory,
+                         "result directory of a run or of several (run.repeat)");
     command.add_texts(
         "--set", options.overrides, "SECTION.KEY=VALUE",
         "change a key that has no effect on results, such as run.time_limit_seconds; repeatable");

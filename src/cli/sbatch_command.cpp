@@ -114,39 +114,19 @@ void print_notes(const config::Config& config) {
     if (!incomplete.empty()) std::cerr << "sbatch: note: the result is " << incomplete << "\n";
 }
 
-/// A restarted job cannot resume several runs.
-void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
-    require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
-            "sbatch: --requeue: expected 0 with run.repeat {}, got {}; several runs cannot be "
-            "resumed: submit a job for each, or an array over run.seed",
-            config.run.repeat, job.requeues);
-}
-
-/// Rejects tasks with equal configurations, also if they are written differently (0.1 and 1e-1).
-class UniqueTasks {
-public:
-    void add(const config::Config& config, const slurm::ArrayTask& task) {
-        const auto [first, is_new] =
-            numbers_.emplace(config::to_yaml(config), static_cast<int>(numbers_.size()));
-        require(is_new, ExitCode::usage,
-                "sbatch: --array: expected different tasks, got {}, which is the same as task {}",
-                in_quotes(fmt::format("{}", fmt::join(task.settings, " "))), first->second);
-    }
-
-private:
-    std::map<std::string, int> numbers_;  // [effective configuration as YAML]
-};
-
-/// Sets the number of ranks of each task, which may be less than the allocation has.
+/// Sets the number of ranks of each task, which may be less than the allocation has. Rejects tasks
+/// with equal configurations. Their texts may differ, such as 0.1 and 1e-1.
 void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
-    UniqueTasks unique_tasks;
+    std::map<std::string, std::size_t> numbers;  // [effective configuration as YAML]
     for (slurm::ArrayTask& task : job.array) {
         config::Sources source = options.config;
         source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
         const config::Config config = load(source);
-        unique_tasks.add(config, task);
-        require_resumable(config, job);
+        const auto [first, is_new] = numbers.emplace(config::to_yaml(config), numbers.size());
+        require(is_new, ExitCode::usage,
+                "sbatch: --array: expected different tasks, got {}, which is the same as task {}",
+                in_quotes(fmt::format("{}", fmt::join(task.settings, " "))), first->second);
         const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
         const std::int64_t requested_ranks =
             groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
@@ -159,7 +139,9 @@ void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
 slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_line) {
     slurm::BatchJob job = options.job;
     const config::Config config = load(options.config);
-    require_resumable(config, job);
+    job.binds = {config.data.path, config.data.validation_path, config.data.image_path,
+                 config.data.validation_image_path, job.results};
+    for (const std::string& file : job.configs) job.binds.push_back(file);
     job.command_line = command_line;
     job.name = config.run.name;
     job.configs = options.config.files;
@@ -206,19 +188,22 @@ void check_output(const std::string& output) {
 
 ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     if (!options.output.empty()) check_output(options.output);
-    const std::string& results = options.job.results;
-    require(
-        !results.starts_with('-'), ExitCode::usage,
-        "sbatch: --results: expected a folder that does not look like an option, such as {}, got "
-        "{}",
-        in_quotes("./" + results), in_quotes(results));
+    for (const auto& [option, path] :
+         {std::pair{"results", options.job.results}, {"container", options.job.container}}) {
+        require(
+            !path.starts_with('-'), ExitCode::usage,
+            "sbatch: --{}: expected a path that does not look like an option, such as {}, got {}",
+            option, in_quotes("./" + path), in_quotes(path));
+    }
     const std::string script = slurm::batch_script(job_of(options, context.command_line));
     if (options.output.empty()) {
         context.out << script;
     } else {
         storage::write_file_durably(options.output, script);
-        context.out << "wrote " << printable(options.output) << "; submit it with\n  sbatch "
-                    << printable(shell_quote(options.output)) << '\n';
+        constexpr const char* kSubmit[] = {"sbatch", "qsub", "flux batch"};  // [Scheduler]
+        context.out << fmt::format("wrote {}; submit it with\n  {} {}\n", printable(options.output),
+                                   kSubmit[static_cast<int>(options.job.scheduler)],
+                                   printable(shell_quote(options.output)));
     }
     return ExitCode::ok;
 }
@@ -240,24 +225,31 @@ void add_allocation_options(Command command, SbatchOptions& options) {
 /// script.
 void add_site_options(Command command, slurm::BatchJob& job) {
     for (const char* name : {"account", "partition", "qos", "constraint", "mem"}) {
-        const auto store = [&job, name](const std::string& text) {
-            job.directives.push_back(fmt::format("--{}={}", name, text));
-        };
+        const auto store = [&job, name](const std::string& text) { job.site_options[name] = text; };
         command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in sbatch");
     }
     command.add_texts("--module", job.modules, "NAME", "module to load; repeatable");
-    command.add_text("--prologue", job.prologue, "FILE",
-                     "file with commands of bash to source before the launch");
+    const auto read_prologue = [&job](const std::string& file) {
+        std::error_code error;
+        require(std::filesystem::is_regular_file(file, error), ExitCode::usage,
+                "sbatch: --prologue: expected a file with commands of bash, got {}",
+                in_quotes(file));
+        job.prologue = file;
+    };
+    command.add_parsed("--prologue", read_prologue, "FILE",
+                       "file with commands of bash to source before the launch");
+    command.add_text("--container", job.container, "IMAGE", "Apptainer image for the ranks");
 }
 
-void add_time(Command command, std::string& time) {
-    const auto read = [&time](const std::string& text) {
+void add_time(Command command, slurm::BatchJob& job) {
+    const auto read = [&job](const std::string& text) {
         const auto seconds = slurm::time_limit_seconds(text);
         require(seconds && *seconds > slurm::kSignalLeadSeconds, ExitCode::usage,
                 "sbatch: --time: expected more than 2 minutes in Slurm's format, such as "
                 "90, 12:00:00 or 2-12, got {}",
                 in_quotes(text));
-        time = text;
+        job.time = text;
+        job.time_seconds = *seconds;
     };
     command.add_parsed("--time", read, "[D-]H:M:S",
                        "time limit of the job; default: the partition's");
@@ -268,7 +260,7 @@ void add_time(Command command, std::string& time) {
 void add_sbatch_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"sbatch",
-         "Print a script for Slurm's sbatch: run, stop before the time limit, requeue, resume.",
+         "Print a script for Slurm, PBS or Flux: run, stop before the time ends, requeue, resume.",
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
@@ -278,10 +270,15 @@ void add_sbatch_command(Command parent) {
     add_config_options(command, options.config, Presence::required);
     add_allocation_options(command, options);
     add_site_options(command, options.job);
+    command.add_choice("--scheduler", options.job.scheduler,
+                       {{"slurm", slurm::Scheduler::slurm},
+                        {"pbs", slurm::Scheduler::pbs},
+                        {"flux", slurm::Scheduler::flux}},
+                       "slurm|pbs|flux", "default: slurm");
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
                        "mpirun|srun", "launcher of the ranks; default: mpirun");
-    add_time(command, options.job.time);
+    add_time(command, options.job);
     command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; repeatable");
     command.add_integer("--requeue", options.job.requeues, {0, 1000},

@@ -84,7 +84,8 @@ void ProgressReporter::estimate_run(Progress& progress) const {
         *slowest - meters::UtcClock().seconds() +
         static_cast<double>(test_samples_) / (kTrainingPasses * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
-    const double repetition_seconds = (launch.since_start.seconds() + left) / launch.repetition;
+    const double repetition_seconds =
+        (launch.since_start.seconds() + left) / (launch.repetition - launch.first_repetition + 1);
     progress.seconds_left = left + (launch.repetitions - launch.repetition) * repetition_seconds;
 }
 

@@ -22,6 +22,7 @@
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/repetitions.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -36,6 +37,8 @@ namespace hpcai::launch {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr auto kExclusive = storage::FileLock::Kind::exclusive;
 
 /// Returns whether the result in `folder` has all groups and all their files are intact.
 bool is_result_complete(const fs::path& folder, const config::Config& config, int groups) {
@@ -61,26 +64,34 @@ void broadcast_fact(comm::Communicator& everyone, const char* name,
     if (!shared.empty()) facts[name] = shared.substr(1);
 }
 
-/// A run to resume, as its directory describes it.
+fs::path output_of(const context::RepeatedRuns& series) {
+    if (series.config->run.repeat == 1) return series.folder;
+    return series.folder / verification::repetition_name(series.number);
+}
+
+/// A run to resume, as its directory describes it, or the next run after it, which has not begun.
 struct Resumption {
     LaunchRecord first_launch;  // complete at rank 0; other ranks have started_utc and kFaultsFact
-    std::string config_text;    // YAML of the first launch
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
-    /// Checks on rank 0 that a launch with this configuration and layout can resume the run in
-    /// `folder`. Throws Error(launch) or Error(usage) with the right command, or Error(data) if
-    /// files of finished groups are damaged.
-    void check(const std::filesystem::path& folder, const config::Config& config,
-               const plan::Layout& layout) const {
+    bool has_begun() const { return !first_launch.started_utc.empty(); }
+
+    /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch) or
+    /// Error(usage) with the right command, or Error(data) if files of finished groups are damaged.
+    void check(const context::RepeatedRuns& series, const config::Config& config,
+               const std::string& config_text, const plan::Layout& layout) const {
         std::error_code error;
+        const fs::path folder = output_of(series);
         const TopologyRecord& topology = first_launch.topology;
         require(layout.groups == topology.groups && layout.degree == topology.degree,
                 ExitCode::launch,
                 "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
                 "{} has {} and {}; start `{}` with the same number of ranks per node",
                 folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
-                layout.groups, layout.degree, results::resume_command(topology.ranks, folder));
-        results::require_same_config(folder, config_text, first_launch);
+                layout.groups, layout.degree,
+                results::resume_command(topology.ranks, series.folder));
+        if (!has_begun()) return results::require_new_or_empty(folder);
+        results::require_same_config(series.folder, config_text, first_launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
         require(!has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
                 "{}: the run is complete, with the results of {}; `hpcai500 verify` checks it",
@@ -95,7 +106,7 @@ struct Resumption {
         comm::collective_try(everyone, [&] {
             if (everyone.rank() == 0) results::require_same_samples(output, samples, first_launch);
         });
-        add_faults_disqualification(first_launch.environment, samples);
+        if (has_begun()) add_faults_disqualification(first_launch.environment, samples);
     }
 };
 
@@ -112,25 +123,49 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
     }
 }
 
-/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) if this launch
-/// has another number of ranks, Error(usage) if another process uses the directory. Collective.
-Resumption open_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
+/// Chooses the first run without a result, from the current one on. Locks the folder of the series.
+/// Throws Error(usage) if there is none; then repetitions.json lists all runs.
+void skip_complete_runs(context::RepeatedRuns& series) {
+    const int last = series.config->run.repeat;
+    if (last == 1) return;
+    if (!series.lock) series.lock = results::lock_directory(series.folder, kExclusive);
+    series.number = results::next_repetition(series.folder, series.number);
+    if (series.number > last) results::list_repetitions(series.folder, "", nullptr);
+    require(
+        series.number <= last, ExitCode::usage,
+        "{}: all {} repetitions have a result, and {} lists them; `hpcai500 verify` checks them",
+        series.folder.string(), last, verification::kRepetitionsName);
+}
+
+/// Locks and reads the next run of `series` at rank 0, or reads the run before it if it has not
+/// begun. Returns nothing if no run has begun. Throws Error(launch) if this launch has another
+/// number of ranks, Error(usage) if another process uses the directory. Collective.
+std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
+                                          comm::Communicator& everyone) {
     Resumption found;
+    const bool is_first = series.number == 1;
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
-        results::require_run(request.resume);
-        found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
-        require_allowed_overrides(request.config.overrides);
-        found.first_launch = results::read_launch_file(request.resume);
-        found.config_text = config::to_yaml(results::read_config(request.resume));
+        skip_complete_runs(series);
+        std::error_code error;
+        fs::path directory = output_of(series);
+        const bool has_begun = fs::exists(directory / "config.yaml", error);
+        if (!has_begun && series.number == 1) return;
+        if (has_begun) found.lock = results::lock_directory(directory, kExclusive);
+        if (!has_begun)
+            directory = series.folder / verification::repetition_name(series.number - 1);
+        found.first_launch = results::read_launch_file(directory);
+        if (!has_begun) found.first_launch.started_utc.clear();
         const int ranks = found.first_launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
-                "{}: the run began with {}, got {}; start it as `{}`", request.resume,
+                "{}: the run began with {}, got {}; start it as `{}`", series.folder.string(),
                 counted(ranks, "rank"), everyone.size(),
-                results::resume_command(ranks, request.resume));
+                results::resume_command(ranks, series.folder));
     });
+    series.number = comm::broadcast(everyone, std::vector{series.number}).front();
+    if (is_first) series.first_number = series.number;
     found.first_launch.started_utc = comm::broadcast(everyone, found.first_launch.started_utc);
-    found.config_text = comm::broadcast(everyone, std::move(found.config_text));
+    if (series.number == 1 && !found.has_begun()) return std::nullopt;
     broadcast_fact(everyone, kFaultsFact, found.first_launch.environment);
     return found;
 }
@@ -142,17 +177,23 @@ std::string output_of(const context::RunRequest& request, const config::RunConfi
     return fmt::format("results/{}-{}", run.name, utc_now_compact());
 }
 
-/// Returns the configuration of the current run of the series, with its seed and run.repeat 1.
-config::Config config_of(const context::RepeatedRuns& series) {
-    config::Config config = *series.config;
-    config.run.seed += static_cast<std::uint64_t>(series.number) - 1;
-    config.run.repeat = 1;
-    return config;
-}
-
-fs::path output_of(const context::RepeatedRuns& series) {
-    if (series.config->run.repeat == 1) return series.folder;
-    return series.folder / verification::repetition_name(series.number);
+/// Reads the configuration and chooses the folder at the start of a series. Collective.
+void open_series(const context::RunRequest& request, comm::Communicator& everyone,
+                 context::RepeatedRuns& series) {
+    config::Sources sources = request.config;
+    if (!request.resume.empty()) {
+        comm::collective_try(everyone, [&] {
+            if (everyone.rank() != 0) return;
+            results::require_run(request.resume);
+            require_allowed_overrides(request.config.overrides);
+        });
+        sources.files = {request.resume + "/config.yaml"};
+    }
+    series.config = agree_on_config(sources, everyone);
+    series.stored_config = *series.config;
+    if (!request.resume.empty())
+        series.stored_config = agree_on_config({sources.files, {}}, everyone);
+    series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
 }
 
 void check_backend(const config::Config& config, const device::Device& device) {
@@ -288,23 +329,21 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = comm::broadcast(everyone, utc_now());
     const std::string program_sha256 = check_programs(start_up);
+    if (!series.config) open_series(request, everyone, series);
     std::optional<Resumption> resumption;
-    if (!request.resume.empty()) resumption = open_resumption(request, everyone);
-    if (!series.config) {
-        config::Sources sources = request.config;
-        if (resumption) sources.files = {request.resume + "/config.yaml"};
-        series.config = agree_on_config(sources, everyone);
-        series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
-    }
-    const config::Config config = config_of(series);
+    if (!request.resume.empty()) resumption = open_resumption(series, everyone);
+    const config::Config config = verification::repetition_config(*series.config, series.number);
+    const std::string config_text =
+        config::to_yaml(verification::repetition_config(series.stored_config, series.number));
     const fs::path output = output_of(series);
     plan::ParallelismController controller = place_ranks(config, start_up);
     const plan::Layout& layout = controller.layout();
     OpenedDevice rank_device = open_rank_device(config, controller, start_up);
     comm::collective_try(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
-        if (resumption) return resumption->check(output, config, layout);
-        results::require_new_or_empty(series.number == 1 ? series.folder : output);
+        if (resumption) return resumption->check(series, config, config_text, layout);
+        const bool is_new = request.resume.empty() && series.number == 1;
+        results::require_new_or_empty(is_new ? series.folder : output);
     });
     const DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
@@ -313,26 +352,27 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     check_faults(layout, everyone, samples);
 
     const plan::RankPlace place = controller.place(everyone.rank());
-    PreparedRun run{
-        .context = {.config = config,
-                    .config_text = resumption ? resumption->config_text : config::to_yaml(config),
-                    .controller = std::move(controller),
-                    .place = place,
-                    .output = output,
-                    .hostnames = start_up.hostnames(),
-                    .ranks = std::move(rank_device.ranks),
-                    .is_resumed = resumption.has_value(),
-                    .launch = {.started_utc = started,
-                               .since_start = series.since_program_start,
-                               .repetition = series.number,
-                               .repetitions = series.config->run.repeat}},
-        .resources = {.device = std::move(rank_device.opened.device),
-                      .precision = rank_device.precision,
-                      .threads = rank_device.threads,
-                      .samples = std::move(samples)},
-        .device_note = std::move(rank_device.opened.note)};
+    PreparedRun run{.context = {.config = config,
+                                .config_text = config_text,
+                                .controller = std::move(controller),
+                                .place = place,
+                                .output = output,
+                                .hostnames = start_up.hostnames(),
+                                .ranks = std::move(rank_device.ranks),
+                                .is_resumed = resumption && resumption->has_begun(),
+                                .launch = {.started_utc = started,
+                                           .since_start = series.since_program_start,
+                                           .first_repetition = series.first_number,
+                                           .repetition = series.number,
+                                           .repetitions = series.config->run.repeat}},
+                    .resources = {.device = std::move(rank_device.opened.device),
+                                  .precision = rank_device.precision,
+                                  .threads = rank_device.threads,
+                                  .samples = std::move(samples)},
+                    .device_note = std::move(rank_device.opened.note)};
     run.launch = results::launch_record(run.context, run.resources);
-    run.launch.started_utc = resumption ? resumption->first_launch.started_utc : started;
+    run.launch.started_utc =
+        run.context.is_resumed ? resumption->first_launch.started_utc : started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
                                                   program_sha256, request.command_line);

@@ -28,7 +28,7 @@ int best_group(const std::filesystem::path& result_directory) {
 
 int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
                    const std::filesystem::path& output) {
-    require_run(result_directory);
+    require_one_run(result_directory);
     const config::Config config = read_config(result_directory);
     const int group = group_number ? *group_number : best_group(result_directory);
     const auto directory = group_directory(result_directory, group);

@@ -2,14 +2,12 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/units.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/record.hpp>
-#include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
@@ -18,18 +16,17 @@ namespace hpcai::results {
 
 void require_run(const std::filesystem::path& output) {
     std::error_code error;
-    int runs = 0;
-    while (std::filesystem::exists(output / verification::repetition_name(runs + 1), error)) ++runs;
-    if (runs > 0) {
-        const auto last = output / verification::repetition_name(runs);
-        const std::string command = resume_command(read_launch_file(last).topology.ranks, last);
-        require(false, ExitCode::usage, "{}: expected one run, got {}; to resume the last: `{}`",
-                output.string(), counted(runs, "repetition"), command);
-    }
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml; a rejected "
             "launch creates none",
             output.string());
+}
+
+void require_one_run(const std::filesystem::path& output) {
+    require_run(output);
+    require(read_config(output).run.repeat == 1, ExitCode::usage,
+            "{}: expected one run, got several repetitions; name one of them, such as {}",
+            output.string(), (output / verification::repetition_name(1)).string());
 }
 
 config::Config read_config(const std::filesystem::path& output) {

@@ -1,64 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <system_error>
 
 #include <fmt/core.h>
 
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
+#include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/repetitions.hpp>
+#include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 namespace hpcai::results {
-namespace {
-
-/// Returns why there are fewer runs than requested; empty after the last run.
-std::string describe_missing_runs(const context::RunContext& context, bool all_answer) {
-    if (context.launch.repetition == context.launch.repetitions) return "";
-    if (all_answer)
-        return fmt::format("repetition {} has not ended", context.launch.repetition + 1);
-    return fmt::format(
-        "not every rank answered at the end of repetition {}; another run needs all ranks",
-        context.launch.repetition);
+int next_repetition(const std::filesystem::path& folder, int number) {
+    std::error_code error;
+    while (std::filesystem::exists(
+        folder / verification::repetition_name(number) / storage::kManifestName, error))
+        ++number;
+    return number;
 }
 
-/// Writes repetitions.json. Prints the table to `out` unless `out` is null.
-void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
-           std::ostream* out) {
+ExitCode list_repetitions(const std::filesystem::path& folder, const std::string& reason,
+                          std::ostream* out) {
+    const int next = next_repetition(folder, 1);
+    RepetitionsRecord record;
+    record.requested = read_config(folder).run.repeat;
+    if (next <= record.requested) record.stopped = reason;
+    for (int number = 1; number < next; ++number) {
+        const auto directory = folder / verification::repetition_name(number);
+        const RunRecord run = read_result(directory);
+        record.program_version = run.program_version;
+        record.name = run.name;
+        record.repetitions.push_back(verification::describe_repetition(
+            number, run, storage::sha256_hex_of_file(directory / storage::kManifestName)));
+    }
+    verification::derive_repetitions(record);
     const std::string text = records::to_json(record);
     storage::write_file_durably(folder / verification::kRepetitionsName, text);
-    if (out == nullptr) return;
+    if (out == nullptr) return record.exit_code;
     *out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))
          << std::flush;
+    return record.exit_code;
 }
 
-}  // namespace
-
-RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
-                        const std::string& manifest, bool all_answer, std::ostream& out) {
-    const auto folder = context.output.parent_path();
-    RepetitionsRecord record;
-    if (context.launch.repetition > 1) record = verification::read_repetitions(folder);
-    record.program_version = run.program_version;
-    record.name = run.name;
-    record.requested = context.launch.repetitions;
-    record.stopped = describe_missing_runs(context, all_answer);
-    record.repetitions.push_back(
-        verification::describe_repetition(context.launch.repetition, run, manifest));
-    verification::derive_repetitions(record);
-    const bool has_next_run = all_answer && context.launch.repetition < context.launch.repetitions;
-    write(record, folder, has_next_run ? nullptr : &out);
-    return {has_next_run ? ExitCode::ok : record.exit_code, has_next_run};
+RunEnd close_repetition(const context::RunContext& context, bool all_answer, std::ostream& out) {
+    const int next = next_repetition(context.folder(), 1);
+    const bool has_next_run = all_answer && next <= context.launch.repetitions;
+    const std::string reason = fmt::format(
+        "repetition {} {}", next,
+        all_answer ? "has not ended" : "needs all ranks, but not every rank answered before it");
+    const ExitCode code = list_repetitions(context.folder(), reason, has_next_run ? nullptr : &out);
+    return {has_next_run ? ExitCode::ok : code, has_next_run};
 }
 
 void record_stop(const std::filesystem::path& folder, const std::string& reason,
                  std::ostream& out) noexcept {
     try {
-        if (!verification::has_repetitions(folder)) return;
-        RepetitionsRecord record = verification::read_repetitions(folder);
-        record.stopped = reason;
-        write(record, folder, &out);
+        if (verification::has_repetitions(folder)) list_repetitions(folder, reason, &out);
     } catch (const std::exception& error) {
         std::cerr << "hpcai500: " << error.what() << "\n";
     }

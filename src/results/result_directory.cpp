@@ -2,6 +2,7 @@
 #include <system_error>
 
 #include <hpcai/comm/collectives.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -18,16 +19,24 @@ namespace fs = std::filesystem;
 constexpr const char* kConfig = "config.yaml";
 
 /// Creates the directory, which must be new or empty, and its first files. Removes them on failure.
-/// Writes config.yaml last, because it marks the directory of a run.
+/// Writes config.yaml last, because it marks the directory of a run. The first of several runs also
+/// stores the configuration of all runs in the parent.
 void create_output(const context::RunContext& context, const LaunchRecord& launch) {
     const fs::path& output = context.output;
     require_new_or_empty(output);
     std::error_code error;
     const bool exists = fs::exists(output, error);
     const bool has_folder = output.parent_path().empty() || fs::exists(output.parent_path(), error);
+    const fs::path series_config = context.folder() / kConfig;
+    const bool begins_series = context.launch.repetitions > 1 && !fs::exists(series_config, error);
     try {
         fs::create_directories(output / "groups");
         fs::create_directories(output / "evaluation");
+        if (begins_series) {
+            config::Config config = context.config;
+            config.run.repeat = context.launch.repetitions;
+            storage::write_file_durably(series_config, config::to_yaml(config));
+        }
         write_launch_file(output, launch);
         storage::write_file_durably(output / kConfig, context.config_text);
     } catch (const std::exception& failure) {
@@ -35,6 +44,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
             fs::remove(output / name, error);
         }
         if (!exists) fs::remove(output, error);
+        if (begins_series) fs::remove(series_config, error);
         if (!has_folder) fs::remove(output.parent_path(), error);
         throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be created: {}",
                                                  output.string(), failure.what()));
@@ -84,9 +94,8 @@ void require_new_or_empty(const fs::path& output) {
 }
 
 void link_latest(const context::RunContext& context, Logger& log) {
-    fs::path directory = context.output.lexically_normal();
+    fs::path directory = context.folder().lexically_normal();
     if (!directory.has_filename()) directory = directory.parent_path();
-    if (context.launch.repetitions > 1) directory = directory.parent_path();
     const fs::path folder = directory.parent_path(), link = folder / "latest";
     if (folder.empty() || directory == link || context.is_resumed) return;
     std::error_code error;

@@ -64,16 +64,17 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
-/// Returns the command that resumes the run in `directory`, which may have moved; empty if unknown.
-std::string find_resume_command(const fs::path& directory) {
+/// Returns the command that resumes the run in `directory` or its series in `folder`; empty if
+/// unknown. Both may have moved.
+std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
     try {
-        return resume_command(read_launch_file(directory).topology.ranks, directory);
+        return resume_command(read_launch_file(directory).topology.ranks, folder);
     } catch (const Error&) {  // `resume` reports the error
         return "";
     }
 }
 
-RunStatus status_of_progress(const fs::path& directory) {
+RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) {
     RunProgress run;
     run.directory = directory.string();
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -82,16 +83,17 @@ RunStatus status_of_progress(const fs::path& directory) {
         run.groups.push_back(read_progress(directory, group));
     run.started_unix_seconds = started_unix_seconds(directory);
     run.is_locked = is_locked(directory);
-    run.resume_command = find_resume_command(directory);
+    run.resume_command = find_resume_command(directory, folder);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
-RunStatus status_of_run(const fs::path& directory) {
+/// Returns the status of a run. `resume` expects `folder`, the run's directory or its parent.
+RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     // The manifest is written last. `resume` holds the lock until it has moved the result away.
     const bool has_result = path_exists(directory / storage::kManifestName);
     if (has_result && !is_being_resumed(directory)) return status_of_result(directory);
     require_run(directory);
-    return status_of_progress(directory);
+    return status_of_progress(directory, folder);
 }
 
 /// Returns whether `file` was written within the last kSilenceSeconds.
@@ -106,15 +108,21 @@ bool is_recent(const fs::path& file) {
 /// two runs, the status is not final.
 RunStatus status_of_repetitions(const fs::path& directory) {
     RepetitionsRecord record;
-    const bool has_record = verification::has_repetitions(directory);
-    if (has_record) record = verification::read_repetitions(directory);
+    record.requested = read_config(directory).run.repeat;
+    if (verification::has_repetitions(directory))
+        record = verification::read_repetitions(directory);
     const auto done = static_cast<int>(record.repetitions.size());
-    const bool is_complete = has_record && done >= record.requested;
+    const bool is_complete = done >= record.requested;
+    const std::string command =
+        find_resume_command(directory / verification::repetition_name(1), directory);
+    const bool is_idle = !is_complete && !command.empty() && is_locked(directory) != true;
+    const std::string resume = is_idle ? "resume: " + command + "\n" : "";
     const fs::path next = directory / verification::repetition_name(done + 1);
     if (!is_complete && path_exists(next)) {
-        RunStatus status = status_of_run(next);
-        const std::string of = has_record ? fmt::format(" of {}", record.requested) : "";
-        status.text = fmt::format("repetition {}{}\n{}", done + 1, of, status.text);
+        RunStatus status = status_of_run(next, directory);
+        const bool has_result = path_exists(next / storage::kManifestName);
+        status.text = fmt::format("repetition {} of {}\n{}{}", done + 1, record.requested,
+                                  has_result ? resume : "", status.text);
         if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
         if (is_recent(next / storage::kManifestName)) status.is_final = false;
         return status;
@@ -123,7 +131,7 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     const ExitCode code =
         is_complete || record.exit_code != ExitCode::ok ? record.exit_code : ExitCode::watchdog;
     const bool is_final = is_complete || !is_recent(directory / verification::kRepetitionsName);
-    return {report::repetitions_line(record, digest) + "\n", code, is_final};
+    return {resume + report::repetitions_line(record, digest) + "\n", code, is_final};
 }
 
 }  // namespace
@@ -131,7 +139,8 @@ RunStatus status_of_repetitions(const fs::path& directory) {
 RunStatus read_status(const fs::path& directory) {
     const bool has_several_runs = verification::has_repetitions(directory) ||
                                   path_exists(directory / verification::repetition_name(1));
-    return has_several_runs ? status_of_repetitions(directory) : status_of_run(directory);
+    if (has_several_runs) return status_of_repetitions(directory);
+    return status_of_run(directory, directory);
 }
 
 }  // namespace hpcai::results

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <regex>
 #include <string_view>
 
@@ -11,6 +12,28 @@
 namespace hpcai::slurm {
 namespace {
 
+/// Words of bash that depend on the scheduler.
+struct SchedulerWords {
+    const char* job;       // number of the job
+    const char* task;      // index in the array
+    const char* restarts;  // variable that counts restarts
+    const char* signal;    // stops all ranks
+    const char* resubmit;  // submits a script, because users may not requeue a job
+};
+
+const SchedulerWords& words_of(const BatchJob& job) {
+    static constexpr std::array<SchedulerWords, 3> kWords{
+        {// [Scheduler]
+         {"$SLURM_JOB_ID", "$SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT",
+          "kill -USR1 \"$launcher\"", ""},
+         {"${PBS_JOBID%%.*}", "$PBS_ARRAY_INDEX", "HPCAI500_RESTARTS", "kill -USR1 \"$launcher\"",
+          "qsub -v HPCAI500,HPCAI500_RESULTS,HPCAI500_RESTARTS"},
+         // A job number of Flux begins with a letter beyond ASCII.
+         {"$(flux getattr jobid | tr -cd '[:alnum:]')", "", "HPCAI500_RESTARTS",
+          "flux job kill --signal=USR1 \"$job\"", "flux --parent batch"}}};
+    return kWords[static_cast<std::size_t>(job.scheduler)];
+}
+
 void require_one_line(std::string_view what, const std::string& text) {
     require(printable(text) == text, ExitCode::usage,
             "sbatch: {}: expected a string without control characters, got '{}'", what,
@@ -18,68 +41,22 @@ void require_one_line(std::string_view what, const std::string& text) {
 }
 
 void check(const BatchJob& job) {
-    for (const std::string& file : job.configs) require_one_line("--config", file);
     require_one_line("--results", job.results);
     require_one_line("run.name", job.name);
     require_one_line("--prologue", job.prologue);
+    require_one_line("--container", job.container);
+    for (const auto& [option, texts] : {std::pair{"--config", &job.configs},
+                                        {"--set", &job.settings},
+                                        {"--module", &job.modules}}) {
+        for (const std::string& text : *texts) require_one_line(option, text);
+    }
     for (const std::string& module : job.modules) {
-        require_one_line("--module", module);
         require(!module.starts_with('-'), ExitCode::usage,
                 "sbatch: --module: expected the name of a module, got '{}'", module);
     }
-    constexpr std::string_view kPlain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.,:@%+=&|()*!/[]-_";
-    for (const std::string& directive : job.directives) {
-        const std::string value = directive.substr(directive.find('=') + 1);
-        require(!value.empty() && value.find_first_not_of(kPlain) == value.npos, ExitCode::usage,
-                "sbatch: {}: expected letters, digits and .,:@%+=&|()*!/[]-_ alone, got '{}'",
-                directive.substr(0, directive.find('=')), printable(value));
-    }
-    for (const std::string& setting : job.settings) require_one_line("--set", setting);
     for (const ArrayTask& task : job.array) {
         for (const std::string& setting : task.settings) require_one_line("--array", setting);
     }
-}
-
-/// Returns run.name with '-' in place of every character that Slurm might interpret.
-std::string job_name(const BatchJob& job) {
-    std::string name = job.name;
-    for (char& letter : name) {
-        const bool is_plain = (letter >= 'a' && letter <= 'z') ||
-                              (letter >= 'A' && letter <= 'Z') ||
-                              (letter >= '0' && letter <= '9') || letter == '_' || letter == '.';
-        if (!is_plain) letter = '-';
-    }
-    return name;
-}
-
-std::string directives(const BatchJob& job) {
-    std::string text =
-        fmt::format("#SBATCH --job-name={}\n#SBATCH --nodes={}\n", job_name(job), job.nodes);
-    text += fmt::format("#SBATCH --ntasks-per-node={}\n", job.ranks_per_node);
-    if (job.gpus_per_node > 0) {
-        text += fmt::format(
-            "#SBATCH --gpus-per-node={}\n"
-            "# Each rank sees all GPUs of its node so that it can access its peers' memory.\n"
-            "#SBATCH --gpu-bind=none\n",
-            job.gpus_per_node);
-    }
-    if (job.cpus_per_rank > 0) {
-        text += fmt::format("#SBATCH --cpus-per-task={}\n", job.cpus_per_rank);
-    } else {
-        text += "# A benchmark needs whole nodes.\n#SBATCH --exclusive\n";
-    }
-    for (const std::string& directive : job.directives) text += "#SBATCH " + directive + "\n";
-    if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
-    if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
-    text += fmt::format(
-        "# Slurm signals only this script, {0} seconds before the time limit.\n"
-        "#SBATCH --signal=B:USR1@{0}\n",
-        kSignalLeadSeconds);
-    text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
-    return text +
-           "# A restarted job appends to its log.\n"
-           "#SBATCH --open-mode=append\n";
 }
 
 /// Returns commands that load the modules and then source the prologue, which may use them.
@@ -94,16 +71,6 @@ std::string site_setup(const BatchJob& job) {
                               shell_quote((has_folder ? "" : "./") + job.prologue));
 }
 
-/// If the program were missing, mpirun with --enable-recovery would hang silently.
-constexpr const char* kFindProgram = R"(set -u
-hpcai500=${HPCAI500:-hpcai500}
-if ! command -v "$hpcai500" >/dev/null; then
-    echo "$hpcai500: command not found; load its module or set HPCAI500" >&2
-    exit 2
-fi
-
-)";
-
 /// Returns " --set a --set b" for the option "--set" with the values a and b.
 std::string option_words(const char* option, const std::vector<std::string>& values) {
     std::string words;
@@ -112,26 +79,50 @@ std::string option_words(const char* option, const std::vector<std::string>& val
     return words;
 }
 
+/// If the program were missing, mpirun with --enable-recovery would hang silently.
+std::string find_program(const BatchJob& job) {
+    std::string container, folder, binds;
+    if (!job.container.empty()) {
+        for (const std::string& path : job.binds) {
+            require_one_line("--container", path);
+            require(path.find_first_of(",:") == path.npos, ExitCode::usage,
+                    "sbatch: --container: expected paths without ',' and ':', got '{}'", path);
+            if (path.starts_with('/')) binds += " --bind " + shell_quote(path);
+        }
+        container =
+            fmt::format("apptainer exec{} --bind \"$PWD\"{} {} ",
+                        job.gpus_per_node > 0 ? " --nv" : "", binds, shell_quote(job.container));
+        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));
+    }
+    return fmt::format("{}set -u\nhpcai500=({}\"${{HPCAI500:-hpcai500}}\")\n", folder, container) +
+           R"(if ! command -v "${hpcai500[0]}" >/dev/null; then
+    echo "${hpcai500[0]}: command not found; load its module or set HPCAI500" >&2
+    exit 2
+fi
+
+)";
+}
+
 std::string array_cases(const BatchJob& job) {
     if (job.array.empty()) return "";
-    std::string text = "case $SLURM_ARRAY_TASK_ID in\n";
+    const char* id = words_of(job).task;
+    std::string text = fmt::format("case {} in\n", id);
     for (std::size_t task = 0; task < job.array.size(); ++task) {
         text += fmt::format("    {}) ranks={} task=({}) ;;\n", task, job.array[task].ranks,
                             option_words("--set", job.array[task].settings).substr(1));
     }
     return text +
-           R"(    *) echo "no task $SLURM_ARRAY_TASK_ID in this script" >&2 && exit 2 ;;
-esac
-
-)";
+           fmt::format("    *) echo \"no task {} in this script\" >&2 && exit 2 ;;\nesac\n\n", id);
 }
 
 std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
         "# A restarted job keeps its number and so finds its result directory.\n"
-        "results={}-$SLURM_JOB_ID\n",
-        shell_quote(job.results + "/" + job_name(job)));
+        "results={}-{}\n",
+        shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
+    // A user sets the variable to resume the run of an earlier job.
+    if (!is_array) text += "results=${HPCAI500_RESULTS:-$results}\n";
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
     text += fmt::format("    command=(run{}{}{} --output \"$results\")\nfi\n\n",
                         option_words("--config", job.configs), option_words("--set", job.settings),
@@ -139,14 +130,10 @@ std::string run_or_resume(const BatchJob& job) {
     return text;
 }
 
-/// Returns a name for this job alone; the job number of an array task may denote the whole array.
-std::string_view requeue_name(const BatchJob& job) {
-    return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
-}
-
 /// Returns commands that set `place`, the launcher's options for placement and binding. Assumes the
 /// same NUMA layout on all nodes. Ranks of a NUMA node are consecutive, like its GPUs.
 std::string placement_options(const BatchJob& job) {
+    if (job.scheduler == Scheduler::flux) return "";
     const bool is_mpirun = job.launcher == Launcher::mpirun;
     const int node_ranks = job.ranks_per_node;
     const std::string placement =
@@ -183,6 +170,16 @@ std::string placement_options(const BatchJob& job) {
 std::string launch(const BatchJob& job) {
     const std::string ranks =
         job.array.empty() ? std::to_string(job.nodes * job.ranks_per_node) : "\"$ranks\"";
+    constexpr const char* kCommand = "    \"${hpcai500[@]}\" \"${command[@]}\"";
+    if (job.scheduler == Scheduler::flux) {
+        return fmt::format(
+            "# By default Flux ends all ranks 30 s after the first has ended.\n"
+            "job=$(flux submit -o exit-timeout=none -o cpu-affinity=per-task -o gpu-affinity=off "
+            "\\\n"
+            "    --exclusive --nodes={} --ntasks={} \\\n{}) || exit 1\n"
+            "flux job attach \"$job\" &\n",
+            job.nodes, ranks, kCommand);
+    }
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
             "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
@@ -190,21 +187,23 @@ std::string launch(const BatchJob& job) {
             "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the "
             "ranks\n"
             "# 10 s for a checkpoint after SIGTERM.\n"
-            "mpirun -np {} \"${{place[@]}}\" \\\n"
+            "mpirun {}-np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n"
-            "    --mca odls_base_sigkill_timeout 10 \\\n",
-            ranks);
+            "    --mca odls_base_sigkill_timeout 10 \\\n{} &\n",
+            job.scheduler == Scheduler::pbs ? "--hostfile \"$PBS_NODEFILE\" " : "", ranks,
+            kCommand);
     }
     return fmt::format(
         "# Other groups survive a failed rank that was alone on its node. The ranks also read "
         "this\n"
         "# variable to know whether one rank may exit without ending the others.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
-        "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n",
+        "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n{} &\n",
         ranks,
         job.array.empty() ? ""
                           : fmt::format(" --nodes=$(((ranks + {}) / {}))", job.ranks_per_node - 1,
-                                        job.ranks_per_node));
+                                        job.ranks_per_node),
+        kCommand);
 }
 
 constexpr const char* kOutputState = R"(
@@ -218,16 +217,12 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 )";
 
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
-constexpr const char* kWaitForLauncher = R"(    "$hpcai500" "${command[@]}" &
-launcher=$!
-# The launcher forwards USR1 to every rank, which stops at a checkpoint.
-signalled=0
-trap 'signalled=1; kill -USR1 "$launcher"' USR1
-# If a rank was killed, the launcher may hang after all others have exited. This script kills the
+constexpr const char* kWatchLauncher =
+    R"(# If a rank was killed, the launcher may hang after all others have exited. This script kills the
 # launcher one minute after the summary appears, which a run writes last, or 10 s after a stop.
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
-    "$hpcai500" status "$results" >/dev/null 2>&1
+    "${hpcai500[@]}" status "$results" >/dev/null 2>&1
     case $? in 5 | 8) return 0 ;; *) return 1 ;; esac
 }
 checks=6 checks_of_stop=1 next=0
@@ -237,7 +232,9 @@ while kill -0 "$launcher" 2>/dev/null; do
     # The wait returned early because of a signal or because an earlier sleep ended.
     ((SECONDS >= next)) || continue
     next=$((SECONDS + 10))
-    now=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
+)";
+
+constexpr const char* kEndLauncher = R"(    now=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
     if [[ -n $now && $now != "$summary" ]] && ((checks-- <= 0)); then kill "$launcher"; fi
     if has_stopped && ((checks_of_stop-- <= 0)); then kill "$launcher"; fi
 done
@@ -247,8 +244,27 @@ trap '' USR1
 
 )";
 
+/// Returns commands that wait for the launcher and stop the run before the time limit.
+std::string wait_for_launcher(const BatchJob& job) {
+    std::string text = fmt::format(
+        "launcher=$!\n"
+        "# Every rank receives USR1 and stops at a checkpoint.\n"
+        "signalled=0\n"
+        "trap 'signalled=1; {}' USR1\n",
+        words_of(job).signal);
+    text += kWatchLauncher;
+    if (job.time_seconds > 0 && job.scheduler != Scheduler::slurm) {
+        text += fmt::format(
+            "    # The time limit comes {} seconds later.\n"
+            "    ((signalled || SECONDS < {})) || kill -USR1 $$\n",
+            kSignalLeadSeconds, job.time_seconds - kSignalLeadSeconds);
+    }
+    return text + kEndLauncher;
+}
+
 std::string report_status(const BatchJob& job) {
-    std::string text = R"("$hpcai500" status "$results"
+    const SchedulerWords& words = words_of(job);
+    std::string text = R"("${hpcai500[@]}" status "$results"
 code=$?
 # Code 8 (a stop) belongs to an earlier launch if this launch has written nothing.
 if [[ $(output_state) == "$initial_state" ]] && ((launched != 0 || code == 8)); then
@@ -256,14 +272,21 @@ if [[ $(output_state) == "$initial_state" ]] && ((launched != 0 || code == 8)); 
     code=$((launched != 0 ? launched : 1))
 fi
 )";
-    if (job.requeues > 0) {
+    if (job.requeues == 0) return text + "exit $code\n";
+    text +=
+        fmt::format("if ((code == 8 && ${{{}:-0}} < {})); then\n", words.restarts, job.requeues);
+    if (job.scheduler == Scheduler::slurm) {
+        // The job number of an array task may denote the whole array.
+        constexpr const char* kTask = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
+        text += fmt::format("    scontrol requeue \"{}\"\n", job.array.empty() ? words.job : kTask);
+    } else {
         text += fmt::format(
-            "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
-            "    scontrol requeue \"{}\"\n"
-            "fi\n",
-            job.requeues, requeue_name(job));
+            "    export HPCAI500_RESULTS=$results HPCAI500_RESTARTS=$((${{HPCAI500_RESTARTS:-0}} + "
+            "1))\n"
+            "    {} \"$0\"\n",
+            words.resubmit);
     }
-    return text + "exit $code\n";
+    return text + "fi\nexit $code\n";
 }
 
 }  // namespace
@@ -287,8 +310,8 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
 std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
-           site_setup(job) + kFindProgram + array_cases(job) + run_or_resume(job) +
-           placement_options(job) + kOutputState + launch(job) + kWaitForLauncher +
+           site_setup(job) + find_program(job) + array_cases(job) + run_or_resume(job) +
+           placement_options(job) + kOutputState + launch(job) + wait_for_launcher(job) +
            report_status(job);
 }
 

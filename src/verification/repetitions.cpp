@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kConfigName = "config.yaml";
+
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*key) {
     const std::vector<double> values = counted_values(record, key);
     if (values.empty()) {
@@ -57,6 +59,12 @@ std::vector<double> counted_values(const RepetitionsRecord& record,
 
 std::string repetition_name(int number) {
     return fmt::format("repetition_{}", number);
+}
+
+config::Config repetition_config(config::Config series, int number) {
+    series.run.seed += static_cast<std::uint64_t>(number) - 1;
+    series.run.repeat = 1;
+    return series;
 }
 
 bool has_repetitions(const std::filesystem::path& directory) {
@@ -128,19 +136,19 @@ std::vector<fs::path> runs_of(const fs::path& directory) {
 
 namespace {
 
-/// Returns the configuration of a run as YAML, with the seed of the first run.
-std::string first_seed_config(const RunRecord& record, std::size_t index) {
-    config::Config config = config::parse(record.config.text, "config", {});
-    config.run.seed -= index;
-    return config::to_yaml(config);
-}
-
 using VerifyRun = std::function<Verification(const fs::path&)>;
 
 void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVerification& series,
                 Inspector& inspector) {
     const RepetitionsRecord& record = *series.record;
-    std::optional<std::string> first;
+    const auto parse = [](const std::string& text, const std::string& file) {
+        return config::parse(text, file, {});
+    };
+    const auto config = inspector.parse(kConfigName, parse, config::to_yaml);
+    if (config && config->run.repeat != record.requested) {
+        inspector.report(kConfigName, "has run.repeat {}; {} has {}", config->run.repeat,
+                         kRepetitionsName, record.requested);
+    }
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;
         std::error_code error;
@@ -153,12 +161,13 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         for (const Finding& finding : run.findings)
             inspector.report(name + "/" + finding.file, "{}", finding.text);
         for (const std::string& file : run.files) series.files.push_back(name + "/" + file);
-        if (!run.record) continue;
-        const auto config = inspector.attempt(
-            name + "/result.json", [&] { return first_seed_config(*run.record, index); });
-        if (!config) continue;
-        if (first) inspector.compare_lines(name + "/config.yaml", *config, *first);
-        if (!first) first = config;
+        if (!run.record || !config) continue;
+        const auto own = inspector.attempt(
+            name + "/result.json", [&] { return parse(run.record->config.text, "config"); });
+        if (!own) continue;
+        const int number = static_cast<int>(index) + 1;
+        inspector.compare_lines(name + "/config.yaml", config::to_yaml(*own),
+                                config::to_yaml(repetition_config(*config, number)));
     }
 }
 
@@ -181,7 +190,7 @@ RepetitionsRecord expected_record(const RepetitionsRecord& stored,
 /// Checks the entries of the directory. A run that did not end may have left its folder.
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
-    std::set<std::string> known{kRepetitionsName};
+    std::set<std::string> known{kRepetitionsName, kConfigName};
     for (const RepetitionRecord& run : record.repetitions) known.insert(run.directory);
     const auto runs = static_cast<int>(record.repetitions.size());
     if (!record.stopped.empty()) known.insert(repetition_name(runs + 1));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
 #include <sstream>
 
 #include "child_process.hpp"
@@ -25,13 +26,18 @@ TEST(Sbatch, PrintsAScriptThatBashReads) {
 }
 
 TEST(Sbatch, PassesTheOptionsOfASiteOn) {
-    const Outcome outcome =
-        sbatch({"--nodes", "1", "--ranks-per-node", "2", "--partition", "gpu", "--mem", "0",
-                "--module", "gcc", "--module", "openmpi", "--prologue", "site.sh"});
+    const TemporaryFolder folder;
+    const std::string prologue = (folder / "site.sh").string();
+    const Words words{"--nodes",    "1",     "--ranks-per-node", "2",   "--partition", "gpu",
+                      "--mem",      "0",     "--module",         "gcc", "--module",    "openmpi",
+                      "--prologue", prologue};
+    expect_refused(sbatch(words), 2, "sbatch: --prologue: expected a file with commands of bash");
+    std::ofstream(prologue) << "true\n";
+    const Outcome outcome = sbatch(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_NE(outcome.out.find("#SBATCH --partition=gpu\n#SBATCH --mem=0\n"), std::string::npos);
-    EXPECT_NE(outcome.out.find("module load gcc || exit 2\nmodule load openmpi || exit 2\nsource "
-                               "./site.sh || exit 2\n"),
+    EXPECT_NE(outcome.out.find("#SBATCH --mem=0\n#SBATCH --partition=gpu\n"), std::string::npos);
+    EXPECT_NE(outcome.out.find("module load gcc || exit 2\nmodule load openmpi || exit 2\nsource " +
+                               prologue + " || exit 2\n"),
               std::string::npos)
         << outcome.out;
     for (const std::string& account :
@@ -184,11 +190,24 @@ TEST(Sbatch, RejectsWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "1", "--array", "M=1,,2"}), 2, "is empty");
     expect_refused(sbatch({"--nodes", "2", "--results", "a\nb"}), 2, "control characters");
     expect_refused(sbatch({"--nodes", "2", "--results=-x"}), 2, "such as './-x', got '-x'");
-    expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--requeue", "1", "--set",
-                           "run.repeat=3"}),
-                   2, "sbatch: --requeue: expected 0 with run.repeat 3, got 1");
+    expect_refused(sbatch({"--nodes", "2", "--container=-x"}), 2, "such as './-x', got '-x'");
+    expect_refused(sbatch({"--nodes", "1", "--scheduler", "lsf"}), 2, "slurm, pbs or flux");
+    EXPECT_EQ(sbatch({"--nodes", "2", "--requeue", "1", "--set", "run.repeat=3"}).exit_code, 0);
     expect_refused(run({"sbatch", "--config", source("configs/smoke.yaml")}), 2,
                    "sbatch: --nodes is required");
+}
+
+TEST(Sbatch, BindsTheDataOfTheConfigurationInAContainer) {
+    const Outcome outcome =
+        sbatch({"--nodes", "2", "--container", "a.sif", "--set", "data.path=/data/train", "--set",
+                "data.kind=image_folder", "--set", "data.validation_path=val", "--set",
+                "workload.classes=4", "--results", "/results"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("hpcai500=(apptainer exec --bind \"$PWD\" --bind /data/train --bind "
+                               "/results --bind " +
+                               source("configs/smoke.yaml") + " a.sif "),
+              std::string::npos)
+        << outcome.out;
 }
 
 /// Runs a batch script with stand-ins for all programs that it calls. The stand-in for the launcher
@@ -200,6 +219,18 @@ protected:
         for (const char* launcher : {"mpirun", "srun"}) {
             stand_in(launcher, "echo \"$*\" >launched; eval \"${LAUNCHER:-}\"");
         }
+        stand_in("qsub", "echo \"$HPCAI500_RESTARTS $HPCAI500_RESULTS $*\" >>requeued");
+        stand_in("apptainer",
+                 "echo \"$*\" >contained; while [[ $1 != *.sif ]]; do shift; done; shift; "
+                 "exec \"$@\"");
+        // An argument of each command: getattr, submit, job attach, job kill, --parent batch.
+        stand_in(
+            "flux",
+            "case $1 in getattr) echo \xc6\x92"
+            "A7 ;; submit) echo \"$*\" >launched; echo 42 ;;\n"
+            "--parent) echo \"$HPCAI500_RESTARTS $HPCAI500_RESULTS $*\" >>requeued ;;\n"
+            "job) if [[ $2 = kill ]]; then echo \"$*\" >killed; else eval \"${LAUNCHER:-}\"; fi "
+            ";;\nesac");
         stand_in("lscpu", "printf '# NODE\\n0\\n0\\n1\\n1\\n'");
         stand_in("scontrol", "echo \"$*\" >>requeued");
         stand_in("sleep", ":");
@@ -219,7 +250,8 @@ protected:
         return execute_in(
             folder_.path(), {"bash", "job"},
             {"PATH=" + (folder_ / "bin").string() + ":" + environment("PATH"), "HPCAI500=program",
-             "SLURM_JOB_ID=7", "STATUS=" + status, "LAUNCHER=" + launcher});
+             "SLURM_JOB_ID=7", "PBS_JOBID=7.server", "PBS_NODEFILE=nodes", "PBS_O_WORKDIR=.",
+             "STATUS=" + status, "LAUNCHER=" + launcher});
     }
 
     TemporaryFolder folder_;
@@ -247,6 +279,52 @@ TEST_F(BatchScriptRun, BindsToNumaNodesWhereRanksDivideEvenly) {
 TEST_F(BatchScriptRun, RequeuesAJobThatHasStopped) {
     EXPECT_EQ(start({"--ranks-per-node", "2"}, "8", kStops).exit_code, 8);
     EXPECT_EQ(text_of(folder_ / "requeued"), "requeue 7\n");
+}
+
+const Words kPbs{"--scheduler", "pbs", "--ranks-per-node", "2", "--cpus-per-rank", "1"};
+const Words kFlux{"--scheduler", "flux", "--ranks-per-node", "2"};
+
+/// kStops in the directory of a job of Flux.
+const std::string kStopsInFlux = std::regex_replace(kStops, std::regex("smoke-7"), "smoke-A7");
+
+TEST_F(BatchScriptRun, SubmitsItselfUnderPbsAndFlux) {
+    EXPECT_EQ(start(kPbs, "8", kStops).exit_code, 8);
+    EXPECT_TRUE(text_of(folder_ / "launched").starts_with("--hostfile nodes -np 2 "));
+    EXPECT_EQ(text_of(folder_ / "requeued"),
+              "1 results/smoke-7 -v HPCAI500,HPCAI500_RESULTS,HPCAI500_RESTARTS job\n");
+    std::filesystem::remove(folder_ / "requeued");
+    const Outcome outcome = start(kFlux, "8", kStopsInFlux);
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    EXPECT_NE(text_of(folder_ / "launched").find("--nodes=1 --ntasks=2 program run --config "),
+              std::string::npos);
+    EXPECT_EQ(text_of(folder_ / "requeued"), "1 results/smoke-A7 --parent batch job\n");
+}
+
+TEST_F(BatchScriptRun, StopsItsRanksBeforeTheTimeLimitOfPbsAndFlux) {
+    const std::string prologue = (folder_ / "prologue.sh").string();
+    std::ofstream(prologue) << "trap '[[ -e ready ]] && SECONDS=3481' DEBUG\n";
+    const auto start_with = [&](Words words, const std::string& launcher) {
+        words.insert(words.end(), {"--time", "1:00:00", "--prologue", prologue});
+        const std::string waits =
+            "; touch ready; for ((i = 0; i < 500; ++i)); do "
+            "[[ ! -e killed ]] || break; read -t 0.02 <> <(:); done";
+        const Outcome outcome = start(words, "8", launcher + waits);
+        EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+        std::filesystem::remove(folder_ / "ready");
+    };
+    start_with(kPbs, std::string(kStops) + "; trap 'touch signalled; exit 1' USR1");
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "signalled"));
+    start_with(kFlux, kStopsInFlux);
+    EXPECT_EQ(text_of(folder_ / "killed"), "job kill --signal=USR1 42\n");
+}
+
+TEST_F(BatchScriptRun, StartsEveryRankInItsContainer) {
+    Words words = kPbs;
+    words.insert(words.end(), {"--container", "an image.sif"});
+    EXPECT_EQ(start(words, "0", "").exit_code, 0);
+    EXPECT_NE(text_of(folder_ / "launched").find(" an image.sif program run --config "),
+              std::string::npos);
+    EXPECT_TRUE(text_of(folder_ / "contained").ends_with(" program status results/smoke-7\n"));
 }
 
 TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
@@ -283,9 +361,12 @@ Outcome printed_by(const std::string& options) {
 }
 
 TEST(SlurmTemplates, AreWhatTheirCommandPrints) {
-    const std::string script = text_of(source("scripts/slurm/cpu_only.sbatch"));
-    const Outcome outcome = printed_by(command_of(script));
-    EXPECT_EQ(outcome.out, script) << outcome.error;
+    for (const char* name : {"cpu_only.sbatch", "cpu_only.pbs", "cpu_only.flux"}) {
+        const std::string path = source(std::string("scripts/slurm/") + name);
+        const Outcome outcome = printed_by(command_of(text_of(path)));
+        EXPECT_EQ(outcome.out, text_of(path)) << outcome.error;
+        EXPECT_EQ(execute_in(source(""), {"bash", "-n", path}).exit_code, 0) << name;
+    }
 }
 
 TEST(SlurmTemplates, OfTheDocumentAreScriptsForTheirNumbersOfNodesAndGpus) {

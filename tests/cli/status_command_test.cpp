@@ -138,9 +138,11 @@ TEST_F(Status, NamesProgressThatCannotBeRead) {
 }
 
 TEST_F(Status, ShowsTheCurrentRepetition) {
+    write("run/config.yaml", "run: {repeat: 2}\nbagging: {M: 1, P_degree: 1}\n");
     write("run/repetition_1/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_TRUE(outcome.out.starts_with("repetition 1 of 2\n")) << outcome.out;
     EXPECT_TRUE(outcome.out.ends_with("directory=run/repetition_1\n")) << outcome.out;
 }
 

@@ -47,6 +47,7 @@ Outcome* Repetitions::outcome_ = nullptr;
 TEST_F(Repetitions, AreCompleteResultsWithSeedsOfTheirOwn) {
     const nlohmann::json summary = json_of(result(kSummary));
     EXPECT_EQ(summary["requested"], 2);
+    EXPECT_NE(text_of(result("config.yaml")).find("\n  repeat: 2\n"), std::string::npos);
     EXPECT_EQ(summary["stopped"], "");
     ASSERT_EQ(summary["repetitions"].size(), 2U);
     for (const int number : {1, 2}) {
@@ -100,6 +101,14 @@ TEST_F(Repetitions, AreDetectedWhereOneOrTheirSummaryWasChanged) {
          [](const ResultCopy& copy) {
              copy.increase("repetition_2/result.json", "/scores/vflops");
          }},
+        {"changed configuration", "repetition_1/config.yaml", "",
+         [](const ResultCopy& copy) {
+             std::string config = text_of(copy.path() / "config.yaml");
+             config.replace(config.find("epochs: 1"), 9, "epochs: 2");
+             copy.put("config.yaml", config);
+         }},
+        {"removed configuration", "config.yaml", "",
+         [](const ResultCopy& copy) { fs::remove(copy.path() / "config.yaml"); }},
         {"removed run", "repetition_2", "is missing",
          [](const ResultCopy& copy) { fs::remove_all(copy.path() / "repetition_2"); }},
         {"the first run twice", kSummary, "repetitions[1]",
@@ -160,7 +169,9 @@ TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
     nlohmann::json summary = json_of(copy / "result" / kSummary);
     summary["requested"] = 3;
     write(copy / "result" / kSummary, summary.dump());
-    EXPECT_FALSE(results::read_status(copy / "result").is_final) << "the third begins soon";
+    const results::RunStatus between = results::read_status(copy / "result");
+    EXPECT_FALSE(between.is_final) << "the third begins soon";
+    EXPECT_TRUE(between.text.starts_with("resume: mpirun -np 2 hpcai500 resume ")) << between.text;
     fs::last_write_time(copy / "result" / kSummary,
                         fs::file_time_type::clock::now() - std::chrono::minutes(11));
     EXPECT_TRUE(results::read_status(copy / "result").is_final) << "the third has not begun";
@@ -171,13 +182,56 @@ TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
     EXPECT_TRUE(second.text.starts_with("repetition 2 of 3\n")) << second.text;
 }
 
-TEST_F(Repetitions, NameTheLastOneToResume) {
+TEST_F(Repetitions, AreScoredOneByOne) {
     const Outcome refused = cli::run_in(folder_->path(), {"score", "result"});
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_EQ(messages(refused),
               (std::vector<std::string>{
-                  "hpcai500: result: expected one run, got 2 repetitions; to resume the last: "
-                  "`mpirun -np 2 hpcai500 resume result/repetition_2`"}));
+                  "hpcai500: result: expected one run, got several repetitions; name one of them, "
+                  "such as result/repetition_1"}));
+}
+
+Outcome resume(const fs::path& folder, int ranks) {
+    return cli::execute_in(
+        folder, {cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np",
+                 std::to_string(ranks), cli::environment("HPCAI500_BINARY"), "resume", "result"});
+}
+
+TEST_F(Repetitions, AreMadeByResumeIfTheyHaveNotBegun) {
+    const storage::TemporaryFolder copy;
+    make_pictures(copy.path());
+    fs::copy(result("."), copy / "result", fs::copy_options::recursive);
+    fs::remove_all(copy / "result/repetition_2");
+    fs::remove(copy / "result" / kSummary);
+    const fs::path kept = copy / "result/repetition_1/groups/0/weights.safetensors";
+    const auto before = fs::last_write_time(kept);
+    const Outcome refused = resume(copy.path(), 1);
+    EXPECT_EQ(refused.exit_code, 3) << refused.error;
+    EXPECT_EQ(messages(refused),
+              (std::vector<std::string>{"hpcai500: result: the run began with 2 ranks, got 1; "
+                                        "start it as `mpirun -np 2 hpcai500 resume result`"}));
+    EXPECT_FALSE(fs::exists(copy / "result" / kSummary)) << "a rejected launch writes nothing";
+    const Outcome end = resume(copy.path(), 2);
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    expect_series_verified(copy / "result", "REPETITIONS 2 of 2 ");
+    EXPECT_EQ(fs::last_write_time(kept), before);
+    const nlohmann::json made = json_of(copy / "result/repetition_2/result.json");
+    EXPECT_EQ(made["training_digest"],
+              json_of(result("repetition_2/result.json"))["training_digest"]);
+    EXPECT_TRUE(made["work"]["groups"][0]["continuations"].empty());
+}
+
+TEST_F(Repetitions, AreListedAgainByResumeIfAllHaveResults) {
+    const storage::TemporaryFolder copy;
+    fs::copy(result("."), copy / "result", fs::copy_options::recursive);
+    fs::remove(copy / "result" / kSummary);
+    const Outcome refused = resume(copy.path(), 2);
+    EXPECT_EQ(refused.exit_code, 2) << refused.error;
+    EXPECT_EQ(messages(refused),
+              (std::vector<std::string>{
+                  "hpcai500: result: all 2 repetitions have a result, and repetitions.json lists "
+                  "them; `hpcai500 verify` checks them"}));
+    EXPECT_EQ(text_of(copy / "result" / kSummary), text_of(result(kSummary)));
 }
 
 class TroubledRepetitions : public testing::Test {

@@ -353,6 +353,32 @@ TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {
     EXPECT_EQ(cli::execute_in(folder_.path(), {program, "verify", "result"}).exit_code, 0);
 }
 
+TEST_F(ResumedRun, OfSeveralRepetitionsFinishesOneAndMakesTheOthers) {
+    const Strings repeated{"bagging.M=1", "run.repeat=3"};
+    ASSERT_EQ(begin(1, repeated, "whole").exit_code, 0);
+    const Outcome stopped = begin(1, {repeated[0], repeated[1], kOneStep}, "result");
+    EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
+    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+    const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
+    EXPECT_EQ(status.exit_code, 8);
+    EXPECT_TRUE(status.out.starts_with("repetition 1 of 3\n")) << status.out;
+    EXPECT_THAT(status.out, HasSubstr("\nresume: mpirun -np 1 hpcai500 resume result\n"));
+    const Outcome end =
+        cli::execute_in(folder_.path(), {cli::environment("HPCAI500_BINARY"), "resume", "result",
+                                         "--set", "run.time_limit_seconds=0"});
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    EXPECT_THAT(last_line(end.out), HasSubstr("REPETITIONS 3 of 3  FLOPS="));
+    expect_verified("result");
+    for (std::size_t number = 1; number <= 3; ++number) {
+        const std::string run = fmt::format("/repetition_{}", number);
+        expect_the_same("result" + run, "whole" + run, 1);
+        const Json record = result("result" + run);
+        EXPECT_EQ(record["work"]["groups"][0]["continuations"].size(), number == 1 ? 1U : 0U);
+        EXPECT_EQ(record["workload"]["seed"], 2 + number);
+        EXPECT_EQ(record["config"]["run"]["time_limit_seconds"], 0.001) << "as configured";
+    }
+}
+
 TEST_F(ResumedRun, TrainsTheGroupsThatAreMissingAndVotesWithTheFilesOfTheOthers) {
     ASSERT_EQ(begin(2, {"bagging.out_of_bag=true", "bagging.sampler=bootstrap"}, "whole").exit_code,
               0);

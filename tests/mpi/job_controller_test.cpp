@@ -2,6 +2,7 @@
 #include "benchmark/job_controller.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -97,6 +98,9 @@ protected:
         fs::create_directories(folder_ / "repetition_1");
         Run run = make_run(folder_ / "repetition_1");
         run.context.launch.repetitions = 2;
+        config::Config config = run.context.config;
+        config.run.repeat = 2;
+        if (world().mpi.rank() == 0) std::ofstream(folder_ / "config.yaml") << to_yaml(config);
         return run;
     }
 

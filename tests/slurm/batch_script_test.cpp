@@ -110,7 +110,7 @@ TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
 
 TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {
     const std::string script = batch_script(example());
-    EXPECT_LT(script.find("if ! command -v \"$hpcai500\" >/dev/null; then\n"),
+    EXPECT_LT(script.find("if ! command -v \"${hpcai500[0]}\" >/dev/null; then\n"),
               script.find("mpirun -np"));
 }
 
@@ -140,7 +140,7 @@ TEST(BatchScript, HasTheOptionsOfASiteOnlyIfGiven) {
     for (const char* words : {"--account", "module load", "source "})
         EXPECT_FALSE(has(plain, words));
     BatchJob job = example();
-    job.directives = {"--account=physics", "--constraint=[a|b]&gpu"};
+    job.site_options = {{"account", "physics"}, {"constraint", "[a|b]&gpu"}};
     job.modules = {"openmpi/4.1", "my module"};
     job.prologue = "site $HOME.sh";
     const std::string script = batch_script(job);
@@ -148,7 +148,7 @@ TEST(BatchScript, HasTheOptionsOfASiteOnlyIfGiven) {
     EXPECT_TRUE(has(script,
                     "module load openmpi/4.1 || exit 2\nmodule load 'my module' || exit 2\n"
                     "source './site $HOME.sh' || exit 2\n"));
-    EXPECT_LT(script.find("source "), script.find("hpcai500=${HPCAI500"))
+    EXPECT_LT(script.find("source "), script.find("hpcai500=(\"${HPCAI500"))
         << "a prologue may set HPCAI500";
     job.prologue = "/etc/site.sh";
     EXPECT_TRUE(has(batch_script(job), "source /etc/site.sh || exit 2\n"));
@@ -157,12 +157,128 @@ TEST(BatchScript, HasTheOptionsOfASiteOnlyIfGiven) {
 TEST(BatchScript, RejectsSiteOptionsThatSlurmOrAShellWouldInterpret) {
     for (const char* value : {"", "a b", "a#b", "a\n#SBATCH --uid=0", "$(id)", "'a'", "a\\b"}) {
         BatchJob job = example();
-        job.directives = {std::string("--qos=") + value};
+        job.site_options = {{"qos", value}};
         EXPECT_THROW(batch_script(job), Error) << value;
     }
     BatchJob job = example();
     job.modules = {"--force"};
     EXPECT_THROW(batch_script(job), Error);
+}
+
+BatchJob example_of(Scheduler scheduler) {
+    BatchJob job = example();
+    job.scheduler = scheduler;
+    if (scheduler == Scheduler::pbs) job.cpus_per_rank = 6;
+    job.gpus_per_node = 8;
+    job.time = "12:00:00";
+    job.time_seconds = 43200;
+    return job;
+}
+
+TEST(BatchScript, AsksPbsForChunksOfOneNode) {
+    BatchJob job = example_of(Scheduler::pbs);
+    job.site_options = {{"account", "physics"},
+                        {"constraint", "model=h100"},
+                        {"mem", "500gb"},
+                        {"partition", "gpu@server"}};
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script,
+                    "#PBS -N photographs\n"
+                    "#PBS -l select=4:ncpus=48:mpiprocs=8:ngpus=8:model=h100:mem=500gb\n"
+                    "#PBS -l place=scatter\n#PBS -A physics\n#PBS -q gpu@server\n"
+                    "#PBS -l walltime=43200\n#PBS -r n\n#PBS -j oe\ncd \"$PBS_O_WORKDIR\""))
+        << script;
+    EXPECT_TRUE(has(script, "mpirun --hostfile \"$PBS_NODEFILE\" -np 32 \"${place[@]}\" \\\n"));
+    EXPECT_TRUE(has(script, "((signalled || SECONDS < 43080)) || kill -USR1 $$\n"))
+        << "PBS sends no signal before the limit";
+    EXPECT_FALSE(has(script, "SBATCH"));
+    job.array = {{{"bagging.M=1"}, 8}, {{"bagging.M=2"}, 32}};
+    EXPECT_TRUE(has(batch_script(job), "#PBS -J 0-1\n"));
+    EXPECT_TRUE(has(batch_script(job), "case $PBS_ARRAY_INDEX in\n"));
+}
+
+TEST(BatchScript, AsksFluxForWholeNodesAndSubmitsItsRanks) {
+    BatchJob job = example_of(Scheduler::flux);
+    job.site_options = {{"account", "physics"}, {"constraint", "h100"}, {"partition", "batch"}};
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script,
+                    "#flux: --job-name=photographs\n#flux: --nodes=4\n#flux: --exclusive\n"
+                    "#flux: --setattr=bank=physics\n#flux: --requires=h100\n"
+                    "#flux: --queue=batch\n#flux: --time-limit=43200s\nset -u\n"))
+        << script;
+    EXPECT_TRUE(has(script, "--exclusive --nodes=4 --ntasks=32 \\\n    \"${hpcai500[@]}\""));
+    EXPECT_TRUE(has(script, "flux job kill --signal=USR1 \"$job\""));
+    EXPECT_FALSE(has(script, "mpirun"));
+}
+
+TEST(BatchScript, SubmitsItselfWhereAUserMayNotRequeue) {
+    for (const auto& [scheduler, command] :
+         {std::pair{Scheduler::pbs, "qsub -v HPCAI500,HPCAI500_RESULTS,HPCAI500_RESTARTS"},
+          {Scheduler::flux, "flux --parent batch"}}) {
+        BatchJob job = example_of(scheduler);
+        EXPECT_FALSE(has(batch_script(job), command));
+        job.requeues = 3;
+        const std::string script = batch_script(job);
+        EXPECT_TRUE(has(script, "code == 8 && ${HPCAI500_RESTARTS:-0} < 3"));
+        EXPECT_TRUE(has(script, std::string("    ") + command + " \"$0\"\n"));
+        EXPECT_TRUE(has(script, "results=${HPCAI500_RESULTS:-$results}\n"));
+    }
+}
+
+TEST(BatchScript, RefusesWhatItsSchedulerDoesNotHave) {
+    const auto refused = [](const BatchJob& job, const std::string& message) {
+        try {
+            batch_script(job);
+        } catch (const Error& error) {
+            return error.code() == ExitCode::usage && has(error.what(), "sbatch: --" + message);
+        }
+        return false;
+    };
+    BatchJob job = example_of(Scheduler::pbs);
+    job.site_options = {{"qos", "high"}};
+    EXPECT_TRUE(refused(job, "qos: not supported with --scheduler pbs"));
+    job = example_of(Scheduler::pbs);
+    job.launcher = Launcher::srun;
+    EXPECT_TRUE(refused(job, "launcher srun: not supported with --scheduler pbs"));
+    job = example_of(Scheduler::pbs);
+    job.array = {{{"bagging.M=1"}, 8}};
+    EXPECT_TRUE(refused(job, "array with one value or --requeue: not supported"));
+    job.array.push_back({{"bagging.M=2"}, 8});
+    job.requeues = 1;
+    EXPECT_TRUE(refused(job, "array with one value or --requeue: not supported"));
+    job.requeues = 0;
+    EXPECT_FALSE(refused(job, ""));
+    job.cpus_per_rank = 0;
+    EXPECT_TRUE(refused(job, "cpus-per-rank: required with --scheduler pbs"));
+    job = example_of(Scheduler::flux);
+    job.site_options = {{"mem", "1"}};
+    EXPECT_TRUE(refused(job, "mem: not supported with --scheduler flux"));
+    job = example_of(Scheduler::flux);
+    job.cpus_per_rank = 2;
+    EXPECT_TRUE(refused(job, "cpus-per-rank: not supported with --scheduler flux"));
+    job = example_of(Scheduler::flux);
+    job.array = {{{"bagging.M=1"}, 8}, {{"bagging.M=2"}, 8}};
+    EXPECT_TRUE(refused(job, "array: not supported with --scheduler flux"));
+}
+
+TEST(BatchScript, RunsTheProgramInAContainerThatHasItsData) {
+    for (const Scheduler scheduler : {Scheduler::slurm, Scheduler::pbs, Scheduler::flux}) {
+        BatchJob job = example_of(scheduler);
+        EXPECT_FALSE(has(batch_script(job), "apptainer"));
+        job.container = "my $image.sif";
+        job.binds = {"/data/a b", "relative", ""};
+        job.results = "/my results";
+        const std::string script = batch_script(job);
+        EXPECT_TRUE(has(script,
+                        "mkdir -p '/my results' || exit 2\nset -u\n"
+                        "hpcai500=(apptainer exec --nv --bind \"$PWD\" --bind '/data/a b' "
+                        "'my $image.sif' \"${HPCAI500:-hpcai500}\")\n"))
+            << script;
+        job.gpus_per_node = 0;
+        EXPECT_FALSE(has(batch_script(job), "--nv"));
+        job.binds = {"/a:b"};
+        EXPECT_THROW(batch_script(job), Error) << "a ':' separates what Apptainer binds";
+    }
 }
 
 TEST(BatchScript, RejectsWhatWouldMakeALineOfItsOwn) {
@@ -194,7 +310,13 @@ TEST(BatchScript, RejectsWhatWouldMakeALineOfItsOwn) {
     job.prologue = evil;
     EXPECT_TRUE(refused(job));
     job = example();
-    job.directives = {"--mem=" + evil};
+    job.site_options = {{"mem", evil}};
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.container = evil;
+    EXPECT_TRUE(refused(job));
+    job.container = "a.sif";
+    job.binds = {"/" + evil};
     EXPECT_TRUE(refused(job));
     job = example();
     job.command_line = evil;

@@ -15,6 +15,7 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/storage/file_lock.hpp>
 
 namespace hpcai::context {
 
@@ -23,21 +24,25 @@ struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
-    std::string resume = {};   // directory of a run to resume; config.files and output are empty
+    std::string resume = {};   // directory of a run or series; config.files and output are empty
 };
 
-/// The state that all runs of one invocation share. The first run sets `config` and `folder`.
+/// The state that all runs of one invocation share. The first run sets all but `number`.
 struct RepeatedRuns {
     Stopwatch since_program_start;
-    std::optional<config::Config> config;
-    std::filesystem::path folder;  // result directory; of several runs: their common parent
-    int number = 1;                // of the current run, from 1
+    std::optional<config::Config> config;     // of this launch, with the changes of `resume --set`
+    config::Config stored_config;             // of the first launch
+    std::filesystem::path folder;             // result directory, or the parent of several
+    int first_number = 1;                     // of the first run in this launch
+    int number = 1;                           // of the current run, from 1
+    std::shared_ptr<storage::FileLock> lock;  // of the parent of several runs; held by rank 0
 };
 
 /// The launch that executes a run, and the number of the run in a series (run.repeat).
 struct LaunchContext {
     std::string started_utc;
     Stopwatch since_start;
+    int first_repetition = 1;      // the first run in this launch
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
@@ -57,6 +62,11 @@ struct RunContext {
     LaunchContext launch;
 
     const std::string& host() const { return hostnames[place.world_rank]; }
+
+    /// Returns the directory that `resume` expects: `output`, or the parent of several runs.
+    std::filesystem::path folder() const {
+        return launch.repetitions > 1 ? output.parent_path() : output;
+    }
 };
 
 /// The device, data and counters of a rank.

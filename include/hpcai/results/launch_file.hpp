@@ -10,9 +10,11 @@
 
 namespace hpcai::results {
 
-/// Throws Error(usage) unless `output` has the config.yaml of a run. For a directory of repeated
-/// runs, the error has the command that resumes the last one.
+/// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.
 void require_run(const std::filesystem::path& output);
+
+/// Throws Error(usage) unless `output` has the config.yaml of one run.
+void require_one_run(const std::filesystem::path& output);
 
 /// Reads config.yaml. Throws the errors of config::read_file and config::parse.
 config::Config read_config(const std::filesystem::path& output);

@@ -6,7 +6,6 @@
 #include <string>
 
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::results {
 
@@ -16,12 +15,20 @@ struct RunEnd {
     bool has_next_run = false;  // whether another run of run.repeat follows
 };
 
-/// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of the run's manifest.
-/// Another run follows if run.repeat requests one and every rank answered (`all_answer`).
-/// After the last run, prints the table to `out` and returns the worst exit code of all runs.
-/// Throws Error(usage) if the file cannot be written, Error(data) if it cannot be read.
-RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
-                        const std::string& manifest, bool all_answer, std::ostream& out);
+/// Returns the number of the first run without a result in `folder`, from run `number` on.
+int next_repetition(const std::filesystem::path& folder, int number);
+
+/// Writes repetitions.json with the runs before the first one without a result, and `reason` if
+/// they are fewer than run.repeat. Prints the table to `out` unless it is null. Returns the worst
+/// exit code of the runs. Throws Error(usage) if the file cannot be written, Error(data) if a
+/// result cannot be read.
+ExitCode list_repetitions(const std::filesystem::path& folder, const std::string& reason,
+                          std::ostream* out);
+
+/// Lists a finished run in repetitions.json, as list_repetitions() does. Another run follows if
+/// run.repeat requests one and `all_answer`: whether every rank answers. After the last run, prints
+/// the table to `out` and returns the worst exit code of all runs.
+RunEnd close_repetition(const context::RunContext& context, bool all_answer, std::ostream& out);
 
 /// Stores in repetitions.json of `folder`, if that exists, why no more runs follow, and prints the
 /// table to `out`. Call it after a failure. Reports its own errors on standard error.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/config/config.hpp>
 #include <hpcai/records/repetitions_record.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/verify.hpp>
@@ -18,6 +19,9 @@ inline constexpr const char* kRepetitionsName = "repetitions.json";
 
 /// Returns the directory of a run: "repetition_3" for the third one.
 std::string repetition_name(int number);
+
+/// Returns the configuration of run `number`: `series` with its own seed and run.repeat 1.
+config::Config repetition_config(config::Config series, int number);
 
 /// Returns whether `directory` has the results of several runs.
 bool has_repetitions(const std::filesystem::path& directory);

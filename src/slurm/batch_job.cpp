@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <map>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/slurm/batch_job.hpp>
+
+namespace hpcai::slurm {
+namespace {
+
+constexpr std::string_view kNameLetters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+void require_supported(const BatchJob& job, bool is_supported, std::string_view option) {
+    constexpr std::array kSchedulers{"slurm", "pbs", "flux"};  // [Scheduler]
+    require(is_supported, ExitCode::usage, "sbatch: --{}: not supported with --scheduler {}",
+            option, kSchedulers[static_cast<std::size_t>(job.scheduler)]);
+}
+
+/// Returns the option as the scheduler expects it. A form of PBS that begins with ':' is a resource
+/// of each node.
+std::string form_of(const BatchJob& job, const std::string& name, const std::string& value) {
+    static const std::map<std::string, std::array<const char*, 3>> kForms{
+        // [option][Scheduler]
+        {"account", {"--account=", "-A ", "--setattr=bank="}},
+        {"partition", {"--partition=", "-q ", "--queue="}},
+        {"qos", {"--qos=", nullptr, nullptr}},
+        {"constraint", {"--constraint=", ":", "--requires="}},
+        {"mem", {"--mem=", ":mem=", nullptr}}};
+    const std::string legal = std::string(kNameLetters) + ",:@%+=&|()*!/[]";
+    require(!value.empty() && value.find_first_not_of(legal) == value.npos, ExitCode::usage,
+            "sbatch: --{}: expected letters, digits and .,:@%+=&|()*!/[]-_ alone, got '{}'", name,
+            printable(value));
+    const char* form = kForms.at(name)[static_cast<std::size_t>(job.scheduler)];
+    require_supported(job, form != nullptr, name);
+    return form + value;
+}
+
+std::string slurm_directives(const BatchJob& job) {
+    std::string text =
+        fmt::format("#SBATCH --job-name={}\n#SBATCH --nodes={}\n", job_name(job), job.nodes);
+    text += fmt::format("#SBATCH --ntasks-per-node={}\n", job.ranks_per_node);
+    if (job.gpus_per_node > 0) {
+        text += fmt::format(
+            "#SBATCH --gpus-per-node={}\n"
+            "# Each rank sees all GPUs of its node so that it can access its peers' memory.\n"
+            "#SBATCH --gpu-bind=none\n",
+            job.gpus_per_node);
+    }
+    if (job.cpus_per_rank > 0) {
+        text += fmt::format("#SBATCH --cpus-per-task={}\n", job.cpus_per_rank);
+    } else {
+        text += "# A benchmark needs whole nodes.\n#SBATCH --exclusive\n";
+    }
+    for (const auto& [name, value] : job.site_options)
+        text += "#SBATCH " + form_of(job, name, value) + "\n";
+    if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
+    if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
+    text += fmt::format(
+        "# Slurm signals only this script, {0} seconds before the time limit.\n"
+        "#SBATCH --signal=B:USR1@{0}\n",
+        kSignalLeadSeconds);
+    text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
+    return text +
+           "# A restarted job appends to its log.\n"
+           "#SBATCH --open-mode=append\n";
+}
+
+std::string pbs_directives(const BatchJob& job) {
+    require(job.cpus_per_rank > 0, ExitCode::usage,
+            "sbatch: --cpus-per-rank: required with --scheduler pbs");
+    // A job of an array would submit the whole array again. PBS has no array of one job.
+    require_supported(job, job.array.empty() || (job.array.size() > 1 && job.requeues == 0),
+                      "array with one value or --requeue");
+    std::string select = fmt::format("#PBS -l select={}:ncpus={}:mpiprocs={}", job.nodes,
+                                     job.ranks_per_node * job.cpus_per_rank, job.ranks_per_node);
+    if (job.gpus_per_node > 0) select += fmt::format(":ngpus={}", job.gpus_per_node);
+    std::string others;
+    for (const auto& [name, value] : job.site_options) {
+        const std::string form = form_of(job, name, value);
+        (form[0] == ':' ? select : others) += form[0] == ':' ? form : "#PBS " + form + "\n";
+    }
+    std::string text =
+        fmt::format("#PBS -N {}\n{}\n#PBS -l place=scatter\n{}", job_name(job), select, others);
+    if (job.time_seconds > 0) text += fmt::format("#PBS -l walltime={}\n", job.time_seconds);
+    if (!job.array.empty()) text += fmt::format("#PBS -J 0-{}\n", job.array.size() - 1);
+    text += fmt::format("#PBS -r {}\n#PBS -j oe\n", job.requeues > 0 ? 'y' : 'n');
+    return text + "cd \"$PBS_O_WORKDIR\" || exit 2\n";
+}
+
+std::string flux_directives(const BatchJob& job) {
+    require_supported(job, job.cpus_per_rank == 0, "cpus-per-rank");
+    require_supported(job, job.array.empty(), "array");
+    std::string text = fmt::format("#flux: --job-name={}\n#flux: --nodes={}\n#flux: --exclusive\n",
+                                   job_name(job), job.nodes);
+    for (const auto& [name, value] : job.site_options)
+        text += "#flux: " + form_of(job, name, value) + "\n";
+    if (job.time_seconds > 0) text += fmt::format("#flux: --time-limit={}s\n", job.time_seconds);
+    return text;
+}
+
+}  // namespace
+
+std::string job_name(const BatchJob& job) {
+    std::string name = job.name;
+    while (true) {
+        const std::size_t at = name.find_first_not_of(kNameLetters);
+        if (at == name.npos) return name;
+        name[at] = '-';
+    }
+}
+
+std::string directives(const BatchJob& job) {
+    require_supported(job, job.scheduler == Scheduler::slurm || job.launcher != Launcher::srun,
+                      "launcher srun");
+    constexpr std::array kDirectives{slurm_directives, pbs_directives, flux_directives};
+    return kDirectives[static_cast<std::size_t>(job.scheduler)](job);
+}
+
+}  // namespace hpcai::slurm
