@@ -83,13 +83,12 @@ struct Resumption {
         std::error_code error;
         const fs::path folder = output_of(series);
         const TopologyRecord& topology = first_launch.topology;
-        require(layout.groups == topology.groups && layout.degree == topology.degree,
-                ExitCode::launch,
-                "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
-                "{} has {} and {}; start `{}` with the same number of ranks per node",
-                folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
-                layout.groups, layout.degree,
-                results::resume_command(topology.ranks, series.folder));
+        require(
+            layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
+            "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
+            "{} has {} and {}; start `{}` with the same number of ranks per node",
+            folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
+            layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
         if (!has_begun()) return results::require_new_or_empty(folder);
         results::require_same_config(series.folder, config_text, first_launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
