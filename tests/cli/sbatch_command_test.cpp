@@ -28,9 +28,8 @@ TEST(Sbatch, PrintsAScriptThatBashReads) {
 TEST(Sbatch, PassesTheOptionsOfASiteOn) {
     const TemporaryFolder folder;
     const std::string prologue = (folder / "site.sh").string();
-    const Words words{"--nodes",    "1",     "--ranks-per-node", "2",   "--partition", "gpu",
-                      "--mem",      "0",     "--module",         "gcc", "--module",    "openmpi",
-                      "--prologue", prologue};
+    const Words words{"--nodes",  "1",   "--partition", "gpu",     "--mem",      "0",
+                      "--module", "gcc", "--module",    "openmpi", "--prologue", prologue};
     expect_refused(sbatch(words), 2, "sbatch: --prologue: expected a file with commands of bash");
     std::ofstream(prologue) << "true\n";
     const Outcome outcome = sbatch(words);
