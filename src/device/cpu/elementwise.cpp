@@ -292,25 +292,10 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<ReluKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<AddKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<InputNormalizeKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<BiasKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<UpsampleAddKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Relu)
+HPCAI_BUILD_KERNEL(Add)
+HPCAI_BUILD_KERNEL(InputNormalize)
+HPCAI_BUILD_KERNEL(Bias)
+HPCAI_BUILD_KERNEL(UpsampleAdd)
 
 }  // namespace hpcai::device::cpu

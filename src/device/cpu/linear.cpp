@@ -187,8 +187,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Linear& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<LinearKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Linear)
 
 }  // namespace hpcai::device::cpu

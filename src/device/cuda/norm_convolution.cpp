@@ -167,9 +167,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::NormConvolution& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<NormConvolutionKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(NormConvolution)
 
 }  // namespace hpcai::device::cuda
