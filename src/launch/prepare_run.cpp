@@ -253,12 +253,11 @@ OpenedDevice open_rank_device(const config::Config& config,
     comm::Communicator& everyone = start_up.everyone();
     const plan::Layout& layout = controller.layout();
     const device::Cores cores = device::count_cores();
-    const context::PlaceOnNode place_on_node{
-        ranks_sharing_cores(start_up.node_of_world_rank(), cores, everyone),
-        controller.place(everyone.rank()).node_rank};
+    const context::PlaceOnNode place =
+        place_on_node(start_up.node_of_world_rank(), cores, everyone);
     OpenedDevice found;
     comm::collective_try(everyone, [&] {
-        found.opened = context::open_device(config, cores, place_on_node);
+        found.opened = context::open_device(config, cores, place);
         const device::Device& device = *found.opened.device;
         found.precision =
             context::choose_precision(config.training.precision, context::formats_of(device));
@@ -277,7 +276,7 @@ OpenedDevice open_rank_device(const config::Config& config,
             "{}, got 'nccl'",
             sharing);
     found.threads =
-        device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
+        device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);
     return found;
 }
 
@@ -312,15 +311,17 @@ config::Config agree_on_config(const config::Sources& sources, comm::Communicato
     return config::parse(comm::broadcast(everyone, effective), "configuration of rank 0", {});
 }
 
-int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
-                        comm::Communicator& everyone) {
+context::PlaceOnNode place_on_node(const std::vector<int>& node_of_world_rank,
+                                   const device::Cores& cores, comm::Communicator& everyone) {
     const auto sets = comm::all_gather(everyone, cores.allowed_set);
     const int node = node_of_world_rank[everyone.rank()];
-    int sharing = 0;
-    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
-        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
+    context::PlaceOnNode place{.ranks_sharing_cores = 0};
+    for (int rank = 0; rank < everyone.size(); ++rank) {
+        if (node_of_world_rank[rank] != node) continue;
+        place.ranks_sharing_cores += sets[rank] == cores.allowed_set ? 1 : 0;
+        place.local_rank += rank < everyone.rank() ? 1 : 0;
     }
-    return sharing;
+    return place;
 }
 
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
