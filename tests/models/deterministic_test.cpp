@@ -18,13 +18,12 @@ using graph::RunnerOptions;
 
 /// 18 samples make parts of one and of two.
 Graph tiny_resnet() {
-    return graph::fuse(make_resnet50({.batch = 18,
-                                      .image_size = 32,
-                                      .classes = 5,
-                                      .zero_gamma = false,
-                                      .label_smoothing = 0.1,
-                                      .width = 16,
-                                      .blocks = {1, 1, 1, 1}}));
+    return graph::fuse(
+        make_resnet50({.batch = 18,
+                       .image_size = 32,
+                       .classes = 5,
+                       .label_smoothing = 0.1,
+                       .backbone = {.width = 16, .blocks = {1, 1, 1, 1}, .zero_gamma = false}}));
 }
 
 /// All numbers after two steps: probabilities, gradients, parameters, momentum and
