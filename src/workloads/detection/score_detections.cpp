@@ -33,21 +33,6 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
-/// Returns the items of a draw with times[i] copies of image i, numbered from first_copy[i] on.
-template <typename Item>
-std::vector<Item> draw(std::span<const Item> items, std::span<const std::uint32_t> times,
-                       std::span<const std::int64_t> first_copy) {
-    std::vector<Item> result;
-    for (Item item : items) {
-        const auto image = static_cast<std::size_t>(item.image);
-        for (std::uint32_t copy = 0; copy < times[image]; ++copy) {
-            item.image = first_copy[image] + copy;
-            result.push_back(item);
-        }
-    }
-    return result;
-}
-
 }  // namespace
 
 void score_detections(const evaluation::DetectionTruth& truth,
@@ -108,30 +93,11 @@ QualityComparison compare_detections(const ComparedResults& results) {
     };
     const auto first = read(results.file_of_first(kDetectionFiles.ensemble));
     const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
-    const std::int64_t images = annotations.truth.images;
     if (first == second) return {Judgement::same, "both have the same detections"};
-    const auto interval = evaluation::paired_interval_95(
-        images, kPairedDraws, [&](std::span<const std::uint32_t> times) -> std::optional<double> {
-            std::vector<std::int64_t> first_copy;
-            std::int64_t next = 0;
-            for (const std::uint32_t count : times) {
-                first_copy.push_back(next);
-                next += count;
-            }
-            evaluation::DetectionTruth truth = annotations.truth;
-            truth.boxes = draw(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
-                               times, first_copy);
-            const auto quality = [&](std::span<const Detection> detections) {
-                return evaluation::detection_quality(truth, draw(detections, times, first_copy),
-                                                     evaluation::kAp50Overlap)
-                    .mean;
-            };
-            const auto mean_1 = quality(first);
-            if (!mean_1) return std::nullopt;
-            return quality(second)->coco - mean_1->coco;
-        });
+    const auto interval =
+        evaluation::paired_precision_interval_95(annotations.truth, first, second, kPairedDraws);
     if (!interval) return {Judgement::unclear, kNoBox};
-    return comparison(*interval, images);
+    return comparison(*interval, annotations.truth.images);
 }
 
 }  // namespace hpcai::workloads
