@@ -68,9 +68,8 @@ MeteredResult read_metered_result(const EnergyOptions& options) {
     const EnergyRecord& own = result.record.energy;
     result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
                    core_time(options, "core_end_utc", own.core_end_utc)};
-    const std::vector<std::byte> bytes =
-        storage::read_file_bytes(options.readings, kReadingsLimitBytes);
-    result.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
+    const std::string readings = storage::read_file_text(options.readings, kReadingsLimitBytes);
+    result.readings = meters::parse_readings(readings, options.readings);
     result.energy = meters::integrate(result.readings, result.core, options.settings);
     const Quantity& vflops = result.record.scores.vflops;
     const double watts = result.energy.average_watts;

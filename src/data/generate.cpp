@@ -69,9 +69,10 @@ std::string describe(const GenerateOptions& options) {
 
 bool has_same_set(const GenerateOptions& options) {
     try {
-        const auto description =
-            storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescriptionBytes);
-        if (storage::text_of(description) != describe(options)) return false;
+        const fs::path description = options.directory / kDescriptionName;
+        if (storage::read_file_text(description, kMaxDescriptionBytes) != describe(options)) {
+            return false;
+        }
         for (const SplitFolder& split_folder : split_folders(options)) {
             const SampleIndex index = scan_image_folder(options.directory / split_folder.folder);
             const auto expected = std::size_t{1} * options.classes * split_folder.per_class;
