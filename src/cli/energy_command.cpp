@@ -13,6 +13,7 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "commands.hpp"
+#include "evaluate.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -112,9 +113,6 @@ std::string energy_text(const EnergyOptions& options, const MeteredResult& resul
 nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredResult& result) {
     const EnergyRecord& own = result.record.energy;
     const meters::MeteredEnergy& energy = result.energy;
-    const auto number = [](const Quantity& quantity) {
-        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
-    };
     nlohmann::ordered_json json{{"schema", "hpcai500-energy/1"},
                                 {"manifest", result.manifest},
                                 {"core_begin_utc", own.core_begin_utc},
@@ -124,13 +122,13 @@ nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredRe
                                 {"longest_gap_seconds", energy.longest_gap_seconds},
                                 {"clock_offset_seconds", options.settings.clock_offset_seconds},
                                 {"joules", energy.joules},
-                                {"average_watts", energy.average_watts},
-                                {"vflops_per_watt", number(result.vflops_per_watt)}};
-    if (!result.vflops_per_watt.value) {
-        json["vflops_per_watt_reason"] = result.vflops_per_watt.reason;
-    }
-    json["own_average_watts"] = number(own.average_watts);
-    if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
+                                {"average_watts", energy.average_watts}};
+    const auto add = [&json](const std::string& key, const Quantity& quantity) {
+        json[key] = number_json(quantity.value);
+        if (!quantity.value) json[key + "_reason"] = quantity.reason;
+    };
+    add("vflops_per_watt", result.vflops_per_watt);
+    add("own_average_watts", own.average_watts);
     json["level"] = kMeterLevel;
     return json;
 }
