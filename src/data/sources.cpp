@@ -251,9 +251,7 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
            settings.batch_size, settings.degree);
     const std::int64_t all = samples_->samples();
     full_share_ = ceil_div(all, settings.degree);
-    const EvaluationShare share = evaluation_share(all, settings.group_rank, settings.degree);
-    first_ = share.first;
-    count_ = share.count;
+    share_ = evaluation_share(all, settings.group_rank, settings.degree);
     pipeline_ = std::make_unique<BatchPipeline>(
         *samples_,
         BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,
@@ -274,13 +272,13 @@ void EvaluationSource::begin() {
 void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::int64_t offset = batch * settings_.batch_size + row;
     const std::span<std::byte> pixels = out.sample.pixels;
-    if (offset >= count_) {
+    if (offset >= share_.count) {
         std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
         write_boxes({}, out.sample.boxes);
         out.label = -1;
         return;
     }
-    const auto sample = static_cast<std::uint32_t>(first_ + offset);
+    const auto sample = static_cast<std::uint32_t>(share_.first + offset);
     const std::string reason = samples_->evaluation_sample(sample, out.sample);
     out.label = samples_->label(sample);
     if (reason.empty()) return;
@@ -298,7 +296,7 @@ std::int64_t EvaluationSource::batches() const {
 
 const Batch& EvaluationSource::next() {
     Batch& batch = pipeline_->next();
-    const std::int64_t left = count_ - delivered_batches_++ * settings_.batch_size;
+    const std::int64_t left = share_.count - delivered_batches_++ * settings_.batch_size;
     batch.samples = std::clamp<std::int64_t>(left, 0, settings_.batch_size);
     return batch;
 }
