@@ -43,16 +43,6 @@ struct MeteredResult {
     Quantity vflops_per_watt;
 };
 
-/// Returns the result, which a manifest must list, and sets `manifest` to the SHA-256 of that file.
-RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
-    RunRecord record = results::read_result(directory);
-    require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
-            "{}: has no {} that lists result.json; expected a sealed result",
-            printable(directory.string()), storage::kManifestName);
-    manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
-    return record;
-}
-
 double core_time(const EnergyOptions& options, const char* key, const std::string& text) {
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
@@ -64,8 +54,12 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
 }
 
 MeteredResult read_metered_result(const EnergyOptions& options) {
-    MeteredResult result;
-    result.record = sealed_result(options.directory, result.manifest);
+    const fs::path directory = options.directory;
+    MeteredResult result{.record = results::read_result(directory)};
+    require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
+            "{}: has no {} that lists result.json; expected a sealed result",
+            printable(options.directory), storage::kManifestName);
+    result.manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
     const EnergyRecord& own = result.record.energy;
     result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
                    core_time(options, "core_end_utc", own.core_end_utc)};
