@@ -83,8 +83,7 @@ bool matches_manifest(const std::filesystem::path& file) {
     const std::filesystem::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
     if (!std::filesystem::exists(manifest, error)) return false;
-    const std::vector<std::byte> bytes = read_file_bytes(manifest, kMaxManifestBytes);
-    const auto digests = parse_manifest(text_of(bytes), manifest);
+    const auto digests = parse_manifest(read_file_text(manifest, kMaxManifestBytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;
     require(sha256_hex_of_file(file) == found->second, ExitCode::data,
