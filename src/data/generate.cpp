@@ -15,7 +15,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/generate.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/photograph.hpp>
 #include <hpcai/storage/file.hpp>
 

@@ -64,6 +64,9 @@ inline constexpr std::array<ClimateNumber, 8> kClimateNumbers{{
      "fraction of a box that a window must contain to keep it"},
 }};
 
+/// Returns the settings of data.kind climate_synthetic.
+ClimateSettings climate_settings(const config::Config& config);
+
 /// The position of a window in the grid.
 struct ClimateWindow {
     int row = 0;     // of the first row, from the south pole
