@@ -251,7 +251,8 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
+    const WrittenResult result =
+        benchmark::write_result(run_, ensemble, outcome, Origin::this_run, out);
     if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(context_, result.record, result.manifest,
                                      have_all_answered(agreed.decision), out);

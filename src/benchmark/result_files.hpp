@@ -21,9 +21,15 @@ struct WrittenResult {
     std::string manifest;  // the SHA-256 of manifest.sha256
 };
 
-/// Scores the run and writes all files of its result, the summary last. If the files cannot be
-/// written, still prints the summary to `out` and throws Error(usage).
+/// The origin of the members' files: this program, or an earlier one, after which they may have
+/// changed.
+enum class Origin { this_run, stored_groups };
+
+/// Scores the run and writes all files of its result, the manifest last, which marks a complete
+/// result. Then prints the summary to `out`. Throws Error(usage) if the files cannot be written;
+/// then a summary of this_run is still printed. Throws Error(mismatch) for stored_groups of which
+/// `verify` would reject the result.
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::RunOutcome& outcome, std::ostream& out);
+                           const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 
 }  // namespace hpcai::benchmark

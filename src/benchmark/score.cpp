@@ -70,20 +70,17 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     return samples;
 }
 
-std::string describe_last_report(const ProgressRecord& progress) {
-    const std::string when = fmt::format(
-        "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
-    return fmt::format("{} at step {} of {} on {} in its last report, at {}",
-                       word_of(progress.state), progress.step, progress.steps, progress.host, when);
-}
-
 /// Returns why a group has not finished, from its files and the reason of read_finished_group.
 std::string describe_unfinished(const fs::path& output, int group, int ranks, std::string reason) {
     const GroupProgress found = results::read_progress(output, group);
-    const bool has_died = found.progress && found.progress->reason.empty() &&
-                          found.progress->state != ProgressState::finished;
-    if (has_died) reason = describe_last_report(*found.progress);
-    if (found.progress && !found.progress->reason.empty()) reason = found.progress->reason;
+    const ProgressRecord progress = found.progress.value_or(ProgressRecord{});
+    if (!progress.reason.empty()) {
+        reason = progress.reason;
+    } else if (found.progress && progress.state != ProgressState::finished) {  // it has died
+        reason = fmt::format("{} at step {} of {} on {} in its last report, at {:%FT%TZ}",
+                             word_of(progress.state), progress.step, progress.steps, progress.host,
+                             fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
+    }
     const std::int64_t step = results::last_checkpoint(output, group, ranks);
     return step > 0 ? fmt::format("{}; has a checkpoint of step {}", reason, step) : reason;
 }
@@ -183,7 +180,8 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
+    return write_result(run, ensemble, outcome, Origin::stored_groups, out)
+        .record.verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

@@ -64,13 +64,8 @@ private:
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& target, const char* action, int error) {
-    throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", target.string(), action,
-                                             std::strerror(error)));
-}
-
 void sync(const fs::path& path, const fs::path& target) {
-    if (!try_sync(path)) fail(target, "fsync", errno);
+    if (!try_sync(path)) fail_write(target, "fsync", errno);
 }
 
 /// The root of a file system cannot be replaced by a rename.
@@ -215,10 +210,10 @@ void PendingPath::commit() {
     std::error_code error;
     if (fs::is_directory(path_, error)) {
         for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
-        if (error) fail(target_, "list", error.value());
+        if (error) fail_write(target_, "list", error.value());
     }
     sync(path_, target_);
-    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "rename", errno);
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "rename", errno);
     is_committed_ = true;
     sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."), target_);
 }

@@ -215,6 +215,17 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                            [&](const std::string& key) { return source_of(key, config); });
 }
 
+/// Checks `record` and the files that it follows from.
+void check_record(const RunRecord& record, Inspector& inspector) {
+    const auto config =
+        inspector.attempt(kResult, [&] { return config::parse(record.config.text, "config", {}); });
+    if (!config) return;
+    check_text("config.yaml", config::to_yaml(*config), inspector);
+    inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
+        check_numbers(record, *config, inspector);
+    });
+}
+
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
     if (!inspector.entries().at(name)) {
         inspector.report(name, "is not a regular file; {} lists one", storage::kManifestName);
@@ -275,17 +286,20 @@ Verification verify(const std::filesystem::path& directory) {
         const RunRecord& record = *verification.record;
         check_text("environment.json", records::environment_to_json(record.environment), inspector);
         check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
-        const auto config = inspector.attempt(
-            kResult, [&] { return config::parse(record.config.text, "config", {}); });
-        if (config) {
-            check_text("config.yaml", config::to_yaml(*config), inspector);
-            inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
-                check_numbers(record, *config, inspector);
-            });
-        }
+        check_record(record, inspector);
     }
     verification.findings = inspector.take_findings();
     return verification;
+}
+
+void require_verified(const std::filesystem::path& directory, const RunRecord& record) {
+    Inspector inspector(directory);
+    check_record(record, inspector);
+    const std::vector<Finding> findings = inspector.take_findings();
+    if (findings.empty()) return;
+    throw Error(ExitCode::mismatch,
+                fmt::format("{}: `hpcai500 verify` would reject the result: {}: {}",
+                            directory.string(), findings[0].file, findings[0].text));
 }
 
 }  // namespace hpcai::verification

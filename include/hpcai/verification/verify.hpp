@@ -26,4 +26,8 @@ struct Verification {
 /// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.
 Verification verify(const std::filesystem::path& directory);
 
+/// Verifies a `record` that is not stored yet against the files of its groups and of evaluation/ in
+/// `directory`. Throws Error(mismatch) with the first finding.
+void require_verified(const std::filesystem::path& directory, const RunRecord& record);
+
 }  // namespace hpcai::verification
