@@ -9,7 +9,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/utsname.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/writer.hpp>
@@ -157,13 +159,14 @@ void require_unscored(const fs::path& output) {
 
 }  // namespace
 
-ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
+ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
+                   std::ostream& out) {
     const fs::path output = request.directory;
     results::require_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = results::read_config(output);
-    const LaunchRecord launch = results::read_launch_file(output);
+    LaunchRecord launch = results::read_launch_file(output);
     results::require_same_config(output, config::to_yaml(config), launch);
     context::precision_named(launch.precision);  // throws if it is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
@@ -176,6 +179,11 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     for (const group::GroupOutcome& member : groups.finished)
         undamaged_groups.insert(member.status.group);
     results::archive_attempt(context, results::StaleRecords::unreadable, undamaged_groups);
+    utsname system{};
+    uname(&system);
+    launch.invocations.push_back(
+        {utc_now(), system.nodename, launch::binary_digest(), command_line});
+    results::write_launch_file(output, launch);
     for (const int group : undamaged_groups) results::remove_group_checkpoints(output, group);
     const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");

@@ -18,6 +18,7 @@
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -51,41 +52,55 @@ bool is_result_complete(const fs::path& folder, const config::Config& config, in
     return true;
 }
 
-/// Broadcasts facts[name] from rank 0, because any rank may write the result.
-void broadcast_fact(comm::Communicator& everyone, const char* name,
-                    std::map<std::string, std::string>& facts) {
-    const auto found = facts.find(name);
-    const std::string mine = found == facts.end() ? "" : "=" + found->second;
-    const std::string shared = comm::broadcast(everyone, mine);
-    if (!shared.empty()) facts[name] = shared.substr(1);
-}
-
 /// A run to resume, as its directory describes it.
 struct Resumption {
-    LaunchRecord first_launch;  // complete at rank 0; other ranks have started_utc and kFaultsFact
-    std::string config_text;    // YAML of the first launch
+    LaunchRecord launch;      // of earlier launches; complete topology on rank 0 only
+    std::string config_text;  // YAML of the first launch
+    bool is_trained = false;  // whether all groups have finished
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
     /// Checks on rank 0 that a launch with this configuration and layout can resume the run in
     /// `folder`. Throws Error(launch) or Error(usage) with the right command, or Error(data) if
     /// files of finished groups are damaged.
     void check(const std::filesystem::path& folder, const config::Config& config,
-               const plan::Layout& layout) const {
+               const plan::Layout& layout) {
         std::error_code error;
-        const TopologyRecord& topology = first_launch.topology;
+        const TopologyRecord& topology = launch.topology;
         require(layout.groups == topology.groups && layout.degree == topology.degree,
                 ExitCode::launch,
                 "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks "
                 "have {} and {}; start `{}` with the same number of ranks per node",
                 folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
                 layout.degree, results::resume_command(topology.ranks, folder));
-        results::require_same_config(folder, config_text, first_launch);
+        results::require_same_config(folder, config_text, launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
         require(
             !has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
             "{}: the run is complete, with a result of all {} groups; `hpcai500 verify` checks it",
             folder.string(), layout.groups);
-        results::require_undamaged_groups(folder, config, layout.groups, layout.degree);
+        is_trained = results::require_undamaged_groups(folder, config, layout.groups,
+                                                       layout.degree) == layout.groups;
+    }
+
+    /// Broadcasts rank 0's facts except the lock, because any rank may write the result.
+    /// Collective.
+    void share(comm::Communicator& everyone) {
+        LaunchRecord facts = launch;
+        facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large
+        const std::string text = comm::broadcast(everyone, records::to_json(facts));
+        if (everyone.rank() != 0) launch = records::from_json<LaunchRecord>(text, kLaunchName);
+        config_text = comm::broadcast(everyone, std::move(config_text));
+        is_trained = !comm::broadcast(everyone, std::string(is_trained ? "yes" : "")).empty();
+    }
+
+    /// Copies the facts of earlier launches to `next`, the record of this launch. If all groups
+    /// have finished, these include the environment in which they were trained.
+    void keep_facts(LaunchRecord& next) {
+        next.started_utc = launch.started_utc;
+        next.invocations = launch.invocations;
+        if (!is_trained) return;
+        launch.environment.insert(next.environment.extract(kFaultsFact));
+        next.environment = launch.environment;
     }
 
     /// Throws Error(data) on all ranks unless the run began with these samples. Marks the data as
@@ -93,9 +108,9 @@ struct Resumption {
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const {
         comm::collective_try(everyone, [&] {
-            if (everyone.rank() == 0) results::require_same_samples(output, samples, first_launch);
+            if (everyone.rank() == 0) results::require_same_samples(output, samples, launch);
         });
-        add_faults_disqualification(first_launch.environment, samples);
+        add_faults_disqualification(launch.environment, samples);
     }
 };
 
@@ -121,16 +136,13 @@ Resumption open_resumption(const context::RunRequest& request, comm::Communicato
         results::require_run(request.resume);
         found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
         require_allowed_overrides(request.config.overrides);
-        found.first_launch = results::read_launch_file(request.resume);
+        found.launch = results::read_launch_file(request.resume);
         found.config_text = config::to_yaml(results::read_config(request.resume));
-        const int ranks = found.first_launch.topology.ranks;
+        const int ranks = found.launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {} ranks, got {}; start it as `{}`", request.resume, ranks,
                 everyone.size(), results::resume_command(ranks, request.resume));
     });
-    found.first_launch.started_utc = comm::broadcast(everyone, found.first_launch.started_utc);
-    found.config_text = comm::broadcast(everyone, std::move(found.config_text));
-    broadcast_fact(everyone, kFaultsFact, found.first_launch.environment);
     return found;
 }
 
@@ -305,6 +317,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
         if (resumption) return resumption->check(output, config, layout);
         results::require_new_or_empty(series.number == 1 ? series.folder : output);
     });
+    if (resumption) resumption->share(everyone);
     const DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, rank_device.threads);
@@ -331,11 +344,16 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                       .samples = std::move(samples)},
         .device_note = std::move(rank_device.opened.note)};
     run.launch = results::launch_record(run.context, run.resources);
-    run.launch.started_utc = resumption ? resumption->first_launch.started_utc : started;
+    run.launch.started_utc = started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
                                                   program_sha256, request.command_line);
-    if (resumption) run.lock = std::move(resumption->lock);
+    if (resumption) {
+        resumption->keep_facts(run.launch);
+        run.lock = std::move(resumption->lock);
+    }
+    run.launch.invocations.push_back(
+        {started, start_up.hostnames().front(), program_sha256, request.command_line});
     return run;
 }
 

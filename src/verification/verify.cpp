@@ -107,6 +107,8 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
     record.quality = quality;
+    const auto& invocations = record.invocations;
+    record.time.started_utc = invocations.empty() ? "" : invocations.front().started_utc;
     derive_results(claim.config, claim.controller, groups, record);
     keep_rounded_scores(claim, record);
     derive_energy(claim.config.run, groups, record);
@@ -178,6 +180,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"verdict.", "according to docs/RULES.md"},
         {"submission.", "according to config"},
         {"topology.", "according to config and topology.map"},
+        {"time.started_utc", "according to invocations"},
         {"workload.", "according to config"},
         {"parameters[", "according to config"},
         {"flops.", "according to the model's layers"},

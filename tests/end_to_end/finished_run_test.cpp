@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <hpcai/storage/sha256.hpp>
+
 #include "resumed_run.hpp"
 
 /// Runs whose groups have trained, and what later programs may do to them.
 namespace hpcai::end_to_end {
 namespace {
 
+using testing::HasSubstr;
+using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
 class FinishedRun : public ResumedRun {
@@ -57,6 +61,11 @@ protected:
         }
         return names;
     }
+    void remove_result() const {
+        for (const char* name : {"result.json", "manifest.sha256"}) {
+            fs::remove(folder_ / "result" / name);
+        }
+    }
 };
 
 TEST_F(FinishedRun, IsRepairedByOneCommandAfterAKillBeforeAnyOfItsFiles) {
@@ -101,6 +110,46 @@ TEST_F(FinishedRun, IsCompleteWhereItsOutputHasNoReader) {
         "exit ${PIPESTATUS[0]}");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_TRUE(messages(outcome).empty()) << outcome.error;
+    expect_verified("result");
+}
+
+TEST_F(FinishedRun, NamesEveryProgramThatWorkedOnIt) {
+    ASSERT_EQ(begin_alone("result").exit_code, 0);
+    const Json environment = json_of(folder_ / "result/environment.json");
+    const fs::path other = folder_ / "other";
+    fs::copy_file(cli::environment("HPCAI500_BINARY"), other);
+    std::ofstream(other, std::ios::binary | std::ios::app) << "x";
+    remove_result();
+    const Outcome end = execute("exec ./other resume result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    EXPECT_EQ(result("result")["environment"], environment) << "in which the group has trained";
+    remove_result();
+    ASSERT_EQ(execute("hpcai500 score result").exit_code, 0);
+    const Json programs = result("result")["invocations"];
+    ASSERT_EQ(programs.size(), 3U);
+    EXPECT_EQ(programs[0]["binary_sha256"], environment["binary_sha256"]);
+    EXPECT_EQ(programs[0]["command_line"], environment["command_line"]);
+    EXPECT_EQ(programs[1]["binary_sha256"], storage::sha256_hex_of_file(other));
+    EXPECT_EQ(programs[1]["command_line"], "hpcai500 resume result");
+    EXPECT_EQ(programs[2]["binary_sha256"], environment["binary_sha256"]);
+    EXPECT_EQ(programs[2]["command_line"], "hpcai500 score result");
+    for (const Json& program : programs) {
+        EXPECT_EQ(program["host"], result("result")["topology"]["map"][0]["host"]);
+    }
+    expect_verified("result");
+}
+
+TEST_F(FinishedRun, HasTheEnvironmentOfTheProgramThatTrainedItLast) {
+    EXPECT_EQ(begin(1, {"bagging.M=1", "run.time_limit_seconds=0.001"}, "result").exit_code, 8);
+    const Outcome end = execute("exec hpcai500 resume result --set run.time_limit_seconds=0");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    const Json record = result("result");
+    const std::string last = record["environment"]["command_line"];
+    EXPECT_EQ(last, "hpcai500 resume result --set run.time_limit_seconds=0");
+    ASSERT_EQ(record["invocations"].size(), 2U);
+    EXPECT_THAT(record["invocations"][0]["command_line"].get<std::string>(), HasSubstr(" run "));
+    EXPECT_EQ(record["invocations"][1]["started_utc"],
+              record["work"]["groups"][0]["continuations"][0]["started_utc"]);
     expect_verified("result");
 }
 

@@ -28,6 +28,6 @@ struct ScoreRequest {
 /// Error(data) for damaged files or changed samples; Error(partial), naming unfinished groups,
 /// unless `allow_partial`; Error(all_groups_failed) if no group finished. Throws Error(mismatch)
 /// before it writes the record if `verify` would reject it.
-ExitCode score_run(const ScoreRequest& request, std::ostream& out);
+ExitCode score_run(const ScoreRequest& request, const std::string& command_line, std::ostream& out);
 
 }  // namespace hpcai::benchmark
