@@ -10,8 +10,9 @@
 
 namespace hpcai::kernels {
 
-/// comm::encode in device memory, with the same bits except for NaN. `residual` has the length of
-/// `values` or is null; wire (comm::wire_bytes) is 4-byte aligned.
+/// comm::encode in device memory, with the same bits except for NaN. `residual`, the rounding
+/// errors for error feedback, has the length of `values` or is null. `wire`, with
+/// comm::wire_bytes() bytes, is 4-byte aligned.
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 

@@ -69,7 +69,7 @@ private:
 
     /// Determines how the shards compute each node, and thus which values are split.
     void classify_nodes() {
-        ensure(model_.outputs().empty(), "a stage cannot be divided into shards");
+        ensure(model_.outputs().empty(), "a pipeline stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
             kinds_.push_back(kind);

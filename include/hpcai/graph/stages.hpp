@@ -19,17 +19,19 @@ struct StageCosts {
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then their total
-/// cost; ties go to the earliest last cut, then the cut before it. Time: O(stages x nodes^2).
+/// cost. Among equal solutions, the last cut is the earliest, then the cut before it, and so on.
+/// Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
 struct Stage {
     /// The nodes of the stage with their parameters and statistics. A value that an earlier stage
-    /// computes and this or a later stage reads is received. A value that a later stage reads is an
-    /// output; outputs have the order in which the next stage receives them. A value may be both.
+    /// computes and this or a later stage reads is an input (Value::is_received). A value that a
+    /// later stage reads is an output; a value that only passes through is both. Outputs have the
+    /// order of the next stage's inputs.
     Graph graph;
-    std::vector<ParameterId> parameters;   // [of `graph`] index in the model
-    std::vector<std::int32_t> statistics;  // [of `graph`] index in the model
+    std::vector<ParameterId> parameters;   // [parameter of `graph`] its index in the model
+    std::vector<std::int32_t> statistics;  // [statistics of `graph`] their index in the model
     std::size_t first_node = 0;
     std::size_t nodes = 0;
 };

@@ -5,7 +5,8 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, whose primitives are planned from a description; oneDNN 3 takes its parts.
+/// True for oneDNN 2, which plans a primitive from a description object (Primitive::desc). oneDNN 3
+/// takes the arguments of the description directly.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;

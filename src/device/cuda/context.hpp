@@ -49,7 +49,8 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// Waits for the device; rethrows the current exception if it is unusable. For catch blocks only.
+/// Waits for the device; rethrows the current exception if the device is unusable. For catch
+/// blocks.
 void rethrow_fault();
 
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);

@@ -44,10 +44,10 @@ private:
 /// need more, the plan with the smallest workspace; -1 if no plan can be finalized.
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
-/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
+/// Whether cuDNN has a plan for this pass. Can take seconds if Context::plans has no entry for it.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
-/// The key of the plan of a graph in Context::plans.
+/// The key in Context::plans under which the plan of a pass is stored.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
 /// The operands that a pass reads, and the operands that it writes.
@@ -75,7 +75,7 @@ public:
     /// The time and the result of a plan.
     struct Trial {
         double seconds = 0;  // median, or the only time
-        // Index of the result, equal for plans whose results agree. None: not compared.
+        // A number that is equal for plans whose results agree. Absent: not compared.
         std::optional<int> result;
     };
 
