@@ -62,7 +62,8 @@ private:
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, as many as its producer can read.
+    /// Sums gradients of `value` in pairs until at most `limit` remain, which its producer's
+    /// backward pass sums while it reads them.
     void sum_gradients(ValueId value, std::size_t limit);
     void allocate();
     void bind();

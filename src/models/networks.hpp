@@ -79,8 +79,8 @@ struct FasterRcnn {
 
     std::int64_t anchor_samples = 256;  // per image, for the losses
     std::int64_t region_samples = 512;  // per image, for the box head
-    std::int64_t training_proposals =
-        2000;  // per level before non-maximum suppression, per image after
+    // Per level before non-maximum suppression, and per image after it.
+    std::int64_t training_proposals = 2000;
     std::int64_t inference_proposals = 1000;
     double score_threshold = 0.05;
     std::int64_t detections = 100;  // per image

@@ -68,8 +68,9 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running it
-/// allocates no memory except for messages to other ranks. Calls return when the work is enqueued
-/// on the stream of the device; on a CPU, when it is complete.
+/// allocates no memory except for messages to other ranks. On a GPU, run() returns when the work is
+/// enqueued on the device's stream, after waiting for messages of other ranks, if any. On a CPU, it
+/// returns when the work is complete.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -273,8 +274,9 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Returns whether a fused operation is faster than the operations it replaces: a Convolution
-    /// with `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May time both.
+    /// Returns whether to use a fused operation instead of the operations it replaces: a
+    /// Convolution with `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May
+    /// time both.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }

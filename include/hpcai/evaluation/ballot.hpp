@@ -13,7 +13,7 @@ enum class Vote { soft, majority };
 /// of `probabilities` with a NaN casts no vote: its row of `votes` is all 0.
 void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width);
 
-/// Divides `votes`, sums over the members, by `member_count`; a row without votes becomes all NaN.
+/// Divides `votes`, which are summed over members, by `member_count`; a row of zeros becomes NaN.
 void normalize_votes(std::span<float> votes, std::size_t width, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so

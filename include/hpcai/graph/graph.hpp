@@ -34,7 +34,7 @@ struct Parameter {
     std::string name;
     tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); others (C)
     ParameterKind kind = ParameterKind::filters;
-    bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
+    bool starts_at_zero = false;  // gamma of a residual block's last normalization
     bool is_trained = true;       // false: keeps its initial value
     double deviation = 0;         // standard deviation of initial values; 0: determined by `kind`
     // Pixels of the feature map that a linear layer flattens. The weight's columns are ordered

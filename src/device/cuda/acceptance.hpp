@@ -25,10 +25,10 @@ bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions&
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
 /// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
-/// need cuDNN plans, which exist in fp16 only, and a successful trial if the context has a device.
-/// With autotune they must take less time than the separate operations, both with their fastest
-/// plans; Context::plans stores the result. A deterministic device makes no trial. An Acceptance
-/// gives the same answer each time it is asked about an operation.
+/// also need cuDNN plans, which exist in fp16 only, and a successful trial if the context has a
+/// device. With autotune they must take less time than the separate operations, both with their
+/// fastest plans; Context::plans stores the result. A deterministic device makes no trial. An
+/// Acceptance gives the same answer each time it is asked about an operation.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}

@@ -21,7 +21,7 @@ public:
     ChosenPlan() = default;
     /// Times plans on the context's stream in temporary memory and adds the fastest to
     /// Context::plans. Throws Error(internal) when cuDNN has no plan, or when the device is
-    /// unusable after a plan, which is then barred in Context::plans.
+    /// unusable after a plan, which Context::plans then excludes from later runs (PlanCache::bar).
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
     std::size_t workspace_bytes() const { return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_); }

@@ -12,9 +12,10 @@ namespace {
 
 using P = ConvolutionPass;
 
-/// Each graph that reads the image normalizes it; the normalized image is never stored. Saved for
-/// the backward pass: the statistics, and scale and shift in the image's type, as cuDNN requires.
-/// The input_gradient pass computes all gradients: gamma and beta need the input's gradient.
+/// Each cuDNN graph that reads the image normalizes it; the normalized image is never stored. Saved
+/// for the backward pass: the statistics, and scale and shift in the image's type, as cuDNN
+/// requires. The input_gradient pass computes all gradients: gamma and beta need the input's
+/// gradient.
 class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
@@ -23,12 +24,13 @@ public:
           shape_(convolution_shape(op.convolution, options)),
           norm_(op.norm, options.compute),
           layout_(op.convolution, shape_) {
-        ensure(trains() && options.needs_input_gradient,
-               "a fused norm and convolution is supported only in training, after other layers");
+        ensure(
+            trains() && options.needs_input_gradient,
+            "a fused norm and convolution is supported only in training, not as the first layer");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
                "a norm fused with a convolution must have a ReLU and no addition, and the "
                "convolution must output sums");
-        ensure(shape_.filters == op.convolution.filters, "no sums for {} filters",
+        ensure(shape_.filters == op.convolution.filters, "no per-channel sums for {} filters",
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
         weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);

@@ -269,6 +269,7 @@ struct SimdKernels {
     void (*scale_sums)(const Tile&, const SumsTile&);
 };
 
+// The loops compiled for each instruction set.
 namespace baseline {
 const SimdKernels& table();
 }
