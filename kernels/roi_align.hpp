@@ -37,6 +37,7 @@ struct AxisSample {
     float low_weight, high_weight;
 };
 
+/// The grid of bins of a region, which has shape.region_columns elements.
 HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};

@@ -76,7 +76,7 @@ public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The number of output gradients that the kernel can sum while it reads them.
+    /// The largest number of output gradients that the kernel can sum while it reads them.
     virtual std::size_t max_output_gradients() const { return 1; }
     virtual bool backward_reads_inputs() const { return false; }
     virtual bool backward_reads_output() const { return false; }

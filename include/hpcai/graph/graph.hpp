@@ -76,7 +76,8 @@ public:
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
     /// Adds a value that an earlier pipeline stage computes; see partition_stages().
     ValueId add_received(const Value& value, bool needs_gradient);
-    /// Marks `value` as read by a later stage, which provides its gradient if it needs one.
+    /// Marks `value` as read outside the graph, for example by a later pipeline stage. If it needs
+    /// a gradient, the reader provides it.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
@@ -109,6 +110,7 @@ public:
     bool needs_gradient(ValueId value) const {
         return needs_gradient_.at(static_cast<std::size_t>(value));
     }
+    /// The number of elements of all parameters, trained or not.
     std::int64_t parameter_count() const;
 
 private:

@@ -12,7 +12,8 @@ namespace hpcai::graph {
 /// The costs of running the nodes of a graph, in FLOPs or another additive unit.
 struct StageCosts {
     std::vector<double> nodes;  // [node]
-    // [node] cost of a cut before it, added to both adjacent stages; infinite: no cut is possible
+    // [node] cost of a cut before the node, added to both adjacent stages; infinite: no cut is
+    // possible
     std::vector<double> cuts;
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
@@ -39,7 +40,7 @@ struct Stage {
 /// The costs of a graph: FLOPs of training by ops::Ledger::table3 and, for each byte of activations
 /// and gradients that crosses a cut, the FLOPs that a CPU rank performs during its transfer. Bytes
 /// are counted in fp32, so that the stages do not depend on the precision. No cut separates the
-/// users of a parameter or of an input.
+/// nodes that read the same parameter or input.
 StageCosts stage_costs(const Graph& graph);
 
 /// Bytes of the values that cross a cut before node `position` in the forward pass if the compute

@@ -13,7 +13,7 @@
 #endif
 
 /// Box arithmetic in fp32, shared by CPU and GPU code. Each product and sum is rounded separately
-/// (no FMA), so that matching, suppression and sampling are the same on both. Only exp and log may
+/// (no FMA), so that matching, suppression and sampling give the same results. Only exp and log may
 /// differ in their last bits.
 namespace hpcai::ops {
 

@@ -42,8 +42,8 @@ public:
     /// Stores one model's predictions in `directory`; each file is written atomically.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Reads the files that store() wrote to `directory` into `member`, which must have the labels
-    /// of the samples. Throws Error(data), naming the file, if it does not match.
+    /// Reads the files that store() wrote to `directory` into `member`, whose labels must be set.
+    /// Throws Error(data), naming the file, if the file does not match the labels.
     virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and sets
     /// `quality`, except for the numbers that summarize the members. Collective among the leaders.

@@ -53,6 +53,7 @@ void check(cublasStatus_t status, const char* what);
 /// blocks.
 void rethrow_fault();
 
+/// Plans a BatchNorm with `frozen`, for build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal) for an `exchange`, buffers of different lengths, and ranges out of order,

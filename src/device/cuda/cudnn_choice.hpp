@@ -53,6 +53,7 @@ std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 /// The operands that a pass reads, and the operands that it writes.
 std::span<const Operand> operands_read(ConvolutionPass pass);
 std::span<const Operand> operands_written(ConvolutionPass pass);
+/// The bytes and the type of an operand (see Operand).
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
