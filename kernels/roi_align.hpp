@@ -83,7 +83,7 @@ struct RoiAlignGradientArguments {
     void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
 /// Overwrites the gradients of the levels. Each pixel sums its terms in the order of the regions.
-/// Throws like roi_align(), and if a thread per stored channel of N images needs over 65535 warps.
+/// Throws like roi_align(), and if the channels of N images need more than 65535 blocks.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 
