@@ -7,8 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// The constants of one step of Adam or LAMB. No default values: kernels keep them in shared
-/// memory.
+/// The constants of one step of Adam or LAMB; without defaults, because shared memory allows none.
 struct Moments {
     float gradient_factor;
     float beta1, one_minus_beta1;

@@ -9,9 +9,8 @@
 
 namespace hpcai::graph {
 
-/// Builds a network from a graph in three phases: plans the kernels; schedules the kernel calls,
-/// here called steps, and finds the first and last step that uses each tensor; allocates and binds
-/// memory.
+/// Builds a network from a graph in three phases: plans the kernels; schedules their calls (steps)
+/// and finds the first and last step that uses each tensor; allocates memory and binds the tensors.
 class Network::Builder {
 public:
     Builder(Network& network, ParameterStore& store, const NetworkOptions& options)
@@ -46,8 +45,7 @@ private:
     /// Keeps the outputs of a pipeline stage, which the caller reads after the forward pass.
     void touch_outputs();
     void schedule_backward();
-    /// Allocates the gradients of a stage's outputs, which the caller writes before the backward
-    /// pass.
+    /// Allocates gradients of a stage's outputs, which the caller writes before the backward pass.
     void allocate_output_gradients();
     /// Sums the gradients of each value from an earlier stage; the caller sends the sum to it.
     void finish_received_gradients();
@@ -62,8 +60,8 @@ private:
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` in pairs until at most `limit` remain, which its producer's
-    /// backward pass sums while it reads them.
+    /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
+    /// sum.
     void sum_gradients(ValueId value, std::size_t limit);
     void allocate();
     void bind();

@@ -33,8 +33,8 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset of a value's channel sums (ops::outputs_channel_sums) from its start. They
-/// follow its elements, which take `element_bytes`.
+/// Offset of a value's channel sums (ops::outputs_channel_sums) after its elements'
+/// `element_bytes`.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -67,10 +67,9 @@ struct WorkingCopy {
     void* address = nullptr;    // 64-byte aligned
 };
 
-/// One operation, planned for one device, shape and precision, and bound to its memory. Running it
-/// allocates no memory except for messages to other ranks. On a GPU, run() returns when the work is
-/// enqueued on the device's stream, after waiting for messages of other ranks, if any. On a CPU, it
-/// returns when the work is complete.
+/// One operation, planned for one device, shape and precision, and bound to its memory. run()
+/// allocates memory for messages only. On a CPU it returns when the work is complete. On a GPU it
+/// enqueues the work on the device's stream and waits only for messages of other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -274,9 +273,8 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Returns whether to use a fused operation instead of the operations it replaces: a
-    /// Convolution with `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May
-    /// time both.
+    /// Returns whether to use a fused operation instead of those it replaces: a Convolution with
+    /// `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May time both.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }

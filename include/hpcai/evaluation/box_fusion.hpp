@@ -40,8 +40,8 @@ struct MemberDetection {
 };
 
 /// Returns the fused detections of one image by descending score, equal scores by category.
-/// `pooled` has each member's detections in their own order, member after member; of equal scores,
-/// the first comes first. Ignores invalid detections (is_valid) and those with an area or score of
+/// `pooled` has the detections of member 0, then 1 ..., each in the member's order. This order also
+/// ranks equal scores. Ignores invalid detections (is_valid) and those with an area or score of
 /// 0 or less. `weights` has a positive weight for each model, also for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);

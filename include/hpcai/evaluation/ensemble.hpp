@@ -19,8 +19,7 @@ namespace hpcai::evaluation {
 inline constexpr std::int64_t kVoteChunkRows = 4096;
 
 /// Soft vote: returns the mean of the members' `probabilities` (samples, classes) at rank 0,
-/// elsewhere an empty vector. A NaN of one member makes the sample's mean NaN, which counts as
-/// wrong.
+/// elsewhere an empty vector. A member's NaN makes the sample's mean NaN, which counts as wrong.
 std::vector<float> ensemble_soft_vote(comm::Communicator& members,
                                       std::span<const float> probabilities, std::int64_t classes,
                                       std::int64_t chunk_rows = kVoteChunkRows);

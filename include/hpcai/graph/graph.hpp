@@ -76,8 +76,7 @@ public:
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
     /// Adds a value that an earlier pipeline stage computes; see partition_stages().
     ValueId add_received(const Value& value, bool needs_gradient);
-    /// Marks `value` as read outside the graph, for example by a later pipeline stage. If it needs
-    /// a gradient, the reader provides it.
+    /// Marks `value` as read outside the graph. The reader provides its gradient if it needs one.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);

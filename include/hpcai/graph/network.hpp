@@ -19,8 +19,8 @@ struct KernelCall {
     std::string name;  // of the node; for a sum of gradients: "<value or parameter>.gradient"
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
-    // Parameters whose gradients are final after this call. The first backward call also lists
-    // parameters without a gradient.
+    // Parameters whose gradients are final after this call. The first call of the backward pass
+    // also lists the parameters that have no gradient.
     std::vector<ParameterId> final_gradients;
 };
 
@@ -77,9 +77,8 @@ public:
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Sets StepScalars::loss_scale, the factor of each sample's loss gradients, to `scale`, and
-    /// every other field to its default. With 1 / global batch, the gradients are those of the mean
-    /// loss.
+    /// Sets StepScalars::loss_scale, the factor of each sample's loss gradients, and resets all
+    /// other fields. With 1 / global batch, the gradients are those of the mean loss.
     void reset_step_scalars(float scale);
     /// The step scalars (ops/step_scalars.hpp) in device memory.
     device::StepScalars* step_scalars() const {
@@ -127,8 +126,7 @@ public:
     /// Memory for the gradient of a pipeline stage's output `name`, in the layout of the value and
     /// the compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
-    /// The gradient of `name`, an input that an earlier pipeline stage computed, after the backward
-    /// pass; layout and type as for output_gradient().
+    /// Like output_gradient(): after the backward pass, that of input `name` from an earlier stage.
     std::span<const std::byte> received_gradient(const std::string& name) const;
 
 private:

@@ -12,16 +12,14 @@ namespace hpcai::graph {
 /// The costs of running the nodes of a graph, in FLOPs or another additive unit.
 struct StageCosts {
     std::vector<double> nodes;  // [node]
-    // [node] cost of a cut before the node, added to both adjacent stages; infinite: no cut is
-    // possible
+    // [node] cost of a cut before the node, added to both stages; infinite: no cut is possible
     std::vector<double> cuts;
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then their total
-/// cost. Among equal solutions, the last cut is the earliest, then the cut before it, and so on.
-/// Time: O(stages x nodes^2).
+/// cost; of equal solutions, that with the earliest last cut wins. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.

@@ -36,8 +36,7 @@ struct Flops {
     }
 };
 
-/// Returns the FLOPs of the operation. `first_layer` excludes the input gradient, but not in
-/// table3.
+/// Returns the FLOPs of the operation. `first_layer` excludes the input gradient except in table3.
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 }  // namespace hpcai::ops

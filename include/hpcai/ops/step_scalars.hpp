@@ -5,8 +5,8 @@
 
 namespace hpcai::ops {
 
-/// The scalars of a training step in device memory, so that a step captured as a CUDA graph reads
-/// the current ones at each launch. The host initializes all fields, writes learning_rate and
+/// The scalars of a training step, in device memory so that each launch of a CUDA graph reads them.
+/// The host initializes all fields, writes learning_rate and
 /// micro_batch, clears loss_sum, and clears `finite` if another stage skips the step. The step adds
 /// to loss_sum and writes the rest.
 struct StepScalars {

@@ -5,8 +5,7 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, which plans a primitive from a description object (Primitive::desc). oneDNN 3
-/// takes the arguments of the description directly.
+/// True for oneDNN 2, which plans from a Primitive::desc; oneDNN 3 takes the desc's arguments.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;

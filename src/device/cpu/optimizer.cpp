@@ -26,8 +26,7 @@ public:
         ensure(!optimizer.rounds_parameters, "the CPU engine needs fp32 parameters");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
-            ensure(range.working_copy == nullptr,
-                   "optimizers of the CPU engine update no working copies");
+            ensure(range.working_copy == nullptr, "a CPU optimizer updates no working copies");
             for (std::size_t begin = range.begin; begin < range.end; begin += kPartElements) {
                 parts_.push_back({index, begin, std::min(begin + kPartElements, range.end)});
             }

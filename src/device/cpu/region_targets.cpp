@@ -59,9 +59,8 @@ struct CellRow {
 };
 
 /// Parallel over the rows of cells of all images. For each anchor the workspace has the number of
-/// the matching box and the highest IoU, which is replaced by kForced if the anchor has the highest
-/// IoU of all anchors with some box. For each row and box it has the highest IoU, from which the
-/// box's highest IoU is computed.
+/// the matching box and the highest IoU, or kForced if no anchor has a higher IoU with some box.
+/// For each row and box it has the highest IoU, from which the box's highest IoU is computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

@@ -49,8 +49,7 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// Waits for the device; rethrows the current exception if the device is unusable. For catch
-/// blocks.
+/// Waits for the device; if it is unusable, rethrows the current exception. For catch blocks only.
 void rethrow_fault();
 
 /// Plans a BatchNorm with `frozen`, for build().

@@ -16,8 +16,7 @@ public:
         : OperationKernel(op, options, context) {
         const ConvolutionShape shape = convolution_shape(op, options);
         layout_ = FilterLayout(op, shape);
-        ensure(!op.sums || shape.filters == op.filters, "no per-channel sums for {} filters",
-               op.filters);
+        ensure(!op.sums || shape.filters == op.filters, "no sums for {} filters", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,

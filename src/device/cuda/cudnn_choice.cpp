@@ -86,8 +86,7 @@ TimedPlan fastest(const std::vector<TimedPlan>& trials, const Majority& majority
 }
 
 /// Tries plans in order, each once, except those in `barred`, up to kMaxTrials and kMaxSeconds.
-/// `run` takes a plan and a limit in seconds and returns the trial. It does not compare the results
-/// of a plan that takes longer.
+/// `run` takes a plan and a limit in seconds, above which it compares no results.
 template <typename Run>
 std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> barred,
                                   const Run& run) {
@@ -247,8 +246,7 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
     return fastest(trials, majority).plan;
 }
 
-/// Replaces the cuDNN graph, because all its timed plans keep code on the GPU until it is
-/// destroyed.
+/// Replaces the cuDNN graph, which keeps the code of all timed plans on the GPU while it exists.
 void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = index_of_plan(*plans_, plan);

@@ -24,13 +24,12 @@ public:
           shape_(convolution_shape(op.convolution, options)),
           norm_(op.norm, options.compute),
           layout_(op.convolution, shape_) {
-        ensure(
-            trains() && options.needs_input_gradient,
-            "a fused norm and convolution is supported only in training, not as the first layer");
+        ensure(trains() && options.needs_input_gradient,
+               "a fused norm and convolution is supported only in training, after other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
                "a norm fused with a convolution must have a ReLU and no addition, and the "
                "convolution must output sums");
-        ensure(shape_.filters == op.convolution.filters, "no per-channel sums for {} filters",
+        ensure(shape_.filters == op.convolution.filters, "no sums for {} filters",
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
         weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);

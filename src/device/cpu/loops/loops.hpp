@@ -186,10 +186,9 @@ struct FilterRows {
     std::int64_t channels;  // of a row, a multiple of 16
 };
 
-/// The random numbers with which a tile is rounded stochastically: Philox with counters
-/// (counter[0], b, counter[1], counter[2]), where b counts from first_block. 16 blocks serve 128
-/// elements, pixel after pixel: element e takes the lower ((e / 16) % 2 = 0) or upper half of word
-/// e / 32 of block e % 16.
+/// Random numbers to round a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
+/// where b counts from first_block. 16 blocks serve 128 elements, pixel after pixel: element e
+/// takes the lower ((e / 16) % 2 = 0) or upper half of word e / 32 of block e % 16.
 struct Dither {
     std::uint32_t key[2];
     std::uint32_t counter[3];
