@@ -19,7 +19,7 @@ struct StageCosts {
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then their total
-/// cost; of equal solutions, that with the earliest last cut wins. Time: O(stages x nodes^2).
+/// cost. In a tie the earliest last cut wins, then that before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
