@@ -13,7 +13,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// Sums two numbers per channel of a BatchNorm over the ranks that share its statistics. The host
-/// computes the sums and waits for the stream and the other ranks, so this work cannot be recorded
+/// computes the sums and waits for the stream and the other ranks, so this work cannot be captured
 /// as a CUDA graph. With one rank, the object needs no memory and must not sum.
 class SyncBatchNormSums {
 public:

@@ -17,9 +17,9 @@ int device_count();
 /// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
-/// Records the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
+/// Captures the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
 /// events in both directions, as a CUDA graph. Throws what `enqueue` throws, and Error(internal)
-/// for work that cannot be recorded; the stream remains usable in both cases.
+/// for work that cannot be captured; the stream remains usable in both cases.
 std::unique_ptr<Recording> record_work(cudaStream_t stream, const std::function<void()>& enqueue);
 
 /// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.
