@@ -45,7 +45,7 @@ struct LinePlot : PlotTexts {
     bool from_zero = true;  // the y axis includes 0
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};  // light lines below those of the same index, without legend
+    std::vector<Series> raw = {};  // drawn light below the series of the same index; no legend
 };
 
 /// A figure with a legend. Empty if there is no finite point.

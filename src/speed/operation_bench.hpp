@@ -27,7 +27,7 @@ public:
     /// Error(internal) if the device does not support the operation or has too little memory.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
-    /// Returns the passes that compute values, without the cast of working copies.
+    /// Returns the passes that compute values, without the cast of weights to the compute type.
     std::vector<ops::Pass> passes() const;
     const graph::Graph& graph() const { return network_.graph(); }
     const graph::Node& node() const { return network_.graph().nodes().front(); }

@@ -27,7 +27,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kMinSteps = 1;  // besides the first step
+constexpr int kMinSteps = 1;  // that are measured, after the first step
 constexpr int kMaxSteps = 15;
 
 struct CalibrationSetup {

@@ -38,7 +38,8 @@ public:
     /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
-    /// Prepares a row: sets `view` if the image is in the cache or now added, else writes `row`.
+    /// Prepares a row. Sets `view` if the image is in the cache or could be added; otherwise writes
+    /// the pixels to `row`.
     /// Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);

@@ -29,7 +29,7 @@ struct ClimateReport {
     std::vector<std::string> bad_samples;  // "file/17": some value is not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
-    std::vector<float> maximum;            // likewise
+    std::vector<float> maximum;            // as minimum
 };
 
 /// Reads the files in blocks of one chunk, at most 4 GiB. The statistics use Chan's pairwise update

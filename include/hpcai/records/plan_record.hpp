@@ -37,7 +37,7 @@ struct PlanDataRecord {
 };
 
 struct PlanFlopsRecord {
-    double step = 0;  // APC, eq. 3
+    double step = 0;  // of one training step (APC): eq. 3, for the ensemble eq. 4
     Quantity epoch;   // eq. 6, over the steps of one epoch
     Quantity run;
     HPCAI_RECORD(PlanFlopsRecord, step, epoch, run);
@@ -86,7 +86,7 @@ struct PlanParallelRecord {
 /// which are memory-mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
 /// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more
-/// if no stage of the backbone is trained.
+/// if the whole backbone is frozen.
 struct PlanMemoryRecord {
     std::string precision;  // of activations and working copies; with int8, activations are fp32
     double parameter_bytes = 0;     // fp32 masters
@@ -103,7 +103,7 @@ struct PlanMemoryRecord {
     double evaluation_bytes = 0;
     double total_bytes = 0;  // maximum of training and evaluation; their sum if evaluates_between
     double fullest_node_bytes = 0;
-    bool evaluates_between = false;  // whether evaluations run during training; not stored
+    bool evaluates_between = false;  // whether there are evaluations between epochs; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
                  statistics_bytes, working_copy_bytes, activation_bytes, input_bytes,
                  exchange_bytes, program_bytes, evaluation_bytes, total_bytes, fullest_node_bytes);

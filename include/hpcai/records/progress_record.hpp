@@ -40,7 +40,7 @@ struct ProgressRecord {
     int epochs = 0;
     std::int64_t step = 0;  // steps done, over all epochs
     std::int64_t steps = 0;
-    Quantity loss;  // mean over the steps whose results were read last
+    Quantity loss;  // mean over the steps whose results the latest read returned
     Quantity images_per_second;
     Quantity seconds_left;
     std::int64_t written_unix_seconds = 0;  // by the leader's clock

@@ -7,7 +7,8 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// The peak rates of a machine, as `hpcai500 roofline` measures them, and the ceiling of a run.
+/// The peak rates of a machine, as `hpcai500 roofline` measures them, and the ceiling of a run: the
+/// highest FLOP/s of one rank in matrix products and convolutions.
 namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
@@ -17,7 +18,7 @@ struct OperationRate {
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"
     std::string shape;          // for display
-    bool of_model = false;      // false: a large matrix product or convolution
+    bool of_model = false;      // false: a large matrix product or convolution, for peak rates
     int nodes = 0;              // graph nodes of the model with this operation
     double flops = 0;           // of one call; a multiply-add counts as two
     double bytes = 0;           // smallest number of bytes read and written
@@ -32,7 +33,7 @@ struct BandwidthRate {
     std::string name;    // "memory", "host to device", "device to host"
     std::string method;  // the measured operation
     double bytes = 0;    // of one call
-    Quantity seconds;    // median; mean over ranks
+    Quantity seconds;    // median of a rank's calls; mean over ranks
     Quantity bytes_per_second;
     HPCAI_RECORD(BandwidthRate, name, method, bytes, seconds, bytes_per_second);
 };
@@ -47,7 +48,8 @@ struct AllReduceRate {
     HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
 
-/// The line seconds = latency + bytes / bandwidth through the smallest and the largest size.
+/// The line seconds = latency + bytes / bandwidth through the times of the smallest and the largest
+/// all-reduce.
 struct AllReduceFit {
     std::string scope;
     std::string backend;  // for display

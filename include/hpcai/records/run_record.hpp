@@ -153,7 +153,7 @@ struct QualityRecord {
     Quantity members_mean;               // of the finished groups
     Quantity ensemble_gain;              // ensemble - members_mean
     IntervalRecord confidence_interval;  // of `ensemble`
-    IntervalRecord members_interval;     // of `ensemble`, with resampled members
+    IntervalRecord members_interval;     // of `ensemble`, by resampling the members
     std::string ensemble_sha256;         // of the file of the ensemble's predictions
     std::string labels_sha256;           // of the file of labels or boxes
     HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, members, members_mean,
@@ -171,17 +171,17 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;             // per step
     Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / all-reduce time; smallest of all groups
-    // Bytes sent in all-reduces of gradients and BatchNorm statistics; the maximum of all groups
+    // Bytes sent in all-reduces of gradients and BatchNorm statistics; maximum over groups
     Quantity sent_bytes_per_step;           // of the rank that sends the most
     Quantity between_nodes_bytes_per_step;  // to other nodes, of the rank that sends the most there
-    Quantity out_of_node_bytes_per_step;    // to other nodes, of all ranks of a group on a node
+    Quantity out_of_node_bytes_per_step;    // to other nodes, sum of a group's ranks on one node
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
     std::int64_t statistics_sums_per_step = 0;   // all-reduces
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
-    // Bytes of all programs on the nodes that the network interfaces counted in the core phase
+    // Bytes of all programs, counted by the nodes' network interfaces in the core phase
     Quantity counted_sent_bytes;
     std::vector<InterfaceRecord> interfaces;
     HPCAI_RECORD(CommunicationRecord, backend, algorithm, precision, torus_columns, ranks_per_node,
@@ -211,7 +211,7 @@ struct ParallelRecord {
 
 /// The devices' guarantee of bitwise equal results in repeated runs.
 struct DeterminismRecord {
-    bool requested = false;  // run.deterministic
+    bool requested = false;  // value of run.deterministic
     std::string guarantee;   // the guarantee, or why there is none
     std::string conditions;  // what must be equal for bitwise equal results; empty: no guarantee
     HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);

@@ -16,7 +16,7 @@ struct PhaseSeconds {
     double input_wait = kUnknown;     // until the batch was ready
     double forward = kUnknown;        // with the loss
     double backward = kUnknown;       // without exposed communication
-    double communication = kUnknown;  // exposed: all-reduces, messages, waits for other ranks
+    double communication = kUnknown;  // exposed part of all-reduces, messages, waits for ranks
     double optimizer = kUnknown;
     double other = kUnknown;  // remaining time of the step
 };

@@ -49,7 +49,7 @@ std::optional<PackIndex> read_index(const std::filesystem::path& pack);
 /// Thrown by a copy that stops because another copy has failed.
 struct Stopped : std::exception {};
 
-/// Return the metadata of a file, the first with stat(), which follows links.
+/// Return the metadata of a file. The function with a path follows links, like stat().
 FileMetadata read_metadata(const std::filesystem::path& path);
 FileMetadata read_metadata(const storage::Descriptor& file);
 
@@ -79,8 +79,8 @@ bool verify_or_remove(const CopyContext& context, const Pack& pack);
 /// from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
-/// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Increments
-/// `lost_copies` for each sample whose copy proves unusable.
+/// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample
+/// whose copy cannot be read or has another SHA-256 increments `lost_copies`.
 std::shared_ptr<const StagedPictures> open_staged(
     const std::filesystem::path& folder, const std::vector<Pack>& packs, const Source& source,
     std::shared_ptr<std::atomic<std::int64_t>> lost_copies);
