@@ -29,7 +29,7 @@ struct Band {
 
 using Format = std::function<std::string(double)>;
 
-/// An integer with separated thousands; a number with four significant digits.
+/// count_label(): an integer with separated thousands; short_label(): four significant digits.
 std::string count_label(double value);
 std::string short_label(double value);
 

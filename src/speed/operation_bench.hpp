@@ -9,8 +9,8 @@
 
 namespace hpcai::speed {
 
-/// Makes a graph of one Convolution, Linear or Add. The graph receives its inputs and returns its
-/// output like a pipeline stage.
+/// Makes a graph of one Convolution, Linear or Add. Like a pipeline stage, the graph has no loss:
+/// inputs and the output's gradient are set from outside.
 graph::Graph make_operation_graph(const ops::Operation& operation, bool needs_input_gradient);
 
 /// A network of one operation on random numbers in device memory.

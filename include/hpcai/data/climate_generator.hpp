@@ -23,7 +23,7 @@ enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 /// Settings of a ClimateGenerator.
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; a smaller size than 768 x 1152 is a window of that grid
+    int height = kClimateRows;    // pixels; below 768 x 1152, samples are windows of that grid
     int width = kClimateColumns;  // pixels
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor of the effect of events on the fields

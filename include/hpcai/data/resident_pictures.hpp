@@ -39,8 +39,7 @@ public:
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
     /// Prepares a row. Sets `view` if the image is in the cache or could be added; otherwise writes
-    /// the pixels to `row`.
-    /// Returns the same as SampleSet::training_sample(). Thread-safe.
+    /// the pixels to `row`. Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);
 
@@ -57,7 +56,8 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    /// No outer value: the sample must be decoded first. No inner value: it is not on the device.
+    /// Without outer value, the sample has not been decoded yet; without inner value, it is known
+    /// to have no place on the device.
     using LookupResult = std::optional<std::optional<Location>>;
 
     LookupResult find(std::uint32_t sample) const;

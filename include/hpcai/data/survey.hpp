@@ -35,8 +35,8 @@ struct AnnotationReport {
     std::vector<BadSample> bad;  // path and reason, in the set's order
 };
 
-/// Decodes every image of the set. An image whose size is not as annotated is bad. The result
-/// does not depend on the number of threads.
+/// Decodes every image of the set. An image whose size differs from its annotation is bad. The
+/// result does not depend on the number of threads.
 AnnotationReport survey(const AnnotatedPictures& set, int threads);
 
 /// Decodes every sample, for `data check` and `data stats`. Sums are integers, so the result does

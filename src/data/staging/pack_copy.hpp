@@ -28,7 +28,7 @@ struct PackIndex {
     std::uint64_t bytes = 0;
     std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
-    /// Returns whether the index belongs to `pack`. Does not compare digests with files.
+    /// Returns whether the index belongs to `pack`. Does not hash the files.
     bool matches(const Pack& pack) const {
         return fingerprint == pack.fingerprint && bytes == pack.bytes &&
                digests.size() == pack.files.size();
@@ -74,9 +74,9 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. An unreadable file leaves a hole if `is_packed`; otherwise throws
-/// Error(data). Throws Error(data) naming a file that has changed since it was listed or differs
-/// from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
+/// complete and synced. If a file is unreadable, its range stays empty with `is_packed`, otherwise
+/// throws Error(data). Throws Error(data) naming a file that has changed since it was listed or
+/// differs from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
 /// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample
