@@ -54,9 +54,9 @@ ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. With the default
 /// request, the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
 /// inverted inks). Missing parts of a damaged file are grey or garbled, and `damage` has the
-/// reason. A region has the same pixels as a full decode; `image` may have a few more columns at
-/// either side, which may differ. Throws DecodeError like read_jpeg_size(), and when decoding
-/// cannot begin. Thread-safe.
+/// reason. The pixels of a region equal those of a full decode. `image` may have a few columns left
+/// and right of the region, whose pixels may differ. Throws DecodeError like read_jpeg_size(), and
+/// when decoding cannot begin. Thread-safe.
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
 /// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.

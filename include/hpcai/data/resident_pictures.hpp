@@ -56,8 +56,7 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    /// Without outer value, the sample has not been decoded yet; without inner value, it is known
-    /// to have no place on the device.
+    /// No outer value: the sample must be decoded first. No inner value: the host prepares it.
     using LookupResult = std::optional<std::optional<Location>>;
 
     LookupResult find(std::uint32_t sample) const;

@@ -7,8 +7,7 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// The peak rates of a machine, as `hpcai500 roofline` measures them, and the ceiling of a run: the
-/// highest FLOP/s of one rank in matrix products and convolutions.
+/// The peak rates of a machine, as `hpcai500 roofline` measures them, and the ceiling of a run.
 namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
@@ -48,8 +47,7 @@ struct AllReduceRate {
     HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
 
-/// The line seconds = latency + bytes / bandwidth through the times of the smallest and the largest
-/// all-reduce.
+/// The line seconds = latency + bytes / bandwidth through the smallest and the largest all-reduce.
 struct AllReduceFit {
     std::string scope;
     std::string backend;  // for display
@@ -106,7 +104,7 @@ struct RooflineRecord {
                  bandwidths, all_reduce, all_reduce_fits, calibration);
 };
 
-/// The peak rate of one rank in the run's precision.
+/// The ceiling: the peak rate of one rank in the run's precision.
 struct CeilingRecord {
     std::string source = "off";  // "measured before training", "off", or the roofline file
     std::string precision;

@@ -14,8 +14,7 @@
 namespace hpcai::report {
 
 /// Describes the ranks with the least progress: "rank 1 (world rank 3 on node02, process 4711) is
-/// in forward of step 12, 63.0 s after its last step; ahead of that: 3 of 4 ranks". Empty if
-/// `records` is empty.
+/// in forward of step 12, 63.0 s after its last step; ahead of that: 3 of 4 ranks". May be empty.
 std::string describe_laggards(std::span<const FlightRecord> records);
 
 /// "image_classification", or "image_classification-mini" in problem class mini.

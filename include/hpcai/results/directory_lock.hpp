@@ -28,7 +28,7 @@ bool is_being_resumed(const std::filesystem::path& output);
 
 /// Shares the exclusive `lock` of world rank 0 with the leaders of all groups, because a run may
 /// outlive its first rank. Returns the lock of this rank, or null if it leads no group. Throws
-/// Error(usage) on all ranks if another program locks the directory meanwhile. Collective.
+/// Error(usage) on all ranks if another program is faster to lock the directory. Collective.
 std::shared_ptr<storage::FileLock> share_directory(const context::RunContext& context,
                                                    std::shared_ptr<storage::FileLock> lock,
                                                    comm::Communicator& everyone);
