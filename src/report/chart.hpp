@@ -77,7 +77,7 @@ struct DotPlot {
 
 Markup dot_plot(const DotPlot& plot);
 
-/// About `count` round numbers; the first is at most `low`, the last at least `high`.
+/// About `count` round numbers for an axis; the first is at most `low`, the last at least `high`.
 std::vector<double> ticks(double low, double high, int count);
 
 }  // namespace hpcai::report

@@ -11,8 +11,7 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock. A device with CUDA graphs captures all pieces in one
-/// graph and replays it.
+/// Times pieces of work by the device's clock. With CUDA graphs, captures all pieces as one graph.
 class TimedWork {
 public:
     /// Each of `pieces` enqueues work. Work that uploads data (`has_upload`) is not captured.

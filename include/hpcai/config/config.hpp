@@ -83,7 +83,7 @@ struct WorkloadConfig {
     int channels = 3;
     int backbone_width = 64;        // channels of the first stage of a ResNet
     double target_quality = 0.763;  // of the task's metric
-    double penalty_exponent = 5;    // n of eq. 8
+    double penalty_exponent = 5;    // n of eq. 8, (quality / target)^n
     int epochs = 90;
 };
 
@@ -100,12 +100,12 @@ struct DetectorConfig {
     int training_proposals = 2000;   // per level before non-maximum suppression, per image after
     int inference_proposals = 1000;  // as training_proposals, in evaluation
     double score_threshold = 0.01;   // detections above it are kept
-    double fusion_overlap = 0;       // merged boxes exceed this IoU; 0: the aggregation's default
+    double fusion_overlap = 0;       // boxes with a higher IoU merge; 0: the aggregation's default
 };
 
 struct BaggingConfig {
-    std::optional<int> groups;  // M; absent: from eq. 5
-    std::optional<int> degree;  // P_degree; absent: from eq. 5, else the ranks of one node
+    std::optional<int> groups;  // M; absent: ranks / P_degree
+    std::optional<int> degree;  // P_degree; absent: ranks / M, without M the ranks of one node
     Sampler sampler = Sampler::poisson;
     double subsample_fraction = 0.632;
     Aggregation aggregation = Aggregation::soft_vote;
@@ -116,7 +116,7 @@ struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
     std::optional<int> pipeline_degree;  // stages; absent: P_degree / the other given degrees, or 1
-    int micro_batches = 1;               // into which a rank's samples of a batch are divided
+    int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
 };
@@ -141,10 +141,11 @@ struct DataConfig {
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
-    int decode_threads = 0;     // per rank; 0: from the cores the rank may use
-    int decoded_cache_mib = 0;  // per rank, for decoded training images; 0: none
-    int max_boxes = 15;         // of one sample
-    int resident_mib = 0;       // per rank, in GPU memory, for decoded training images; 0: none
+    int decode_threads = 0;  // per rank; 0: from the cores the rank may use
+    int decoded_cache_mib =
+        0;                 // per rank, in host memory, for images or generated weather; 0: none
+    int max_boxes = 15;    // of one sample
+    int resident_mib = 0;  // per rank: GPU memory for decoded training images; 0: none
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;
@@ -175,10 +176,10 @@ struct TrainingConfig {
     double weight_decay = 1e-4;
     bool weight_decay_on_norm_and_bias = false;
     double label_smoothing = 0;
-    bool zero_gamma = true;  // the last BatchNorm of each residual block starts at zero
+    bool zero_gamma = true;  // the scale of the last BatchNorm of a residual block starts at 0
     double batch_norm_momentum = 0.1;
     Precision precision = Precision::automatic;
-    int loss_scale = 0;  // 0: dynamic for mixed and fp16, none for other precisions
+    int loss_scale = 0;  // 0: dynamic for precisions mixed and fp16, otherwise none
     bool fusion = true;
     std::string initial_weights;  // safetensors with torchvision's names
 };
