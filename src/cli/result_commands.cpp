@@ -327,8 +327,8 @@ void add_compare_command(Command parent) {
          {"hpcai500 compare results/fp32 results/bf16",
           "hpcai500 compare results/before results/after --json"}},
         compare);
-    command.add_argument("A", options.first, "result directory of the first run");
-    command.add_argument("B", options.second, "result directory of the second run");
+    command.add_argument("A", options.first, "first result directory");
+    command.add_argument("B", options.second, "second result directory");
     add_json_flag(command, options.json);
 }
 

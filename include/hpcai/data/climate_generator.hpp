@@ -30,8 +30,8 @@ struct ClimateSettings {
     double event_rate = 1;       // factor of the number of events
     double distractor_rate = 1;  // factor of the number of unlabelled similar structures
     /// Standard deviation of log(strength in the snapshot / maximum strength) of an event; the
-    /// maximum strength determines the category. The normal distribution is truncated at two
-    /// deviations, here and for extents. Atmospheric rivers use half the value.
+    /// maximum strength determines the category. The normal distribution is clamped to two
+    /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
     double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing

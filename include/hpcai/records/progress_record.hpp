@@ -29,8 +29,8 @@ constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
 
 inline constexpr const char* kProgressName = "progress.json";
 
-/// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds; an
-/// acting leader writes it if the leader is lost. The file is removed when the run has its result.
+/// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds, or
+/// another rank if the leader is lost. The file is removed when the run has its result.
 struct ProgressRecord {
     std::string schema = "hpcai500-progress/1";
     ProgressState state = ProgressState::training;
