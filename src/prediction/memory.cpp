@@ -160,8 +160,8 @@ double normalized_channels(const graph::Graph& graph) {
     return static_cast<double>(channels);
 }
 
-/// Returns the total bytes. It includes both training and evaluation if evaluation interrupts
-/// training, else the larger of the two.
+/// Returns the total bytes. It includes both training and evaluation if there are evaluations
+/// between epochs, else the larger of the two.
 double total_of(const PlanMemoryRecord& memory) {
     const double training = memory.working_copy_bytes + memory.activation_bytes;
     return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +

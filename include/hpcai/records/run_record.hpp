@@ -102,7 +102,7 @@ struct StagingRecord {
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
     std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
-    std::int64_t left_files = 0;          // needed but unreadable, and therefore not staged
+    std::int64_t left_files = 0;          // needed files not staged: unreadable or above 512 MiB
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
@@ -135,9 +135,9 @@ struct IntervalRecord {
 };
 
 struct ScoresRecord {
-    Quantity flops;                // FLOP/s, eq. 6
-    Quantity vflops;               // FLOP/s, eq. 7
-    Quantity penalty_coefficient;  // eq. 8
+    Quantity flops;                // FLOP/s, eq. 6: training FLOPs / time.training_seconds
+    Quantity vflops;               // FLOP/s, eq. 7: flops x penalty_coefficient
+    Quantity penalty_coefficient;  // eq. 8: (quality.ensemble / quality.target)^quality.exponent
     Quantity vflops_per_watt;
     IntervalRecord vflops_interval;  // from quality.members_interval, else confidence_interval
     HPCAI_RECORD(ScoresRecord, flops, vflops, penalty_coefficient, vflops_per_watt,
@@ -147,7 +147,7 @@ struct ScoresRecord {
 struct QualityRecord {
     MetricRecord metric;
     double target = 0;
-    double exponent = 0;  // n of eq. 8
+    double exponent = 0;  // n of eq. 8 of the paper
     Quantity ensemble;
     std::vector<Quantity> members;       // by group
     Quantity members_mean;               // of the finished groups
@@ -178,7 +178,7 @@ struct CommunicationRecord {
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
-    std::int64_t statistics_sums_per_step = 0;   // all-reduces
+    std::int64_t statistics_sums_per_step = 0;   // number of all-reduces
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
     // Bytes of all programs, counted by the nodes' network interfaces in the core phase

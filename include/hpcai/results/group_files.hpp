@@ -16,17 +16,17 @@ namespace hpcai::results {
 /// Reads a groups/<m>/record.json. Throws Error(data) naming the file.
 GroupResult read_record(const std::filesystem::path& path);
 
-/// Reads the record of a group that finished. The result is empty if the record is damaged or
-/// contains a failure, if a file other than deleted weights is missing, or if the predictions do
-/// not have the recorded digest. `reason`, which may be null, then receives the explanation.
+/// Reads the record of a group that finished. The result is empty if the record is damaged or has
+/// a failure, if a file is missing (except weights without run.keep_weights), or if the predictions
+/// do not have the recorded digest. `reason`, which may be null, then receives the explanation.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);
 
 /// Protects finished groups with damaged files from being trained again when a run is resumed.
 /// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group that may
-/// have finished. Its record then has no failure, or is unreadable while no checkpoint exists.
-/// The run has `groups` groups of `ranks` ranks.
+/// have finished: its record has no failure, or is unreadable and the group has no checkpoint. The
+/// run has `groups` groups of `ranks` ranks.
 void require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
                               int groups, int ranks);
 

@@ -13,8 +13,7 @@ namespace hpcai::verification {
 
 using evaluation::Judgement;
 
-/// A setting or a fact that differs between two results. `first` or `second` is empty if that
-/// result does not have it.
+/// A setting or fact that differs between two results; a text is empty if its result has no value.
 struct SettingDifference {
     std::string key;
     std::string first;
