@@ -14,8 +14,7 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
             "Samples that share BatchNorm statistics; auto is a rank's micro-batch, "
             "batch_size / (data_degree x micro_batches). k micro-batches span k ranks, if k "
-            "divides "
-            "data_degree; a divisor of a micro-batch splits a rank's samples."),
+            "divides data_degree; a divisor of a micro-batch splits a rank's samples."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},

@@ -141,11 +141,10 @@ struct DataConfig {
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
-    int decode_threads = 0;  // per rank; 0: from the cores the rank may use
-    int decoded_cache_mib =
-        0;                 // per rank, in host memory, for images or generated weather; 0: none
-    int max_boxes = 15;    // of one sample
-    int resident_mib = 0;  // per rank: GPU memory for decoded training images; 0: none
+    int decode_threads = 0;     // per rank; 0: from the cores the rank may use
+    int decoded_cache_mib = 0;  // per rank: host memory for images, generated weather; 0: none
+    int max_boxes = 15;         // of one sample
+    int resident_mib = 0;       // per rank: GPU memory for decoded training images; 0: none
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;
