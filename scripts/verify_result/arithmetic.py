@@ -6,7 +6,7 @@ import operator
 
 
 def total(numbers):
-    """Sum from the left, as the program adds. sum() of later Pythons compensates rounding errors."""
+    """Sum from the left, as the program adds. sum() of Python 3.12 compensates rounding errors."""
     return functools.reduce(operator.add, numbers, 0.0)
 
 

@@ -148,7 +148,7 @@ class GroupCheck:
         self.replace("predictions_sha256", digest, file)
 
     def learning_curve(self, steps):
-        """The expected curve. Takes qualities before the last epoch as stored; no other file has them."""
+        """The expected quality_by_epoch. Keeps qualities before the last epoch; no other file has them."""
         every, last = int(self.config["run.evaluate_epochs"]), int(self.config["workload.epochs"])
         if not has_evaluations(self.config) or self.quality is None:
             return []

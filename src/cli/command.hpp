@@ -58,15 +58,15 @@ NumberRange below_one();
 /// Numbers from `minimum` to `maximum`, both included.
 NumberRange between(double minimum, double maximum);
 
-/// The legal names of an option's values, each with its value.
+/// The legal names of an option's values, each paired with the value.
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
 /// A handle that declares the options of a command. It is valid while its CommandLine exists.
 ///
 /// A `name` is "--name" for an option and "NAME" for a positional argument; `type` stands for the
-/// value in the help ("FILE"). A target keeps its value if the option is absent. A target must
-/// exist until the command line is parsed, like the Options of an action. CommandLine::parse()
+/// value in the help ("FILE"). A `target` is the variable that receives the value; it must exist
+/// until the command line is parsed, and is unchanged if the option is absent. CommandLine::parse()
 /// throws Error(usage), naming the command and the option, for an illegal value.
 class Command {
 public:

@@ -53,7 +53,7 @@ void append_option_names(const CLI::App& command, std::vector<std::string>& name
     }
 }
 
-/// Returns the option names of a command; those of the program include the default command's.
+/// Returns the names of a command's options. The program also has the default command's options.
 std::vector<std::string> option_names(const CLI::App& command, const CLI::App& default_command) {
     std::vector<std::string> names;
     append_option_names(command, names);

@@ -130,7 +130,7 @@ data::LabelledField field_at(const ShowOptions& options) {
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    std::optional<data::ClimateFile> file;  // the one with the sample
+    std::optional<data::ClimateFile> file;  // after the loop, the file with the sample
     std::int64_t first = 0, samples = 0;
     for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
         first = samples;
@@ -150,7 +150,7 @@ data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
 }
 
 /// Returns a test sample of the run in `options.path` with the ensemble's detections. `scores`
-/// receives theirs.
+/// receives the scores of the detections.
 data::LabelledField tested_field(const ShowOptions& options, std::vector<double>& scores) {
     const std::filesystem::path folder = std::filesystem::path(options.path) / "evaluation";
     const config::Config config = results::read_config(options.path);
@@ -169,7 +169,7 @@ data::LabelledField tested_field(const ShowOptions& options, std::vector<double>
             ? data::read_field(data::ClimateGenerator(data::climate_settings(config)),
                                options.sample, channel_number(names, options.channel))
             : field_at(source);
-    std::vector<data::Box> labels;  // none of a sample that was not scored
+    std::vector<data::Box> labels;  // empty if the sample was not scored
     for (const evaluation::LabelledBox& label : annotations.truth.boxes) {
         if (label.image == options.sample) labels.push_back(corners_of(label.box, label.category));
     }

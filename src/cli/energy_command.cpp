@@ -24,8 +24,8 @@ constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
 constexpr double kDaySeconds = 86400;
 constexpr const char* kMeterLevel =
     "depends on the meter: if it covers every node with power supplies and the network during the "
-    "whole core phase at least once a second, the result may meet Level 1 of the EE HPC WG's "
-    "methodology or more";
+    "whole core phase at least once a second, the result may meet Level 1 or more of the "
+    "methodology of the Energy Efficient HPC Working Group";
 
 struct EnergyOptions {
     std::string directory;

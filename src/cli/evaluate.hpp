@@ -30,7 +30,7 @@ struct EvaluationReport {
     std::string json;
 };
 
-/// Return the number with four decimals, or "none"; as JSON, the number or null.
+/// number_text() returns four decimals or "none"; number_json() returns the number or null.
 std::string number_text(const std::optional<double>& number);
 nlohmann::ordered_json number_json(const std::optional<double>& number);
 

@@ -290,7 +290,7 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
     context.out << fmt::format("wrote {}: base model {}\n", printable(options.output), group);
     const config::Config config = results::read_config(options.directory);
     const std::vector<std::string> classes = classes_of(options.directory);
-    // Without a folder for each class, as an index may have it, the names are unknown.
+    // If an index lists images outside of class folders, the names of the classes are unknown.
     if (config.data.kind != config::DataKind::image_folder ||
         std::ssize(classes) != config.workload.classes)
         return ExitCode::ok;
@@ -327,8 +327,8 @@ void add_compare_command(Command parent) {
          {"hpcai500 compare results/fp32 results/bf16",
           "hpcai500 compare results/before results/after --json"}},
         compare);
-    command.add_argument("A", options.first, "result directory of the first run");
-    command.add_argument("B", options.second, "result directory of the second run");
+    command.add_argument("A", options.first, "first result directory");
+    command.add_argument("B", options.second, "second result directory");
     add_json_flag(command, options.json);
 }
 
@@ -341,7 +341,7 @@ void add_list_options(Command command, ListOptions& options) {
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
-         "Rank verified results by VFLOPS. Results without a rank are listed below; those that do "
+         "Rank verified results by VFLOPS. Results without a rank are listed last. Results that do "
          "not verify are skipped, and the exit code is then 10.",
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},

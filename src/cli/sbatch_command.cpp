@@ -115,7 +115,7 @@ void print_notes(const config::Config& config) {
 }
 
 /// Sets the number of ranks of each task, which may be less than the allocation has. Rejects tasks
-/// with equal configurations. Their texts may differ, such as 0.1 and 1e-1.
+/// with equal configurations, also if the texts of values differ (0.1 and 1e-1).
 void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
     std::map<std::string, std::size_t> numbers;  // [effective configuration as YAML]

@@ -53,8 +53,8 @@ struct Survey {
 
 /// Decodes every image. Throws Error(data) as data::load_samples does.
 Survey check_pictures(const SurveyOptions& options);
-/// Reads every annotation (of the split) and decodes the images. Throws Error(data) for the first
-/// invalid annotation, naming its file.
+/// Reads every annotation (Pascal VOC: of the split) and decodes the images. Throws Error(data)
+/// naming the file of the first invalid annotation.
 Survey check_annotations(const SurveyOptions& options);
 /// Reads every value. A sample is bad if a value is not finite.
 Survey check_climate(const SurveyOptions& options);

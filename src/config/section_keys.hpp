@@ -18,12 +18,13 @@ namespace hpcai::config {
 
 inline constexpr double kMaxInt = std::numeric_limits<int>::max();
 
-/// Legal values of a number, or of each number of a list, and their unit.
+/// The legal range of a number, or of each number of a list, and the unit.
 struct Range {
     Bounds bounds;
     const char* unit = "";
 };
 
+/// These functions return [minimum, maximum], (minimum, maximum] and [minimum, maximum).
 constexpr Range between(double minimum, double maximum, const char* unit = "") {
     return {{minimum, maximum, true, true}, unit};
 }

@@ -31,7 +31,7 @@ public:
     /// Starts batches `first` to `batches` - 1 of `rows` rows each. No batch may be in progress.
     void begin(std::int64_t batches, std::int64_t rows, std::int64_t first = 0);
     /// Waits for the next batch and returns its slot, which stays valid until the next call.
-    /// Rethrows the exception of its first failed row. Throws Error(internal) after the last batch.
+    /// Rethrows the exception of the first failed row. Throws Error(internal) after the last batch.
     int next();
 
     std::int64_t batches() const { return batches_; }

@@ -34,7 +34,7 @@ public:
     }
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
-    /// Returns the next batch. Its `samples` includes padding rows.
+    /// Returns the next batch, whose `samples` still includes padding rows.
     Batch& next() { return slots_[prefetcher_.next()].batch; }
 
 private:

@@ -51,7 +51,7 @@ private:
 };
 
 /// Calls work(i) once for every i < count from `threads` threads, including this one. Returns when
-/// all calls are done. No call starts after an exception. Rethrows that of the lowest i.
+/// all calls are done. No call starts after an exception. Rethrows the exception of the lowest i.
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace hpcai::data

@@ -35,7 +35,7 @@ struct ModelShards {
     graph::Graph model;
     std::vector<graph::Stage> stages;  // [stage] its last shard, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches in flight
-    // [stage] maximum of each number over the shards, for values in the compute type
+    // [stage] each number is the maximum over the stage's shards, for values in the compute type
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
@@ -54,8 +54,8 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 /// Returns the bytes of the BatchNorm statistics that ranks exchange in a step, [stage].
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition);
 
-/// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: the largest
-/// exchange of a micro-batch of `samples` samples, and the samples that the first shard sends.
+/// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: for the largest
+/// exchange in a micro-batch of `samples` samples, and for samples, which the first shard sends.
 std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
                                        int samples);
 

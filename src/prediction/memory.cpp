@@ -51,7 +51,8 @@ double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& 
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes per parameter element of both working copies, forward and backward.
+/// Returns the bytes per parameter element of the weights' working copies (in the compute type) for
+/// forward and for backward.
 std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -159,8 +160,8 @@ double normalized_channels(const graph::Graph& graph) {
     return static_cast<double>(channels);
 }
 
-/// Returns the total bytes. It includes both training and evaluation if evaluation interrupts
-/// training, else the larger of the two.
+/// Returns the total bytes. It includes both training and evaluation if there are evaluations
+/// between epochs, else the larger of the two.
 double total_of(const PlanMemoryRecord& memory) {
     const double training = memory.working_copy_bytes + memory.activation_bytes;
     return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +

@@ -69,8 +69,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns a rank's time / a measured rank's time. They differ if the cores per rank differ.
-    /// Assumes equal nodes.
+    /// Returns the time of a planned rank / the time of a rank of the roofline measurement, which
+    /// may have had another number of cores. Assumes equal nodes.
     double slowdown() {
         if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // the rate of one rank was given
         const double cores = roofline_.cores;

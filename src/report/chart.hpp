@@ -29,7 +29,7 @@ struct Band {
 
 using Format = std::function<std::string(double)>;
 
-/// An integer with separated thousands; a number with four significant digits.
+/// count_label(): an integer with separated thousands; short_label(): four significant digits.
 std::string count_label(double value);
 std::string short_label(double value);
 
@@ -45,7 +45,7 @@ struct LinePlot : PlotTexts {
     bool from_zero = true;  // the y axis includes 0
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};  // light lines below those of the same index, without legend
+    std::vector<Series> raw = {};  // drawn light below the series of the same index; no legend
 };
 
 /// A figure with a legend. Empty if there is no finite point.
@@ -77,7 +77,7 @@ struct DotPlot {
 
 Markup dot_plot(const DotPlot& plot);
 
-/// About `count` round numbers; the first is at most `low`, the last at least `high`.
+/// About `count` round numbers for an axis; the first is at most `low`, the last at least `high`.
 std::vector<double> ticks(double low, double high, int count);
 
 }  // namespace hpcai::report

@@ -82,7 +82,7 @@ Markup flops_card(std::string_view name, const Quantity& flops, const char* sour
     return card(name, flops, human_flops(flops), flops_text(flops) + ", " + source);
 }
 
-/// The score of a result whose score may be used.
+/// The score of a result whose verdict permits the use of its score.
 Markup score(const RunRecord& record) {
     const Quantity& vflops = record.scores.vflops;
     const Status status = record.verdict.status;

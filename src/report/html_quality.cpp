@@ -16,7 +16,7 @@ namespace hpcai::report {
 namespace {
 
 constexpr std::size_t kLossBins = 250;
-constexpr std::size_t kSmoothedSteps = 50;  // fewer have no smoothed lines
+constexpr std::size_t kSmoothedSteps = 50;  // with fewer steps, lines are not smoothed
 constexpr std::size_t kMemberRows = 16;
 constexpr std::size_t kUnfoldedRows = 30;
 

@@ -62,18 +62,18 @@ std::vector<Markup> row(const auto&... cells) {
     return {cell(cells)...};
 }
 
-/// Rows of cells; the first cell of a row is its header.
+/// A table; the first cell of each row is the row's header.
 struct Table {
     std::string caption;  // may be empty
     std::vector<Column> columns;
     std::vector<std::vector<Markup>> rows;
     std::vector<std::vector<Markup>> totals = {};  // below the rows
-    std::size_t unfolded = 12;  // rows always shown; further rows are folded if more than two
+    std::size_t unfolded = 12;  // rows always shown; if three or more rows follow, they are folded
 };
 
 Markup table(const Table& table);
 
-/// A row of facts(): a name and its value. The note of a missing number is omitted.
+/// A row of facts(), a list of names and values. `note` follows the value unless that is "n/a".
 struct Fact {
     std::string name;
     Markup value;

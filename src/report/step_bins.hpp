@@ -24,7 +24,7 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Median, minimum and maximum over the series; each series counts within its range of x.
+/// Median, minimum and maximum over the series; at each x, over the series whose range includes x.
 struct Spread {
     Series median;
     Band band;
@@ -32,7 +32,8 @@ struct Spread {
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
 
-/// Adds up to eight `series` to `plot` as lines, or the spread of more at `points` values of x.
+/// Adds `series` to `plot`: up to eight as lines, more than eight as their spread at `points`
+/// values of x.
 void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
 /// Centred moving means over about a twelfth of the points of each series, over fewer at its ends.

@@ -80,7 +80,8 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Returns the hosts of all ranks, which may have been others in the launch that finished a group.
+/// Returns the hosts of all ranks. The ranks of a group that an earlier launch finished have the
+/// hosts of that launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;

@@ -51,7 +51,8 @@ RunEnd close_repetition(const context::RunContext& context, bool all_answer, std
     const bool has_next_run = all_answer && next <= context.launch.repetitions;
     const std::string reason = fmt::format(
         "repetition {} {}", next,
-        all_answer ? "has not ended" : "needs all ranks, but not every rank answered before it");
+        all_answer ? "has not ended"
+                   : "needs all ranks, but not every rank answered after the previous run");
     const ExitCode code = list_repetitions(context.folder(), reason, has_next_run ? nullptr : &out);
     return {has_next_run ? ExitCode::ok : code, has_next_run};
 }

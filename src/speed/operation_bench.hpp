@@ -9,8 +9,8 @@
 
 namespace hpcai::speed {
 
-/// Makes a graph of one Convolution, Linear or Add. The graph receives its inputs and returns its
-/// output like a pipeline stage.
+/// Makes a graph of one Convolution, Linear or Add. Like a pipeline stage, the graph has no loss:
+/// inputs and the output's gradient are set from outside.
 graph::Graph make_operation_graph(const ops::Operation& operation, bool needs_input_gradient);
 
 /// A network of one operation on random numbers in device memory.
@@ -27,7 +27,7 @@ public:
     /// Error(internal) if the device does not support the operation or has too little memory.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
-    /// Returns the passes that compute values, without the cast of working copies.
+    /// Returns the passes that compute values, without the cast of weights to the compute type.
     std::vector<ops::Pass> passes() const;
     const graph::Graph& graph() const { return network_.graph(); }
     const graph::Node& node() const { return network_.graph().nodes().front(); }

@@ -14,8 +14,8 @@
 
 namespace hpcai::speed {
 
-/// Measures on all ranks at once, within one time limit. All calls are collective and return the
-/// same values on all ranks.
+/// Measures on all ranks at once, within one time limit. All functions except the three getters are
+/// collective and return the same values on all ranks.
 class RateMeter {
 public:
     /// The time limit is `seconds` from now. `device` and `everyone` must outlive this object.
@@ -31,8 +31,8 @@ public:
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 
-    /// Times `work` 3 to 15 times in about `seconds`, after a warm-up; repeats short work each
-    /// time. Returns the mean over ranks of each rank's median seconds of one run.
+    /// Times `work` 3 to 15 times in about `seconds`, after a warm-up. If `work` is short, each
+    /// timing spans several runs. Returns the mean over ranks of a rank's median seconds per run.
     double measure(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
@@ -63,8 +63,8 @@ std::vector<MeasuredOperation> large_convolutions();
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Measures the rates of all passes within about `seconds`. A rate that was not measured has a
-/// reason. Omits large operations that would exceed the time.
+/// Measures the rates of all passes of `operations` within about `seconds`. A rate that was not
+/// measured has a reason. Omits large operations that would exceed the time.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);

@@ -27,7 +27,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kMinSteps = 1;  // besides the first step
+constexpr int kMinSteps = 1;  // that are measured, after the first step
 constexpr int kMaxSteps = 15;
 
 struct CalibrationSetup {
@@ -98,7 +98,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
                                            .training_per_sample(metrics::kOfficialLedger);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
     Calibration calibration(meter, setup);
-    double needed_seconds = 0;  // two steps with twice the samples
+    double needed_seconds = 0;  // estimate for two steps with twice the samples
     for (const int divisor : {4, 2, 1}) {
         if (setup.samples < divisor) continue;
         if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
@@ -114,7 +114,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
 
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
-// Shares of request.seconds, measured in this order. The rest is for other precisions.
+// Shares of request.seconds, in the order of the measurements; other precisions get the rest.
 constexpr double kOperationsShare = 0.25;  // for large operations, and again for model operations
 constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;

@@ -11,10 +11,10 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock. A device that can record replays them as one unit.
+/// Times pieces of work by the device's clock. With CUDA graphs, captures all pieces as one graph.
 class TimedWork {
 public:
-    /// Each of `pieces` enqueues work. Work with an upload (`has_upload`) cannot be recorded.
+    /// Each of `pieces` enqueues work. Work that uploads data (`has_upload`) is not captured.
     TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
     TimedWork(const TimedWork&) = delete;
     TimedWork& operator=(const TimedWork&) = delete;
@@ -34,9 +34,9 @@ private:
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);
 
-/// Returns how often to run `work`, which has no upload, between two marks. On a device that
-/// records, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and first
-/// runs `work`, because libraries may allocate. Returns 1 on any other device.
+/// Returns how often to run `work`, which has no upload, between two time marks. On a device with
+/// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and
+/// first runs `work`, because libraries may allocate. Returns 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

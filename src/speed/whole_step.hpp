@@ -32,8 +32,8 @@ private:
 };
 
 /// Training steps of the whole configured model on one rank, with a random batch in memory. They
-/// ignore the section `parallel`. A step is upload, working copies, forward, backward with the
-/// all-reduces of `reducer`, and optimizer.
+/// ignore the section `parallel`. A step is upload, weight casts, forward, backward with the
+/// all-reduces of Setup::reducer, and optimizer.
 class WholeStep {
 public:
     struct Setup {

@@ -24,8 +24,8 @@ struct Claim {
 /// manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
-/// Checks the files of all groups and returns their expected results. `predictions` may be null if
-/// no group has finished.
+/// Checks the files of all groups and returns the recomputed results of the groups. `predictions`
+/// may be null if no group has finished.
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 

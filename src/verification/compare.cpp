@@ -116,7 +116,8 @@ std::optional<double> stored_time_ratio(const MetricComparison& metric, Directio
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// Judges the metric by the confidence interval `ratio` of the run-time ratio, times `scale`.
+/// Judges the metric by the confidence interval `ratio` of the ratio of run times. `scale` converts
+/// it to a ratio of times per unit of work.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
@@ -154,7 +155,7 @@ MetricComparison compare_number(MetricComparison metric) {
     return metric;
 }
 
-/// Judges VFLOPS as better if speed or quality is better and neither is worse.
+/// Judges VFLOPS as better if speed or quality is better and none of the two is worse.
 MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgement quality) {
     const auto sign = [](Judgement judgement) {
         switch (judgement) {

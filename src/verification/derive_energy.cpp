@@ -45,6 +45,7 @@ constexpr std::array kMeters{
 constexpr const char* kMethod =
     "each node is read about every second while one of its groups trains, from the start of the "
     "group's clock to its last step; power supplies, fans, disks and networks are not included";
+// EE HPC WG: the Energy Efficient HPC Working Group.
 constexpr const char* kCounterLevel =
     "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which require the "
     "power of whole nodes over the core phase by separate meters";

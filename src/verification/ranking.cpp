@@ -39,8 +39,8 @@ std::string source_of(const RunRecord& record) {
     return fmt::format("{}, {}", submission.system_name, submission.organization);
 }
 
-/// Returns true unless a mini result has too few counted runs or has uncounted runs, which could
-/// change the median.
+/// Returns false if a result of problem class mini has too few counted runs, or uncounted runs,
+/// which could have changed the median.
 bool has_required_runs(const Submission& submission) {
     return submission.record.workload.problem_class != "mini" ||
            (submission.counted_runs >= kMiniRuns && submission.uncounted_runs == 0);

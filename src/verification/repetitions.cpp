@@ -39,7 +39,8 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity Repet
             {median(std::move(deviations)), ""}};
 }
 
-/// Returns the position of a code in the order from good to bad. Codes not listed are the worst.
+/// Returns the position of an exit code in the order from best to worst. Codes that are not listed
+/// are the worst.
 int severity_of(ExitCode code) {
     constexpr std::array kOrder{ExitCode::ok, ExitCode::partial, ExitCode::invalid, ExitCode::data,
                                 ExitCode::all_groups_failed};
@@ -49,10 +50,10 @@ int severity_of(ExitCode code) {
 }  // namespace
 
 std::vector<double> counted_values(const RepetitionsRecord& record,
-                                   Quantity RepetitionRecord::*number) {
+                                   Quantity RepetitionRecord::*key) {
     std::vector<double> values;
     for (const RepetitionRecord& run : record.repetitions) {
-        if (run.counted && (run.*number).value) values.push_back(*(run.*number).value);
+        if (run.counted && (run.*key).value) values.push_back(*(run.*key).value);
     }
     return values;
 }
@@ -187,7 +188,8 @@ RepetitionsRecord expected_record(const RepetitionsRecord& stored,
     return expected;
 }
 
-/// Checks the entries of the directory. A run that did not end may have left its folder.
+/// Checks the names in the directory and the number of runs. A run without a result may have left
+/// its folder.
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName, kConfigName};

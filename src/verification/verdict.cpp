@@ -84,8 +84,8 @@ constexpr FixedSetting kMiniWeather[] = {
     {2, "detector.inference_proposals", "200"},
 };
 
-/// Specification V2.0 defines the official problems. It does not state which years of weather are
-/// for training.
+/// Specification V2.0 of HPC AI500 defines the official problems. It does not state which years of
+/// weather are for training.
 constexpr std::array kProblems{
     Problem{.kind = config::WorkloadKind::image_classification,
             .problem_class = config::ProblemClass::official,
@@ -130,7 +130,7 @@ const Problem* find_problem(config::WorkloadKind kind, config::ProblemClass prob
 
 struct Rule {
     RuleRecord record;
-    std::string broken;  // the message if it is broken
+    std::string broken;  // the message if the rule is broken
 };
 
 Rule rule_of(const RuleRecord& record) {
@@ -239,8 +239,8 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     return all_data ? ExitCode::data : ExitCode::all_groups_failed;
 }
 
-/// Makes the verdict without the list of rules. `broken` has the messages of all broken rules
-/// except `replicas`.
+/// Makes the verdict without the list of rules. `replicas` is rule 8; `broken` has the messages of
+/// all other broken rules.
 VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
                      const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());

@@ -75,8 +75,8 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
-/// Recomputes the verdict. The exit codes of failed groups are not stored: a code is `invalid` if
-/// the replicas diverged, and otherwise follows from the exit code of the run.
+/// Recomputes the verdict. The exit codes of failed groups are not stored. They are inferred:
+/// `invalid` if the replicas diverged, `data` if the run has exit code `data`, else `internal`.
 void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     VerdictFacts facts = facts_of(record, groups);
@@ -92,7 +92,7 @@ void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& group
 }
 
 /// Returns the stored record with all derived values recomputed from the configuration, the steps
-/// and the predictions. `groups` are the expected results of the groups, `quality` is the quality
+/// and the predictions. `groups` are the recomputed results of the groups, `quality` is the quality
 /// of the ensemble's predictions.
 RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     const QualityRecord& quality) {

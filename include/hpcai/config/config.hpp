@@ -37,8 +37,8 @@ struct RunConfig {
     std::uint64_t seed = 1;
     std::string output;  // directory; empty: results/<name>-<UTC time>
     bool deterministic = false;
-    int audit_steps = 100;  // between comparisons of the replicas; 0: only at the end
-    int loss_steps = 0;     // between reads of the loss; 0: 20 if a GPU replays steps, else 1
+    int audit_steps = 100;  // steps between comparisons of the replicas; 0: only at the end
+    int loss_steps = 0;     // steps between reads of the loss; 0: 20 with a CUDA graph, else 1
     bool measure_phases = true;
     bool trace = false;
     int trace_steps = 20;
@@ -46,15 +46,15 @@ struct RunConfig {
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
     int repeat = 1;
     bool keep_weights = true;  // of a complete run, in its result directory
-    int evaluate_epochs = 0;   // between evaluations in training; 0: only at the end
+    int evaluate_epochs = 0;   // epochs between evaluations; 0: only at the end
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
-    int checkpoint_steps = 0;         // between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // between checkpoints at ends of epochs; 0: none
+    int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
+    double checkpoint_seconds = 600;  // minimum, between checkpoints at ends of epochs; 0: none
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
-    double first_step_timeout_seconds = 900;  // of a rank's watchdog, until results are first read
-    double step_timeout_seconds = 0;     // between later reads; 0: from the longest time so far
-    double group_timeout_seconds = 600;  // minimum wait of finished groups for silent groups
+    double first_step_timeout_seconds = 900;  // of the watchdog, until the first read of results
+    double step_timeout_seconds = 0;          // later reads; 0: max(300, 10 x the longest so far)
+    double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
 };
 
 /// The submitter and descriptions of the nine layers of the system.
@@ -83,29 +83,29 @@ struct WorkloadConfig {
     int channels = 3;
     int backbone_width = 64;        // channels of the first stage of a ResNet
     double target_quality = 0.763;  // of the task's metric
-    double penalty_exponent = 5;    // n of eq. 8
+    double penalty_exponent = 5;    // n of eq. 8, (quality / target)^n
     int epochs = 90;
 };
 
 /// Sizes of Faster R-CNN except its input; the defaults are the benchmark's.
 struct DetectorConfig {
     Normalization normalization = Normalization::batch;
-    int trained_stages = 5;  // of the backbone, counted from the last
+    int trained_stages = 5;  // stages of the backbone that train, counted from the last
     int pyramid_channels = 256;
     int head_features = 1024;
     std::vector<double> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
     std::vector<double> anchor_ratios = {0.5, 1, 2};             // height / width
     int anchor_samples = 256;        // per image, for the losses of the proposal network
     int region_samples = 512;        // per image, for the losses of the second stage
-    int training_proposals = 2000;   // per level before suppression, per image after it
+    int training_proposals = 2000;   // per level before non-maximum suppression, per image after
     int inference_proposals = 1000;  // as training_proposals, in evaluation
     double score_threshold = 0.01;   // detections above it are kept
-    double fusion_overlap = 0;       // merged boxes exceed this IoU; 0: the aggregation's default
+    double fusion_overlap = 0;       // boxes with a higher IoU merge; 0: the aggregation's default
 };
 
 struct BaggingConfig {
-    std::optional<int> groups;  // M; absent: from eq. 5
-    std::optional<int> degree;  // P_degree; absent: from eq. 5, else the ranks of one node
+    std::optional<int> groups;  // M; absent: ranks / P_degree
+    std::optional<int> degree;  // P_degree; absent: ranks / M, without M the ranks of one node
     Sampler sampler = Sampler::poisson;
     double subsample_fraction = 0.632;
     Aggregation aggregation = Aggregation::soft_vote;
@@ -116,7 +116,7 @@ struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
     std::optional<int> pipeline_degree;  // stages; absent: P_degree / the other given degrees, or 1
-    int micro_batches = 1;               // into which a rank's samples of a batch are divided
+    int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
 };
@@ -142,9 +142,9 @@ struct DataConfig {
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
     int decode_threads = 0;     // per rank; 0: from the cores the rank may use
-    int decoded_cache_mib = 0;  // per rank, for decoded training images; 0: none
+    int decoded_cache_mib = 0;  // per rank: host memory for images, generated weather; 0: none
     int max_boxes = 15;         // of one sample
-    int resident_mib = 0;       // per rank, in GPU memory, for decoded training images; 0: none
+    int resident_mib = 0;       // per rank: GPU memory for decoded training images; 0: none
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;
@@ -175,10 +175,10 @@ struct TrainingConfig {
     double weight_decay = 1e-4;
     bool weight_decay_on_norm_and_bias = false;
     double label_smoothing = 0;
-    bool zero_gamma = true;  // the last BatchNorm of each residual block starts at zero
+    bool zero_gamma = true;  // the scale of the last BatchNorm of a residual block starts at 0
     double batch_norm_momentum = 0.1;
     Precision precision = Precision::automatic;
-    int loss_scale = 0;  // 0: dynamic for mixed and fp16, none for other precisions
+    int loss_scale = 0;  // 0: dynamic for precisions mixed and fp16, otherwise none
     bool fusion = true;
     std::string initial_weights;  // safetensors with torchvision's names
 };
@@ -198,8 +198,8 @@ struct DeviceConfig {
     int threads = 0;  // per rank; 0: from the cores the rank may use
     ActivationLayout layout = ActivationLayout::automatic;
     bool autotune = true;
-    std::string plan_cache;  // file of the autotuning results of GPUs; empty: none
-    bool recording = true;   // whether a GPU records a training step once and replays it
+    std::string plan_cache;  // file that keeps GPU autotuning results; empty: none
+    bool recording = true;   // whether a GPU captures a training step as a CUDA graph
 };
 
 struct Config {
@@ -224,7 +224,8 @@ constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }
 
-/// Returns true if steps run as a pipeline of one or more stages, also for micro-batches alone.
+/// Returns true if training::PipelineStep runs the steps, which it does for stages, shards and
+/// several micro-batches.
 constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }

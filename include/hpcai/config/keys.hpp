@@ -17,7 +17,7 @@ namespace hpcai::config {
 
 enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list, text_list };
 
-/// A value of any key. Automatic is written `auto`; a choice is stored as its name.
+/// A value of any key. Automatic is the value `auto`; a choice is stored as its name.
 using Automatic = std::monostate;
 using Value = std::variant<Automatic, bool, std::int64_t, double, std::string, std::vector<int>,
                            std::vector<double>, std::vector<std::string>>;

@@ -16,7 +16,7 @@ int edit_distance(std::string_view a, std::string_view b);
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 
 /// Returns "; did you mean 'x'?" for the candidate of which `given` is a synonym ("gpu" for
-/// "cuda"), else for the nearest candidate. Returns an empty string if there is neither.
+/// "cuda"), else for the nearest candidate. Returns an empty string if no candidate is near.
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates);
 
 }  // namespace hpcai::config

@@ -21,10 +21,10 @@ enum class WorkloadKind {
     object_detection,
     climate_segmentation
 };
-/// The problem of a ranking: that of the paper, or a small problem with generated data.
+/// The problem whose rules and ranking apply: the paper's, or a small one with generated data.
 enum class ProblemClass { official, mini };
 enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn, segmentation_net };
-enum class Aggregation { soft_vote, majority, wbf, nms };
+enum class Aggregation { soft_vote, majority, wbf, nms };  // wbf: weighted boxes fusion
 enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 
 struct ModelRow {

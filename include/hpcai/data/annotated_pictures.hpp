@@ -51,7 +51,7 @@ struct ClassChoice {
 
 /// Reads the annotations of a Pascal VOC folder for the images that ImageSets/Main/`split`.txt
 /// lists, in its order: Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1
-/// and includes xmax, so a box becomes [xmin - 1, xmax); if xmin = xmax, it has no area instead.
+/// and includes xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area.
 /// Includes objects marked difficult. Does not open images. Throws Error(data) naming the file
 /// for a missing file, invalid XML, corners that are not finite, sides that are not integers from 1
 /// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in

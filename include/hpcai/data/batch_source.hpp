@@ -15,7 +15,7 @@ class ResidentPictures;
 /// them; floating-point fields are already normalized.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
-    tensor::TensorView labels;  // (N) s32: class; -1 for padding and skipped bad samples
+    tensor::TensorView labels;  // (N) s32: class; -1 for padding and for bad samples to skip
     /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G is SampleFormat::max_boxes, may be 0.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
     /// (N) s32, from which a detector draws regions: 32 random bits for each row of a training
@@ -36,7 +36,7 @@ public:
     /// Returns the number of batches of this rank in the current epoch or evaluation.
     virtual std::int64_t batches() const = 0;
     /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample if
-    /// the policy is `fail`, Error(internal) after the last batch.
+    /// data.on_bad_sample is `fail`, Error(internal) after the last batch.
     virtual const Batch& next() = 0;
     /// Returns the seconds that next() has waited for data since construction.
     virtual double wait_seconds() const = 0;

@@ -47,7 +47,7 @@ public:
     /// shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per side), be stored
     /// in this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for
     /// a class that is not 0 to 3. BoxOrder::detect throws for a box that is impossible in the
-    /// order of the file's `columns`; without `columns`, if both orders or neither are possible.
+    /// order of the file's `columns`; without `columns`, unless exactly one order is possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
     ~ClimateFile();

@@ -24,17 +24,17 @@ enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 /// Settings of a ClimateGenerator.
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; a smaller size than 768 x 1152 is a window of that grid
-    int width = kClimateColumns;  // likewise
+    int height = kClimateRows;    // pixels; below 768 x 1152, samples are windows of that grid
+    int width = kClimateColumns;  // pixels
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor of the effect of events on the fields
     double event_rate = 1;       // factor of the number of events
     double distractor_rate = 1;  // factor of the number of unlabelled similar structures
     /// Standard deviation of log(strength in the snapshot / maximum strength) of an event; the
-    /// maximum strength determines the category. The normal distribution is truncated at two
-    /// deviations, here and for extents. Atmospheric rivers use half the value.
+    /// maximum strength determines the category. The normal distribution is clamped to two
+    /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise, of log(side of a box / side of the structure)
+    double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
     double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed

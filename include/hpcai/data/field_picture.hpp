@@ -11,7 +11,7 @@
 
 namespace hpcai::data {
 
-/// One channel of one sample, the boxes of the sample, and those that a model has detected.
+/// One channel of one sample, the sample's boxes, and the boxes that a model has detected.
 struct LabelledField {
     int height = 0;
     int width = 0;

@@ -38,8 +38,8 @@ public:
     /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
-    /// Prepares a row: sets `view` if the image is in the cache or now added, else writes `row`.
-    /// Returns the same as SampleSet::training_sample(). Thread-safe.
+    /// Prepares a row. Sets `view` if the image is in the cache or could be added; otherwise writes
+    /// the pixels to `row`. Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);
 
@@ -56,7 +56,7 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    /// No outer value: the sample must be decoded first. No inner value: it is not on the device.
+    /// No outer value: the sample must be decoded first. No inner value: the host prepares it.
     using LookupResult = std::optional<std::optional<Location>>;
 
     LookupResult find(std::uint32_t sample) const;

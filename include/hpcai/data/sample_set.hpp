@@ -108,8 +108,8 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: omitted annotations, unverified files
-    /// Reasons why photographs or ExtremeWeather files are not those of the benchmark, for example
-    /// "test file 'b.h5' is training file 'a.h5'".
+    /// Reasons why photographs or ExtremeWeather files are not the benchmark's data, for example
+    /// "test file 'b.h5' is training file 'a.h5'" (the same contents).
     std::vector<std::string> disqualifications = {};
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.

@@ -18,8 +18,8 @@ namespace hpcai::data {
 /// The rows of batches that a rank prepares, and the resources to prepare them.
 struct SourceSettings {
     int batch_size = 1;        // of all replicas in training, of this rank in evaluation
-    int group_rank = 0;        // in training, the number of the replica
-    int degree = 1;            // in training, replicas; in evaluation, P ranks
+    int group_rank = 0;        // in training, the index of this rank's replica
+    int degree = 1;            // in training, number of replicas; in evaluation, of group ranks
     int prefetch_batches = 3;  // prepared ahead of the batch in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
@@ -35,9 +35,9 @@ struct BatchRow;
 /// This rank's rows of a model's training batches: replica r of R has rows r B/R to (r+1) B/R - 1
 /// of the B rows. Crops, flips and keys are a function of seed, model, epoch, sample, and the
 /// number of earlier occurrences of the sample in the epoch, so batches do not depend on R or the
-/// number of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next
-/// good sample of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is used as far as it
-/// could be decoded (`count`).
+/// number of threads. By data.on_bad_sample, a bad sample is an Error(data) naming it (`fail`), is
+/// replaced by the next good one of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is
+/// used as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
     /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
@@ -78,8 +78,8 @@ private:
     std::unique_ptr<BatchPipeline> pipeline_;  // last member, because its threads use all others
 };
 
-/// The range of a group's samples that a rank evaluates. Each rank has ceil(samples / P) of them,
-/// the last ranks fewer or none.
+/// The range of a group's samples that a rank evaluates. Each of the P ranks has ceil(samples / P)
+/// samples, the last ranks fewer or none.
 struct EvaluationShare {
     std::int64_t first = 0;
     std::int64_t count = 0;
@@ -87,8 +87,8 @@ struct EvaluationShare {
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
 
 /// This rank's evaluation_share() of a set, in index order. All ranks have the same number of
-/// batches, so a rank's last ones may be only padding. A bad sample is an Error(data) (`fail`),
-/// gets label -1 and no box (`skip`), or is scored as far as it could be decoded (`count`).
+/// batches, so the last batches of a rank may be only padding. A bad sample is an Error(data)
+/// (`fail`), gets label -1 and no box (`skip`), or is scored as far as it was decoded (`count`).
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);

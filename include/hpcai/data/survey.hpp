@@ -19,7 +19,7 @@ struct FolderReport {
     std::vector<BadSample> bad;                   // path and reason, in index order
     std::vector<BadSample> warnings;              // good images with a decoder's warning, likewise
     std::int64_t smallest_side = 0;               // pixels, of good images; 0 if there is none
-    std::int64_t largest_side = 0;                // likewise
+    std::int64_t largest_side = 0;                // as smallest_side
     std::int64_t pixels = 0;                      // of good images
     /// Per channel over all pixels of good images, scaled to [0, 1]; 0 if there is none.
     std::array<double, kImageChannels> mean{};
@@ -37,8 +37,8 @@ struct AnnotationReport {
     std::vector<BadSample> warnings;  // images with a decoder's warning, likewise
 };
 
-/// Decodes every image of the set. An image whose size is not as annotated is bad. The result
-/// does not depend on the number of threads.
+/// Decodes every image of the set. An image whose size differs from its annotation is bad. The
+/// result does not depend on the number of threads.
 AnnotationReport survey(const AnnotatedPictures& set, int threads);
 
 /// Decodes every sample, for `data check` and `data stats`. Sums are integers, so the result does

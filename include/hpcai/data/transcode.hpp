@@ -20,7 +20,7 @@ struct ClimateReport {
     std::int64_t samples = 0;
     int height = 0;
     int width = 0;
-    std::vector<std::string> channel_names;  // with Z100 instead of Z1000 if the files have it
+    std::vector<std::string> channel_names;  // channel 13 is Z1000, or Z100 by the files' values
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
     std::int64_t files_with_corners = 0;           // boxes were read as BoxOrder::corners
     std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges
@@ -29,7 +29,7 @@ struct ClimateReport {
     std::vector<std::string> bad_samples;  // "file/17": some value is not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
-    std::vector<float> maximum;            // likewise
+    std::vector<float> maximum;            // as minimum
 };
 
 /// Reads the files in blocks of one chunk, at most 4 GiB. The statistics use Chan's pairwise update

@@ -7,10 +7,10 @@
 
 namespace hpcai::prediction {
 
-/// Returns the configured all-reduce options of the ranks of `group` with the stage and shard of
-/// `partition` (Layout::partition_of()). `controller` provides the nodes of the ranks; the
-/// algorithm `hierarchical` ignores them if communication.ranks_per_node is set. Throws
-/// Error(usage) if communication.torus_columns does not divide the number of these ranks.
+/// Returns the configured all-reduce options of those ranks of `group` whose stage and shard have
+/// the number `partition` (Layout::partition_of()). `controller` provides the nodes of the ranks;
+/// the algorithm `hierarchical` ignores these if communication.ranks_per_node is set. Throws
+/// Error(usage) if communication.torus_columns does not divide the number of ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
                                           int partition = 0);

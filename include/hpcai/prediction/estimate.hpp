@@ -28,7 +28,7 @@ struct EstimateRequest {
 
 /// Sets request.roofline, unless it is present, for request.machine, which must be present. Uses
 /// the training rate in `request`, which it then removes; else the machine's training rate in the
-/// precision of `config`; else its peak rates. Sets nothing if the machine has none of them.
+/// precision of `config`; else the machine's peak rates. Sets nothing if there is no rate.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws

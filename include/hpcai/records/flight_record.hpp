@@ -13,7 +13,7 @@ namespace hpcai {
 /// A phase of a step, or an all-reduce.
 struct FlightEvent {
     std::int64_t step = 0;     // from 0, over all epochs
-    std::string what;          // "input_wait", "forward", ...; "sum 2": all-reduce of bucket 2
+    std::string what;          // phase, such as "forward"; "sum 2": all-reduce of bucket 2
     std::int64_t bytes = 0;    // payload of one rank in an all-reduce
     double begin_seconds = 0;  // by the clock of the group
     Quantity end_seconds;      // by the same clock; no value: the event has not ended
@@ -30,7 +30,7 @@ struct FlightRecord {
     std::string host;
     std::int64_t process = 0;  // PID on the host
     std::string reason;
-    bool answers = false;  // true: written by the training thread; false: by the watchdog
+    bool answers = false;  // true: the training thread wrote this file; false: the watchdog did
     std::int64_t steps_done = 0;
     std::int64_t all_reduces_started = 0;
     std::int64_t all_reduces_finished = 0;

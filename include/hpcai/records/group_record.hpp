@@ -39,7 +39,7 @@ struct MeterRecord {
 struct EnergyRecord {
     std::string source;  // names of the meters; empty if there are none
     std::string method;  // what was read and how often, and what is missing
-    std::string level;   // comparison with the levels of the EE HPC WG's methodology
+    std::string level;   // level in the methodology of the Energy Efficient HPC Working Group
     Quantity joules;     // of the core phase, all nodes
     Quantity average_watts;
     std::string core_begin_utc;  // ISO 8601: start of the first step of any group
@@ -71,7 +71,7 @@ struct AuditRecord {
     std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // outside the majority; all ranks if there is none
+    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; without one, all
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -90,14 +90,14 @@ struct StragglerRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // the phase that exceeds the stage's median by the most
-    double ratio = 0;   // seconds of its work / median of all ranks of its stage
+    std::string phase;  // the one that most exceeds its median over ranks of the pipeline stage
+    double ratio = 0;   // seconds of its work / median over all ranks of its pipeline stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
 
 /// How the time of a training step is spent.
 struct TimeBreakdownRecord {
-    Quantity step_seconds;  // median over ranks of the median of each rank
+    Quantity step_seconds;  // median over ranks of each rank's median over its steps
     SpreadRecord input_wait;
     SpreadRecord forward;
     SpreadRecord backward;
@@ -130,11 +130,11 @@ struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
     std::string device;                  // UUID of the GPU
-    std::vector<std::string> slowed_by;  // causes in any poll: "hw_thermal_slowdown", ...
+    std::vector<std::string> slowed_by;  // causes of throttled clocks: "hw_thermal_slowdown"
     Quantity slowed_share;          // share of the polls, one per second, with throttled clocks
-    Quantity corrected_ecc_errors;  // this and the next two: counted in training
+    Quantity corrected_ecc_errors;  // ECC and driver errors: only those during training
     Quantity uncorrected_ecc_errors;
-    std::vector<std::int64_t> xids;  // driver errors, in order
+    std::vector<std::int64_t> xids;  // NVIDIA's numbers of driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
                  corrected_ecc_errors, uncorrected_ecc_errors, xids);
 };

@@ -36,10 +36,10 @@ struct CategoryRecord {
     std::string name;
     std::int64_t boxes = 0;       // in the test samples
     std::int64_t detections = 0;  // correct and incorrect, at most 100 per image
-    std::int64_t hits = 0;        // correct detections, at an intersection over union of 0.5
-    Quantity ap50;                // average precision at 0.5, COCO's 101 points
-    Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
-    Quantity ap10;                // at 0.1, COCO's 101 points
+    std::int64_t hits = 0;        // correct detections, at an intersection over union (IoU) of 0.5
+    Quantity ap50;                // average precision at IoU 0.5: mean at COCO's 101 recalls
+    Quantity voc_ap50;            // as ap50, but the area under Pascal VOC's precision-recall curve
+    Quantity ap10;                // as ap50, at IoU 0.1
     HPCAI_RECORD(CategoryRecord, name, boxes, detections, hits, ap50, voc_ap50, ap10);
 };
 
@@ -67,7 +67,7 @@ struct MeanIouRecord {
     static constexpr std::string_view name = "mean_iou";
     Quantity ensemble_majority;           // mean intersection over union by majority vote
     Quantity ensemble_pixel_accuracy;     // share of correct cells
-    std::vector<SegmentRecord> segments;  // the background first
+    std::vector<SegmentRecord> segments;  // one per class, the background first
     HPCAI_RECORD(MeanIouRecord, ensemble_majority, ensemble_pixel_accuracy, segments);
 };
 

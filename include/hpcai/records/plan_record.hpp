@@ -13,7 +13,7 @@
 namespace hpcai {
 
 struct PlanLayoutRecord {
-    int ranks = 1;   // Sys_scale
+    int ranks = 1;   // Sys_scale of the paper
     int groups = 1;  // M
     int degree = 1;  // P_degree
     int nodes = 0;   // with at least one rank
@@ -28,7 +28,7 @@ struct PlanLayoutRecord {
 /// The training data.
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
-    std::string source;          // of N; empty if N is unknown
+    std::string source;          // where N is from; empty if N is unknown
     Quantity samples_per_epoch;  // drawn for one model; the expected number with poisson
     Quantity steps_per_epoch;    // of one model, without an incomplete batch
     Quantity steps_per_run;
@@ -37,7 +37,7 @@ struct PlanDataRecord {
 };
 
 struct PlanFlopsRecord {
-    double step = 0;  // APC, eq. 3
+    double step = 0;  // of one training step (APC): eq. 3, for the ensemble eq. 4
     Quantity epoch;   // eq. 6, over the steps of one epoch
     Quantity run;
     HPCAI_RECORD(PlanFlopsRecord, step, epoch, run);
@@ -86,14 +86,14 @@ struct PlanParallelRecord {
 /// which are memory-mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
 /// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more
-/// if no stage of the backbone is trained.
+/// if the whole backbone is frozen.
 struct PlanMemoryRecord {
     std::string precision;  // of activations and working copies; with int8, activations are fp32
-    double parameter_bytes = 0;     // fp32 masters
+    double parameter_bytes = 0;     // fp32 master weights
     double gradient_bytes = 0;      // fp32; two copies with several micro-batches
     double optimizer_bytes = 0;     // fp32
     double statistics_bytes = 0;    // fp32 running means and variances
-    double working_copy_bytes = 0;  // filters and weights, for forward and for backward
+    double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
     double input_bytes = 0;         // prefetched batches and cached decoded images
     double exchange_bytes = 0;      // messages in flight, and int8 quantization errors
@@ -103,7 +103,7 @@ struct PlanMemoryRecord {
     double evaluation_bytes = 0;
     double total_bytes = 0;  // maximum of training and evaluation; their sum if evaluates_between
     double fullest_node_bytes = 0;
-    bool evaluates_between = false;  // whether evaluations run during training; not stored
+    bool evaluates_between = false;  // whether there are evaluations between epochs; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
                  statistics_bytes, working_copy_bytes, activation_bytes, input_bytes,
                  exchange_bytes, program_bytes, evaluation_bytes, total_bytes, fullest_node_bytes);
@@ -125,7 +125,7 @@ struct PlanTrafficRecord {
     double sent_bytes_per_step = 0;  // of the rank that sends the most; comm::estimate_traffic
     Quantity sent_bytes_per_run;
     double between_nodes_bytes_per_step = 0;  // of the rank that sends the most to other nodes
-    double out_of_node_bytes_per_step = 0;    // to other nodes, of all ranks of a group on a node
+    double out_of_node_bytes_per_step = 0;    // to other nodes, sum of a group's ranks on one node
     int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
     double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
     HPCAI_RECORD(PlanTrafficRecord, gradient_bytes, algorithm, precision, sent_bytes_per_step,

@@ -29,8 +29,8 @@ constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
 
 inline constexpr const char* kProgressName = "progress.json";
 
-/// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds; an
-/// acting leader writes it if the leader is lost. The file is removed when the run has its result.
+/// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds, or
+/// another rank if the leader is lost. The file is removed when the run has its result.
 struct ProgressRecord {
     std::string schema = "hpcai500-progress/1";
     ProgressState state = ProgressState::training;
@@ -40,7 +40,7 @@ struct ProgressRecord {
     int epochs = 0;
     std::int64_t step = 0;  // steps done, over all epochs
     std::int64_t steps = 0;
-    Quantity loss;  // mean over the steps whose results were read last
+    Quantity loss;  // mean over the steps whose results the latest read returned
     Quantity images_per_second;
     Quantity seconds_left;
     std::int64_t written_unix_seconds = 0;  // by the leader's clock

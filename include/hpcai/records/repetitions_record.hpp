@@ -8,7 +8,7 @@
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/verdict_record.hpp>
 
-/// `repetitions.json`, key by key: the runs of one invocation (run.repeat).
+/// `repetitions.json`, key by key: the runs of one series (run.repeat).
 namespace hpcai {
 
 /// One run. Its result is in `directory`.
@@ -17,7 +17,7 @@ struct RepetitionRecord {
     std::uint64_t seed = 0;
     Status status = Status::invalid;
     ExitCode exit_code = ExitCode::invalid;
-    bool counted = false;  // whether the medians include the run, because every group finished
+    bool counted = false;  // whether all groups finished; the statistics include only such runs
     Quantity flops;        // FLOP/s
     Quantity vflops;       // FLOP/s
     Quantity quality;      // of the ensemble
@@ -27,7 +27,7 @@ struct RepetitionRecord {
                  quality, training_seconds, manifest);
 };
 
-/// Statistics of one number over the counted runs.
+/// Statistics of one number over the runs with `counted`.
 struct RepetitionSpreadRecord {
     Quantity median;
     Quantity minimum;
@@ -41,7 +41,7 @@ struct RepetitionsRecord {
     std::string program_version;
     std::string name;
     int requested = 0;                        // run.repeat
-    std::string stopped;                      // why runs are missing; empty after the last run
+    std::string stopped;                      // why requested runs are missing; empty if none is
     ExitCode exit_code = ExitCode::internal;  // the worst of all runs
     std::vector<RepetitionRecord> repetitions;
     RepetitionSpreadRecord flops;

@@ -17,7 +17,7 @@ struct OperationRate {
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"
     std::string shape;          // for display
-    bool of_model = false;      // false: a large matrix product or convolution
+    bool of_model = false;      // false: a large matrix product or convolution, for peak rates
     int nodes = 0;              // graph nodes of the model with this operation
     double flops = 0;           // of one call; a multiply-add counts as two
     double bytes = 0;           // smallest number of bytes read and written
@@ -32,7 +32,7 @@ struct BandwidthRate {
     std::string name;    // "memory", "host to device", "device to host"
     std::string method;  // the measured operation
     double bytes = 0;    // of one call
-    Quantity seconds;    // median; mean over ranks
+    Quantity seconds;    // median of a rank's calls; mean over ranks
     Quantity bytes_per_second;
     HPCAI_RECORD(BandwidthRate, name, method, bytes, seconds, bytes_per_second);
 };
@@ -47,7 +47,7 @@ struct AllReduceRate {
     HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
 
-/// The line seconds = latency + bytes / bandwidth through the smallest and the largest size.
+/// The line seconds = latency + bytes / bandwidth through the smallest and the largest all-reduce.
 struct AllReduceFit {
     std::string scope;
     std::string backend;  // for display
@@ -104,7 +104,7 @@ struct RooflineRecord {
                  bandwidths, all_reduce, all_reduce_fits, calibration);
 };
 
-/// The peak rate of one rank in the run's precision.
+/// The ceiling: the peak rate of one rank in the run's precision.
 struct CeilingRecord {
     std::string source = "off";  // "measured before training", "off", or the roofline file
     std::string precision;

@@ -102,7 +102,7 @@ struct StagingRecord {
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
     std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
-    std::int64_t left_files = 0;          // needed but unreadable, and therefore not staged
+    std::int64_t left_files = 0;          // needed files not staged: unreadable or above 512 MiB
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
@@ -135,9 +135,9 @@ struct IntervalRecord {
 };
 
 struct ScoresRecord {
-    Quantity flops;                // FLOP/s, eq. 6
-    Quantity vflops;               // FLOP/s, eq. 7
-    Quantity penalty_coefficient;  // eq. 8
+    Quantity flops;                // FLOP/s, eq. 6: training FLOPs / time.training_seconds
+    Quantity vflops;               // FLOP/s, eq. 7: flops x penalty_coefficient
+    Quantity penalty_coefficient;  // eq. 8: (quality.ensemble / quality.target)^quality.exponent
     Quantity vflops_per_watt;
     IntervalRecord vflops_interval;  // from quality.members_interval, else confidence_interval
     HPCAI_RECORD(ScoresRecord, flops, vflops, penalty_coefficient, vflops_per_watt,
@@ -147,13 +147,13 @@ struct ScoresRecord {
 struct QualityRecord {
     MetricRecord metric;
     double target = 0;
-    double exponent = 0;  // n of eq. 8
+    double exponent = 0;  // n of eq. 8 of the paper
     Quantity ensemble;
     std::vector<Quantity> members;       // by group
     Quantity members_mean;               // of the finished groups
     Quantity ensemble_gain;              // ensemble - members_mean
     IntervalRecord confidence_interval;  // of `ensemble`
-    IntervalRecord members_interval;     // of `ensemble`, with resampled members
+    IntervalRecord members_interval;     // of `ensemble`, by resampling the members
     std::string ensemble_sha256;         // of the file of the ensemble's predictions
     std::string labels_sha256;           // of the file of labels or boxes
     HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, members, members_mean,
@@ -171,17 +171,17 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;             // per step
     Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / all-reduce time; smallest of all groups
-    // Bytes sent in all-reduces of gradients and BatchNorm statistics; the maximum of all groups
+    // Bytes sent in all-reduces of gradients and BatchNorm statistics; maximum over groups
     Quantity sent_bytes_per_step;           // of the rank that sends the most
     Quantity between_nodes_bytes_per_step;  // to other nodes, of the rank that sends the most there
-    Quantity out_of_node_bytes_per_step;    // to other nodes, of all ranks of a group on a node
+    Quantity out_of_node_bytes_per_step;    // to other nodes, sum of a group's ranks on one node
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
-    std::int64_t statistics_sums_per_step = 0;   // all-reduces
+    std::int64_t statistics_sums_per_step = 0;   // number of all-reduces
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
-    // Bytes of all programs on the nodes that the network interfaces counted in the core phase
+    // Bytes of all programs, counted by the nodes' network interfaces in the core phase
     Quantity counted_sent_bytes;
     std::vector<InterfaceRecord> interfaces;
     HPCAI_RECORD(CommunicationRecord, backend, algorithm, precision, torus_columns, ranks_per_node,
@@ -220,7 +220,7 @@ struct InvocationRecord {
 
 /// The devices' guarantee of bitwise equal results in repeated runs.
 struct DeterminismRecord {
-    bool requested = false;  // run.deterministic
+    bool requested = false;  // value of run.deterministic
     std::string guarantee;   // the guarantee, or why there is none
     std::string conditions;  // what must be equal for bitwise equal results; empty: no guarantee
     HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);

@@ -13,10 +13,10 @@ namespace hpcai {
 struct PhaseSeconds {
     static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-    double input_wait = kUnknown;     // until the batch was ready
+    double input_wait = kUnknown;     // wait until the batch was ready
     double forward = kUnknown;        // with the loss
     double backward = kUnknown;       // without exposed communication
-    double communication = kUnknown;  // exposed: all-reduces, messages, waits for other ranks
+    double communication = kUnknown;  // exposed part of all-reduces, messages, waits for ranks
     double optimizer = kUnknown;
     double other = kUnknown;  // remaining time of the step
 };
@@ -55,7 +55,7 @@ enum class TraceLane {
 
 struct TraceEvent {
     TraceLane lane = TraceLane::steps;
-    std::string name;          // "step 4", "forward", the name of a graph node, "bucket 0"
+    std::string name;          // "step 4", "forward", the name of a graph node, or "bucket 0"
     std::string pass;          // of a kernel; else empty
     double begin_seconds = 0;  // on the rank's clock
     double end_seconds = 0;

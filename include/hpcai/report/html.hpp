@@ -23,9 +23,9 @@ struct LayerRecord {
 
 struct PageContent {
     const RunRecord& record;
-    std::vector<std::vector<StepRecord>> steps;  // [group][step]; empty for a group without records
-    std::vector<std::string> remarks;            // about unreadable steps
-    std::vector<LayerRecord> layers;             // may be empty
+    std::vector<std::vector<StepRecord>> steps;    // [group][step]; none without a valid steps.csv
+    std::vector<std::string> remarks;              // about unreadable steps
+    std::vector<LayerRecord> layers;               // may be empty
     std::vector<ConfusionRecord> confusions = {};  // most samples first
     std::vector<std::string> files = {};           // to link, relative to the page
 };

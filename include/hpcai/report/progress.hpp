@@ -12,19 +12,20 @@ namespace hpcai::report {
 
 /// The exit code of `hpcai500 status`. It is watchdog while a program runs, a group has not ended
 /// or an evaluation is missing: files alone do not show whether the run continues or has died.
-/// Otherwise: internal if a group could not save its checkpoint, else watchdog if one failed and
-/// one was `terminated`, else stopped if one stopped or was `terminated`, else all_groups_failed.
+/// Otherwise the first that applies: internal if a group could not save its checkpoint, watchdog if
+/// groups failed and groups were `terminated`, stopped if any stopped, all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
 
 /// Returns true if all groups have finished.
 bool have_all_finished(const RunProgress& run);
 
-/// Returns true if no program is known to run and the run has ended or is silent. It has ended if
-/// all groups have and no evaluation follows. It is silent after kSilenceSeconds of no heartbeat.
+/// Returns true if no program is known to hold the lock and the run has ended or is silent. A run
+/// has ended if all groups have and no evaluation follows. It is silent if the last heartbeat is
+/// at least kSilenceSeconds old.
 bool is_over(const RunProgress& run);
 
 /// Seconds without a heartbeat after which an unfinished run counts as dead. The second number is
-/// for a directory whose lock is free; on some file systems, another node may still hold a lock.
+/// for a directory whose lock is free; some file systems do not show the locks of other nodes.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
@@ -32,11 +33,12 @@ inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 /// Empty if all groups have ended and no program is running, or if the time is unknown.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
-/// A table with a row for each group, the reasons of failures and stops, and a line such as
+/// A table with a row for each group, the reasons of failures and stops, and a last line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// or UNSAVED, FAILED or UNFINISHED. Lines before it have a silence of kSilenceSeconds and the
-/// command to complete a run that is over or whose lock is free. After a heartbeat within
-/// kUnlockedSilenceSeconds, "unless another node runs it" is added. Escapes control characters.
+/// with STOPPED, UNSAVED, FAILED or UNFINISHED. The lines before it report a silence of at least
+/// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the lock
+/// is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has the
+/// remark "unless another node runs it". Escapes control characters.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report

@@ -18,7 +18,7 @@ struct TableRow {
 std::string csv_table(const std::vector<TableRow>& rows);
 
 /// Returns the scores, quality and training time of all runs in the format of OpenMetrics 1.0,
-/// which Prometheus reads. A missing number has no sample.
+/// which Prometheus reads. A missing number has no line.
 std::string openmetrics_table(const std::vector<TableRow>& rows);
 
 }  // namespace hpcai::report

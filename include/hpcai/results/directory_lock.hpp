@@ -12,9 +12,9 @@
 namespace hpcai::results {
 
 /// Locks a result directory against other programs until the lock or this process ends. Throws
-/// Error(usage) if another program holds a lock for one second, or for three minutes in a Slurm
-/// job. A file server may keep the locks of a dead node that long. Warns on standard error if
-/// `kind` is exclusive and the file system has no locks.
+/// Error(usage) if a lock of another program prevents it for one second, or for three minutes in a
+/// Slurm job, because a file server may keep the locks of a dead node that long. Warns on standard
+/// error if `kind` is exclusive and the file system has no locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
 
@@ -28,7 +28,7 @@ bool is_being_resumed(const std::filesystem::path& output);
 
 /// Shares the exclusive `lock` of world rank 0 with the leaders of all groups, because a run may
 /// outlive its first rank. Returns the lock of this rank, or null if it leads no group. Throws
-/// Error(usage) on all ranks if another program locks the directory meanwhile. Collective.
+/// Error(usage) on all ranks if another program is faster to lock the directory. Collective.
 std::shared_ptr<storage::FileLock> share_directory(const context::RunContext& context,
                                                    std::shared_ptr<storage::FileLock> lock,
                                                    comm::Communicator& everyone);

@@ -6,7 +6,7 @@
 
 namespace hpcai::results {
 
-/// Checks the trained weights of group `group_number`, or else of the group with the highest
+/// Checks the trained weights of group `group_number`, if absent of the group with the highest
 /// quality in result.json, against the model of config.yaml. Writes them to `output` as safetensors
 /// under torchvision's names and returns the group's number. Throws Error(usage) if the directory
 /// has no result or the group has no weights or `output` cannot be written, Error(data) if the

@@ -16,17 +16,17 @@ namespace hpcai::results {
 /// Reads a groups/<m>/record.json. Throws Error(data) naming the file.
 GroupResult read_record(const std::filesystem::path& path);
 
-/// Reads the record of a group that finished. The result is empty if the record is damaged or
-/// contains a failure, if a file other than deleted weights is missing, or if the predictions do
-/// not have the recorded digest. `reason`, which may be null, then receives the explanation.
+/// Reads the record of a group that finished. The result is empty if the record is damaged or has
+/// a failure, if a file is missing (except weights without run.keep_weights), or if the predictions
+/// do not have the recorded digest. `reason`, which may be null, then receives the explanation.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);
 
 /// Protects finished groups with damaged files from being trained again when a run is resumed.
-/// Returns the number of finished groups of the run's `groups` groups of `ranks` ranks. Throws
+/// Returns how many groups have finished, of the run's `groups` groups of `ranks` ranks. Throws
 /// Error(data), with the file and a remedy, if read_finished_group rejects a group that may have
-/// finished. Its record then has no failure, or is unreadable while no checkpoint exists.
+/// finished: its record has no failure, or is unreadable and the group has no checkpoint.
 int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
                              int groups, int ranks);
 
@@ -37,8 +37,8 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
 /// Reads a flight record. The result is empty if the file cannot be read.
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 
-/// Describes why and since when the first rank of a group hangs, from its flight record. Returns an
-/// empty text if the rank has written no flight record.
+/// Describes from the flight record of a group's first rank why it was written, and in which step
+/// and phase this rank is. Returns an empty text if there is no readable record.
 std::string describe_hang(const std::filesystem::path& output, int group);
 
 /// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because

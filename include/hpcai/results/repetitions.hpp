@@ -26,7 +26,7 @@ ExitCode list_repetitions(const std::filesystem::path& folder, const std::string
                           std::ostream* out);
 
 /// Lists a finished run in repetitions.json, as list_repetitions() does. Another run follows if
-/// run.repeat requests one and `all_answer`: whether every rank answers. After the last run, prints
+/// run.repeat requests one and no rank is dead or hangs (`all_answer`). After the last run, prints
 /// the table to `out` and returns the worst exit code of all runs.
 RunEnd close_repetition(const context::RunContext& context, bool all_answer, std::ostream& out);
 

@@ -12,7 +12,7 @@ namespace hpcai::results {
 struct RunStatus {
     std::string text;    // the line of the result or of the repetitions, or a table of the progress
     ExitCode exit_code;  // of the verdict, of the repetitions, or from report::exit_code_of()
-    bool is_final;       // true with all results, or if no file was written for long
+    bool is_final;       // true if all results exist or the run has ended or died (is_over())
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks only the data

@@ -41,7 +41,7 @@ struct BenchReport {
     std::vector<BenchOperation> operations;
 };
 
-/// Measures training steps (input upload, working copies, forward, backward, optimizer) of the
+/// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
 /// configured model on one rank, with random data in memory and without communication. Also
 /// measures every operation alone. Makes `steps` measurements after two for warm-up. Throws
 /// Error(usage) if steps < 1, and the errors of the device.
@@ -52,7 +52,7 @@ std::string bench_text(const BenchReport& report);
 std::string bench_json(const BenchReport& report);
 
 /// Returns a figure (report::roofline_svg) of the operations' speed over FLOPs per byte, under the
-/// ceilings of `roofline`. Throws Error(data) if `roofline` lacks the precision.
+/// ceilings of `roofline`. Throws Error(data) if `roofline` has no rates in the report's precision.
 std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline);
 
 }  // namespace hpcai::speed

@@ -13,7 +13,7 @@ namespace hpcai::verification {
 
 using evaluation::Judgement;
 
-/// A setting or a fact that differs between two results; a value is empty if its result lacks it.
+/// A setting or fact that differs between two results; a text is empty if its result has no value.
 struct SettingDifference {
     std::string key;
     std::string first;
@@ -26,7 +26,7 @@ struct MetricComparison {
     Quantity first;
     Quantity second;
     Judgement judgement = Judgement::unclear;
-    std::string why;  // the statistics, in one line
+    std::string why;  // the statistics that led to the judgement, in one line
 };
 
 struct Comparison {
@@ -35,16 +35,16 @@ struct Comparison {
     std::vector<SettingDifference> settings;     // keys of the configuration
     std::vector<SettingDifference> environment;  // including the numbers of ranks and nodes
     std::vector<MetricComparison> metrics;
-    std::vector<std::string> warnings;  // results that differ from their manifests
+    std::vector<std::string> warnings;  // results with files that differ from the manifest
 };
 
 /// Returns "SAME", "FASTER", "SLOWER", "BETTER", "WORSE" or "UNCLEAR".
 std::string_view word_of(Judgement judgement);
 
 /// Compares the result in `second` with the result in `first` by the statistics of docs/METRICS.md
-/// ("Comparison"). Either may be the directory of several runs. Checks files only against their
-/// manifests; differences become warnings. Throws Error(usage) if a directory has no result,
-/// Error(data) for files that cannot be read.
+/// ("Comparison"). Each may also be the directory of a series (run.repeat). Checks files only
+/// against the manifests; a file that differs becomes a warning. Throws Error(usage) if a directory
+/// has no result, Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
 std::string to_text(const Comparison& comparison);

@@ -11,8 +11,8 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/verification/verdict.hpp>
 
-/// Derives values of a result from its other values. A run fills its record with these functions,
-/// and `verify` calls them again with the stored values. docs/METRICS.md has the formulas.
+/// Derives values of a result from its other values. A run fills its RunRecord with these
+/// functions; `verify` calls them again with stored values. docs/METRICS.md has the formulas.
 namespace hpcai::verification {
 
 /// Returns the layout of the configured run on the given nodes. Throws as plan::make_layout.
@@ -23,7 +23,7 @@ plan::ParallelismController place_ranks(const config::Config& config,
 /// disqualifications of the samples) and without the effective precision.
 WorkloadRecord describe_workload(const config::Config& config);
 
-/// Fills in `topology`. Keeps threads, hosts and devices of the ranks.
+/// Fills in `topology`, except for the threads, hosts and devices of its ranks, which it keeps.
 void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology);
 
 /// Fills in a group's number, number of ranks and hosts.
@@ -46,10 +46,10 @@ FlopsRecord flops_of_model(const config::Config& config);
 /// Fills in images_per_second and flops of the group from its samples and training time, if known.
 void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group);
 
-/// Fills in time.time_to_quality_seconds from the groups' curves and quality.target.
+/// Fills in time.time_to_quality_seconds from quality_by_epoch of the groups and quality.target.
 void derive_time_to_quality(const config::Config& config, RunRecord& record);
 
-/// Fills in the learning curve of a finished group from its `steps`. Keeps the stored qualities
+/// Fills in quality_by_epoch of a finished group from its `steps`. Keeps the stored qualities
 /// before the last epoch, because they cannot be recomputed.
 void derive_learning_curve(const config::Config& config, const std::vector<StepRecord>& steps,
                            GroupResult& result);
@@ -84,15 +84,17 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
                             const GroupRecord& group);
 
 /// Returns how much a counter of a node grew from the first to the last reading of all groups.
-/// `readings` has one row per group; time that several groups read counts once. Where A's readings
-/// end, B's continue at A's last value if that lies between B's neighbouring readings. Otherwise,
-/// and always for "nvml-power", B's value is interpolated. The growth is unknown if a group could
-/// not read the counter or if no group read it for some time.
+/// `readings` has one row per group. Growth that several groups read counts once: when the readings
+/// of group A end, those of a group B continue the sum. It continues at A's last value if that lies
+/// between B's readings before and after this time. Otherwise, and always for "nvml-power", it
+/// continues at an interpolation of B's readings. The growth is unknown if a group could not read
+/// the counter, or if no group read it for some time between first and last reading.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 
-/// Fills in record.energy, the counters of interfaces in record.communication and
+/// Fills in record.energy, the bytes of network interfaces in record.communication and
 /// scores.vflops_per_watt from the counters of the finished groups. Call it after derive_results.
-/// They have no value after a resume or with run.evaluate_epochs: evaluations would be counted.
+/// Totals have no value after a resume, because no launch read the counters in all steps, or with
+/// run.evaluate_epochs, because the counters would include evaluations.
 void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
                    RunRecord& record);
 

@@ -13,10 +13,10 @@ namespace hpcai::verification {
 /// A submitted result: one run, or repeated runs.
 struct Submission {
     std::string directory;
-    RunRecord record;  // of the counted run with the median VFLOPS
+    RunRecord record;  // of the run; of repeated runs, the one that median_repetition() chooses
     bool is_verified = false;
     std::string manifest;    // SHA-256 of the manifest of that run
-    int counted_runs = 1;    // complete runs with VFLOPS; of mini results only VALID runs
+    int counted_runs = 1;    // runs with VFLOPS and no failed group; problem class mini: and VALID
     int uncounted_runs = 0;  // other runs
     std::string report;      // path of report.html of that run, for links; empty: none
 };
@@ -38,8 +38,8 @@ struct Ranking {
 };
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
-/// its verdict is rankable, it has VFLOPS and it is verified. A mini result also needs three runs
-/// or more, all VALID. Throws Error(usage) if two submissions are the same result.
+/// its verdict is rankable, it has VFLOPS and it is verified. A result of problem class mini also
+/// needs at least three runs, all VALID. Throws Error(usage) if two submissions are equal.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

@@ -12,53 +12,56 @@
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/verify.hpp>
 
-/// The runs of one invocation with run.repeat. docs/METRICS.md ("Repetitions") has the formulas.
+/// The runs of one series (run.repeat), numbered from 1. A run counts if all its groups finished.
+/// docs/METRICS.md ("Repetitions") has the formulas.
 namespace hpcai::verification {
 
 inline constexpr const char* kRepetitionsName = "repetitions.json";
 
-/// Returns the directory of a run: "repetition_3" for the third one.
+/// Returns the name of a run's directory: "repetition_3" for run 3.
 std::string repetition_name(int number);
 
-/// Returns the configuration of run `number`: `series` with its own seed and run.repeat 1.
+/// Returns the configuration of run `number`: `series` with the seed of that run and run.repeat 1.
 config::Config repetition_config(config::Config series, int number);
 
 /// Returns whether `directory` has the results of several runs.
 bool has_repetitions(const std::filesystem::path& directory);
 
-/// Returns the entry of run `number`. `manifest` is the SHA-256 of its manifest.
+/// Returns the entry of run `number` in repetitions.json, from the run's `record`. `manifest` is
+/// the SHA-256 of the run's manifest.
 RepetitionRecord describe_repetition(int number, const RunRecord& record,
                                      const std::string& manifest);
 
-/// Returns the values of `number` of all counted runs that have one.
+/// Returns the values of the member `key` in the runs that count, without missing values.
 std::vector<double> counted_values(const RepetitionsRecord& record,
-                                   Quantity RepetitionRecord::*number);
+                                   Quantity RepetitionRecord::*key);
 
 /// Fills in medians, spreads and the exit code from the runs.
 void derive_repetitions(RepetitionsRecord& record);
 
-/// Returns the index of the counted run with the median VFLOPS (the lower median if their number is
-/// even); 0 if no counted run has VFLOPS. `record` must have at least one run.
+/// Returns the index of the run with the median VFLOPS of all runs that count and have VFLOPS: the
+/// lower median of an even number, and 0 if there are none. `record` must have at least one run.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
-/// Reads the record in `directory`. Throws Error(data) as records::from_json does, or if it has no
-/// run or a directory with another name than repetition_name() returns.
+/// Reads repetitions.json in `directory`. Throws Error(data) as records::from_json does, or if it
+/// lists no run or a run's directory has another name than repetition_name() returns.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 
-/// Returns the directories of the runs in a result directory. Throws as read_repetitions().
+/// Returns the directories of the runs of a series, or `directory` itself if it has no
+/// repetitions.json. Throws as read_repetitions().
 std::vector<std::filesystem::path> runs_of(const std::filesystem::path& directory);
 
 /// The verification of several runs.
 struct SeriesVerification {
     std::vector<Finding> findings;            // of repetitions.json and all runs
-    std::vector<std::string> files;           // that were checked
+    std::vector<std::string> files;           // the files that were checked
     std::optional<RepetitionsRecord> record;  // as stored; empty if it cannot be read
     std::string digest;                       // SHA-256 of repetitions.json
     std::vector<Verification> runs;           // in the record's order
 };
 
-/// Verifies every run with `verify_run`. Checks that the runs differ only in their seeds, and
-/// recomputes repetitions.json from them.
+/// Verifies every run of the series in `directory` with `verify_run`. Checks that configurations
+/// differ only in their seeds, and recomputes repetitions.json from the runs.
 SeriesVerification verify_repetitions(
     const std::filesystem::path& directory,
     const std::function<Verification(const std::filesystem::path&)>& verify_run);

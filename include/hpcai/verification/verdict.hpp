@@ -20,8 +20,8 @@ struct VerdictFacts {
     std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
     int groups = 0;
     bool was_resumed = false;             // several launches trained a group
-    std::vector<ExitCode> failure_codes;  // by failed group; invalid: replicas diverged
-    int watched_gpus = 0;                 // of the finished groups
+    std::vector<ExitCode> failure_codes;  // of failed groups; ExitCode::invalid: replicas diverged
+    int watched_gpus = 0;                 // entries in device_health of the finished groups
     std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", for each GPU with errors
 };
 
@@ -31,7 +31,8 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 /// Returns the SHA-256 that rule 1 requires of the samples; empty if it requires none.
 std::string required_samples_sha256(const config::WorkloadConfig& workload);
 
-/// Returns the messages of the rules that the configuration breaks, assuming legal data.
+/// Returns the messages of the rules that the configuration breaks. Assumes that the data, which a
+/// launch must read first, satisfy the rules.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
 /// Returns the first verdict of docs/RULES.md that applies: INVALID without a score or if a rule is

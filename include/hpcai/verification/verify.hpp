@@ -16,12 +16,12 @@ using workloads::Finding;
 struct Verification {
     std::string manifest;             // SHA-256 of manifest.sha256; empty if it cannot be read
     std::vector<Finding> findings;    // empty if the result is correct
-    std::vector<std::string> files;   // that were checked
+    std::vector<std::string> files;   // the files that were checked
     std::optional<RunRecord> record;  // as stored; empty if result.json cannot be read
 };
 
 /// Verifies the result in `directory`: all files against the manifest, the files that the benchmark
-/// reads against their schemas, and every derived number, down to steps, predictions and weights.
+/// reads against their schemas, and every number that follows from steps, predictions or weights.
 /// docs/METRICS.md ("Verification") lists the checks. Numbers must be equal bit for bit, except
 /// where the order of a sum over ranks or the machine's pow() may change the last bits. Uses
 /// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.

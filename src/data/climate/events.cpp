@@ -70,12 +70,12 @@ private:
     };
 
     double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }
-    /// Returns exp(spread n) of a normal n that is truncated at kMaxSpread; 1 without spread.
+    /// Returns exp(spread * n) of a normal n that is clamped to +-kMaxSpread; 1 for a spread of 0.
     double lognormal_factor(double spread) {
         return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
     }
-    /// Returns the ratio of an event's strength in the snapshot to its maximum strength. The mean
-    /// would be 1 without truncation; it is 0.98 at a spread of 0.6 and 0.94 at 1.
+    /// Returns the ratio of an event's strength in the snapshot to its maximum strength. Its mean
+    /// would be 1 without the clamp; it is 0.98 at a spread of 0.6 and 0.94 at 1.
     double strength_ratio(double spread) {
         return lognormal_factor(spread) * std::exp(-spread * spread / 2);
     }

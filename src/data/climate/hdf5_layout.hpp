@@ -107,7 +107,7 @@ void require_classes(const BoxTable& table);
 
 /// Returns `stated`; for `detect`, returns the only possible order, or corners if there is no box.
 /// In a possible order, ymin <= ymax <= height and xmin <= xmax <= width. Throws Error(data) if
-/// `stated` is not possible, or for `detect` if both orders or neither are possible.
+/// `stated` is not possible, or for `detect` if there are boxes and not exactly one order is.
 BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {

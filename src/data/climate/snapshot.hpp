@@ -36,7 +36,7 @@ struct Low {
 /// A moist plume along a curved path.
 struct Plume {
     double latitude_0 = 0, longitude_0 = 0;  // of its origin, degrees north and east
-    double latitude_1 = 0, longitude_1 = 0;  // of its end, likewise
+    double latitude_1 = 0, longitude_1 = 0;  // of its end, degrees north and east
     double bend = 0;                         // degrees to the east in the middle of the path
     double width = 0;                        // m, standard deviation
     double water = 0;                        // kg/m^2 on its axis

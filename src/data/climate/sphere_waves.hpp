@@ -13,7 +13,7 @@ namespace hpcai::data::climate {
 struct WaveSpectrum {
     int waves = 0;
     double lowest = 1;   // wavenumber, radians per Earth radius
-    double highest = 1;  // likewise
+    double highest = 1;  // wavenumber, radians per Earth radius
     double slope = 0;    // amplitudes are proportional to wavenumber^-slope
     int spacing = 1;     // pixels (1, 2 or 4) between the nodes of cubic interpolation
 };

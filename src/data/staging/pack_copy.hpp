@@ -28,7 +28,7 @@ struct PackIndex {
     std::uint64_t bytes = 0;
     std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
-    /// Returns whether the index belongs to `pack`. Does not compare digests with files.
+    /// Returns whether the index belongs to `pack`. Does not hash the files.
     bool matches(const Pack& pack) const {
         return fingerprint == pack.fingerprint && bytes == pack.bytes &&
                digests.size() == pack.files.size();
@@ -49,7 +49,7 @@ std::optional<PackIndex> read_index(const std::filesystem::path& pack);
 /// Thrown by a copy that stops because another copy has failed.
 struct Stopped : std::exception {};
 
-/// Return the metadata of a file, the first with stat(), which follows links.
+/// Return the metadata of a file. The function with a path follows links, like stat().
 FileMetadata read_metadata(const std::filesystem::path& path);
 FileMetadata read_metadata(const storage::Descriptor& file);
 
@@ -74,13 +74,13 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. An unreadable file leaves a hole if `is_packed`; otherwise throws
-/// Error(data). Throws Error(data) naming a file that has changed since it was listed or differs
-/// from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
+/// complete and synced. If a file is unreadable, its range stays empty with `is_packed`, otherwise
+/// throws Error(data). Throws Error(data) naming a file that has changed since it was listed or
+/// differs from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
-/// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Increments
-/// `lost_copies` for each sample whose copy proves unusable.
+/// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample
+/// whose copy cannot be read or has another SHA-256 increments `lost_copies`.
 std::shared_ptr<const StagedPictures> open_staged(
     const std::filesystem::path& folder, const std::vector<Pack>& packs, const Source& source,
     std::shared_ptr<std::atomic<std::int64_t>> lost_copies);
