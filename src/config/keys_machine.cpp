@@ -25,8 +25,8 @@ std::vector<Key> communication_keys() {
             "(native: fp32, without run.deterministic)."),
         key("precision", &C::precision,
             {{fp32, "fp32"}, {bf16, "bf16"}, {fp16, "fp16"}, {int8, "int8"}},
-            "Number format of gradients on the wire; sums use fp32. fp16 and int8 have a scale per "
-            "256 values; int8 adds its rounding error to the next step's gradients."),
+            "Number format of gradients in messages; sums use fp32. fp16 and int8 have one scale "
+            "factor per 256 values; int8 adds its rounding error to the next step's gradients."),
         key("torus_columns", &C::torus_columns, between(1, kMaxInt, "ranks"),
             "Ranks in a row of the torus_2d grid, a divisor of data_degree; auto is nearest to a "
             "square."),
@@ -61,7 +61,7 @@ std::vector<Key> device_keys() {
         key("plan_cache", &C::plan_cache,
             "File that keeps GPU autotuning results between runs; empty is none."),
         key("recording", &C::recording,
-            "Records a GPU training step as a CUDA graph and replays it. false launches each "
+            "Captures a GPU training step as a CUDA graph and replays it. false launches each "
             "kernel separately, which is slower, to locate errors."),
     };
 }

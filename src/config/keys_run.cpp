@@ -88,8 +88,9 @@ std::vector<Key> run_lifecycle_keys() {
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
             "checkpoint_seconds. The last two are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint follows the "
-            "first epoch that ends later. 0 writes one only when the run is asked to stop."),
+            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint is written "
+            "at the first end of an epoch after this time. 0 writes one only when the run is "
+            "asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),

@@ -12,9 +12,9 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
-            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, "
-            "batch_size / (data_degree x micro_batches). k times that number spans k ranks, if k "
-            "divides data_degree; a divisor of it splits a rank's samples."),
+            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, batch_size / "
+            "(data_degree x micro_batches). With k times this number, k ranks share statistics "
+            "(k divides data_degree); with a divisor of it, a micro-batch is split."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},
@@ -28,8 +28,8 @@ std::vector<Key> batch_and_rate_keys() {
             "Peak learning rate for learning_rate_batch samples; the rate used is learning_rate * "
             "batch_size / learning_rate_batch."),
         key("learning_rate_batch", &C::learning_rate_batch, between(1, 1048576, "samples"),
-            "Batch size to which learning_rate refers; the value of batch_size turns linear "
-            "scaling off."),
+            "Batch size to which learning_rate refers; linear scaling is off if it equals "
+            "batch_size."),
         key("schedule", &C::schedule,
             {{constant, "constant"},
              {step, "step"},
@@ -105,7 +105,7 @@ std::vector<Key> engine_keys() {
             "else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
-            "others."),
+            "other precisions."),
         key("fusion", &C::fusion, "Lets the device fuse neighbouring operations."),
         key("initial_weights", &C::initial_weights,
             "Safetensors file of initial weights with torchvision's state-dict names. A detector "
