@@ -106,9 +106,10 @@ std::vector<Key> run_lifecycle_keys() {
             "including library tuning and connection setup. On expiry the group ends. Also the "
             "timeout of the second read if step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
-            "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
-            "the group ends. A checkpoint may take first_step_timeout_seconds more. 0 uses ten "
-            "times the longest time so far, at least 300 s."),
+            "Watchdog timeout between later reads, including audits but not evaluations. On "
+            "expiry the group ends. A checkpoint may take first_step_timeout_seconds more. 0 "
+            "uses ten times the longest time so far, at least 300 s and the time of the first "
+            "read."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Time that finished groups wait for a silent group before they evaluate the ensemble "
             "without it, or half of their own training time if that is longer."),
