@@ -12,7 +12,7 @@ INTRODUCTION = """# Commands
 Generated from `--help` by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md`.
 
 * Unknown commands and options are rejected with a suggestion.
-* `run`, `resume` and `doctor` start under `mpirun` or `srun`. `roofline` can, and then measures all ranks.
+* `run`, `resume` and `doctor` start under `mpirun` or `srun`. With them, `roofline` measures all ranks.
   All other commands are single processes.
 * The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
 """

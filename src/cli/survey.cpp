@@ -135,8 +135,8 @@ void add_data_check_command(Command parent) {
 void add_data_stats_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"stats",
-         "Compute mean and standard deviation of images, as configuration, or of ExtremeWeather "
-         "files. Damaged samples are skipped (exit code 4).",
+         "Compute mean and standard deviation of images (printed as configuration) or of "
+         "ExtremeWeather files. Damaged samples are skipped (exit code 4).",
          {"hpcai500 data stats quickstart-data/train", "hpcai500 data stats climo_1984.h5 --json"}},
         stats);
     add_survey_options(command, options);

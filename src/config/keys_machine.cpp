@@ -25,11 +25,11 @@ std::vector<Key> communication_keys() {
             "(native: fp32, without run.deterministic)."),
         key("precision", &C::precision,
             {{fp32, "fp32"}, {bf16, "bf16"}, {fp16, "fp16"}, {int8, "int8"}},
-            "Number format of gradients on the wire; sums use fp32. fp16 and int8 have a scale per "
-            "256 values; int8 adds its rounding error to the next step's gradients."),
+            "Number format of gradients in messages; sums use fp32. fp16 and int8 have one scale "
+            "factor per 256 values; int8 adds its rounding error to the next step's gradients."),
         key("torus_columns", &C::torus_columns, between(1, kMaxInt, "ranks"),
-            "Ranks in a row of the torus_2d grid, a divisor of data_degree; auto is nearest to a "
-            "square."),
+            "Ranks in a row of the torus_2d grid, a divisor of data_degree; auto makes the grid "
+            "as square as possible."),
         key("ranks_per_node", &C::ranks_per_node, between(1, kMaxInt, "ranks"),
             "Consecutive ranks of a group that hierarchical treats as one node; auto detects "
             "nodes."),

@@ -88,8 +88,9 @@ std::vector<Key> run_lifecycle_keys() {
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
             "checkpoint_seconds. The last two are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint follows the "
-            "first epoch that ends later. 0 writes one only when the run is asked to stop."),
+            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint is written "
+            "at the first end of an epoch after this time. 0 writes one only when the run is "
+            "asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -105,9 +106,10 @@ std::vector<Key> run_lifecycle_keys() {
             "including library tuning and connection setup. On expiry the group ends. Also the "
             "timeout of the second read if step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
-            "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
-            "the group ends. A checkpoint may take first_step_timeout_seconds more. 0 uses ten "
-            "times the longest time so far, at least 300 s."),
+            "Watchdog timeout between later reads, including audits but not evaluations. On "
+            "expiry the group ends. A checkpoint may take first_step_timeout_seconds more. 0 "
+            "uses ten times the longest time so far, at least 300 s and the time of the first "
+            "read."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Time that finished groups wait for a silent group before they evaluate the ensemble "
             "without it, or half of their own training time if that is longer."),

@@ -12,9 +12,9 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
-            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, "
-            "batch_size / (data_degree x micro_batches). k micro-batches span k ranks, if k "
-            "divides data_degree; a divisor of a micro-batch splits a rank's samples."),
+            "Samples that share BatchNorm statistics; auto is a rank's micro-batch, batch_size / "
+            "(data_degree x micro_batches). With k times this number, k ranks share statistics "
+            "(k divides data_degree); with a divisor of it, a micro-batch is split."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},
@@ -28,8 +28,8 @@ std::vector<Key> batch_and_rate_keys() {
             "Peak learning rate for learning_rate_batch samples; the rate used is learning_rate * "
             "batch_size / learning_rate_batch."),
         key("learning_rate_batch", &C::learning_rate_batch, between(1, 1048576, "samples"),
-            "Batch size to which learning_rate refers; the value of batch_size turns linear "
-            "scaling off."),
+            "Batch size to which learning_rate refers; linear scaling is off if it equals "
+            "batch_size."),
         key("schedule", &C::schedule,
             {{constant, "constant"},
              {step, "step"},
@@ -70,8 +70,8 @@ std::vector<Key> optimizer_keys() {
         key("trust_coefficient", &C::trust_coefficient, above_up_to(0, 1000),
             "Factor of the lars trust ratio (weight norm / gradient norm); eta of You et al."),
         key("weight_decay", &C::weight_decay, between(0, 1),
-            "This factor times the weights is added to the gradient (lamb: to the step); adamw "
-            "instead subtracts learning rate x factor x weights."),
+            "This factor x weights is added to the gradient, in lamb to the step; adamw "
+            "subtracts this factor x learning rate x weights from the weights."),
         key("weight_decay_on_norm_and_bias", &C::weight_decay_on_norm_and_bias,
             "Also decays BatchNorm parameters and biases; their trust ratio is always 1."),
     };
@@ -104,8 +104,8 @@ std::vector<Key> engine_keys() {
             "bf16, "
             "else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
-            "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, otherwise "
-            "none."),
+            "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
+            "other precisions."),
         key("fusion", &C::fusion, "Lets the device fuse neighbouring operations."),
         key("initial_weights", &C::initial_weights,
             "Safetensors file of initial weights with torchvision's state-dict names. A detector "

@@ -29,7 +29,7 @@ std::vector<SectionRows> table_of_sections() {
          {submission_keys}},
         {{"workload", "Task, model, input format, target quality and length of training."},
          {workload_keys}},
-        {{"detector", "Sizes of the detector, if workload.model is one."}, {detector_keys}},
+        {{"detector", "Sizes of the detector, if workload.model is a detector."}, {detector_keys}},
         {{"bagging",
           "Number of base models, their training samples and the combination of their "
           "predictions."},
