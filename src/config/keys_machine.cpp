@@ -61,7 +61,7 @@ std::vector<Key> device_keys() {
         key("plan_cache", &C::plan_cache,
             "File that keeps GPU autotuning results between runs; empty is none."),
         key("recording", &C::recording,
-            "Records a GPU training step as a CUDA graph and replays it. false launches each "
+            "Captures a GPU training step as a CUDA graph and replays it. false launches each "
             "kernel separately, which is slower, to locate errors."),
     };
 }

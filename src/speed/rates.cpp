@@ -18,7 +18,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kWarmupRuns = 4;  // on a device that records CUDA graphs
+constexpr int kWarmupRuns = 4;  // on a device that captures CUDA graphs
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
 // Run time and setup time grow at most by these factors from one large operation to the next.

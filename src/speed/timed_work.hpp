@@ -11,10 +11,10 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock. A device that can record replays them as one unit.
+/// Times pieces of work by the device's clock. A device that can capture work replays them as one.
 class TimedWork {
 public:
-    /// Each of `pieces` enqueues work. Work with an upload (`has_upload`) cannot be recorded.
+    /// Each of `pieces` enqueues work. Work with an upload (`has_upload`) cannot be captured.
     TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
     TimedWork(const TimedWork&) = delete;
     TimedWork& operator=(const TimedWork&) = delete;

@@ -12,7 +12,7 @@
 #include "support/naive_random.hpp"
 #include "support/reference_optimizer.hpp"
 
-/// The last operations of a training step on devices, and recorded steps.
+/// The last operations of a training step on devices, and captured steps.
 namespace hpcai::device {
 namespace {
 

@@ -20,7 +20,7 @@ std::string_view name_of(AllReduceAlgorithm algorithm);
 struct AllReduceOptions {
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     WireFormat format = WireFormat::fp32;
-    std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
+    std::optional<int> torus_columns;  // of the grid; absent: the grid nearest to a square
     std::vector<int> node_of_rank;     // node of each rank of the group
     // Number of consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
     std::optional<int> ranks_per_node = std::nullopt;

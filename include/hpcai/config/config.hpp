@@ -199,7 +199,7 @@ struct DeviceConfig {
     ActivationLayout layout = ActivationLayout::automatic;
     bool autotune = true;
     std::string plan_cache;  // file of the autotuning results of GPUs; empty: none
-    bool recording = true;   // whether a GPU records a training step once and replays it
+    bool recording = true;   // whether a GPU captures a training step once and replays it
 };
 
 struct Config {

@@ -182,7 +182,7 @@ public:
     virtual void run() = 0;
 };
 
-/// Recorded work, such as a CUDA graph, which can be enqueued many times at low cost.
+/// Captured work, such as a CUDA graph, which can be enqueued many times at low cost.
 class Recording {
 public:
     virtual ~Recording() = default;
@@ -195,7 +195,7 @@ class Timeline {
 public:
     virtual ~Timeline() = default;
     /// Enqueues a mark after the work enqueued so far. Inside Device::record the mark belongs to
-    /// the recording and has the time of its last run.
+    /// the captured work and has the time of its last run.
     virtual void mark() = 0;
     /// Returns the seconds between consecutive marks, in the order of the calls of mark(). Waits
     /// for enqueued work.
@@ -305,7 +305,7 @@ public:
 
     /// Returns whether the device supports record().
     virtual bool can_record() const { return false; }
-    /// Records the work that `enqueue` enqueues on this device without running it. `enqueue` must
+    /// Captures the work that `enqueue` enqueues on this device without running it. `enqueue` must
     /// not wait for the device or upload to it, and everything it uses must outlive the recording.
     /// Throws Error(internal) if can_record() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);

@@ -5,7 +5,7 @@
 
 namespace hpcai::ops {
 
-/// The scalars of a training step in device memory, which a recorded step reads each time it runs.
+/// The scalars of a training step in device memory, which a captured step reads each time it runs.
 /// The host initializes all fields, writes learning_rate and micro_batch, clears loss_sum, and
 /// clears `finite` if another stage skips the step. The step adds to loss_sum and writes the rest.
 struct StepScalars {

@@ -33,20 +33,21 @@ public:
     /// connections or loads kernels. Collective.
     void connect(NcclGroup& nccl, cudaStream_t stream);
 
-    /// Enqueues the all-reduce of prepared values on `stream`, or records it if `stream` is being
-    /// recorded. All calls must use the same stream.
+    /// Enqueues the all-reduce of prepared values on `stream`, or captures it while `stream`
+    /// captures a CUDA graph. All calls must use the same stream.
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream);
 
     /// Makes end_step() clear the residuals of error feedback.
     void skip_step(cudaStream_t stream);
-    /// Call it after each step, recorded or not, on a stream that waits for the all-reduces.
+    /// Call it after each step, captured or not, on a stream that waits for the all-reduces.
     void end_step(cudaStream_t stream);
 
     /// As in GradientReducer, for values that were prepared.
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 
-    /// Returns the bytes sent in steps that have ended and in later, unrecorded all-reduces.
+    /// Returns the bytes sent in steps that have ended and in later all-reduces that were not
+    /// captured.
     const SentBytes& sent() const { return sent_; }
 
 private:
@@ -71,8 +72,8 @@ private:
     Buffer wire_;                    // used by every all-reduce
     Buffer skip_flag_;               // int: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
-    bool has_counted_step_ = false;  // sent_ has this step; false: the step may run a recording
-    SentBytes sent_per_recording_;   // bytes sent by one run of the recording
+    bool has_counted_step_ = false;  // sent_ has this step; false: the step may replay a graph
+    SentBytes sent_per_recording_;   // bytes sent by one replay of the CUDA graph
     SentBytes sent_;
 };
 

@@ -41,9 +41,9 @@ public:
     /// same Error. Collective.
     void start();
 
-    /// Enqueues an all-reduce on `stream`, or records it if `stream` is being recorded.
+    /// Enqueues an all-reduce on `stream`, or captures it while `stream` captures a CUDA graph.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
-    /// Enqueues or records messages. Messages between two ranks match in the order of these calls.
+    /// Enqueues or captures messages. Messages between two ranks match in the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
     /// Exchanges the first messages on `stream`, so that NCCL connects the GPUs. Waits at most
     /// start_seconds.

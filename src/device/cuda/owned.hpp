@@ -60,7 +60,7 @@ private:
 };
 
 /// A point in a stream with its time. On a stream that is being captured it belongs to the
-/// recording and has its time in the last run of the recording.
+/// CUDA graph and has its time in the last launch of the graph.
 class TimedEvent {
 public:
     TimedEvent() { check(cudaEventCreate(event_.out()), "creating an event"); }
@@ -68,7 +68,7 @@ public:
     void record(cudaStream_t stream) {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
         check(cudaStreamIsCapturing(stream, &status), "timing work");
-        // By default the event would order the streams of the recording and have no time.
+        // By default the event would order the captured streams and have no time.
         const unsigned flags = status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal
                                                                        : cudaEventRecordDefault;
         check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");

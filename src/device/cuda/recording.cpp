@@ -10,7 +10,7 @@ using Graph = OwnedHandle<cudaGraph_t, cudaGraphDestroy>;
 
 void capture(cudaStream_t stream, const std::function<void()>& enqueue, Graph& graph) {
     // Thread-local mode lets other threads of the process allocate pinned memory at the same time.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording");
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
     try {
         enqueue();
     } catch (...) {
@@ -18,7 +18,7 @@ void capture(cudaStream_t stream, const std::function<void()>& enqueue, Graph& g
         cudaGetLastError();  // clears the error
         throw;
     }
-    check(cudaStreamEndCapture(stream, graph.out()), "recording");
+    check(cudaStreamEndCapture(stream, graph.out()), "capturing");
 }
 
 class GraphRecording final : public Recording {
@@ -29,10 +29,10 @@ public:
         // Nodes keep the priority of their stream, which differs for all-reduces.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
-            "preparing a recording");
+            "preparing a CUDA graph");
     }
 
-    void run() override { check(cudaGraphLaunch(executable_, stream_), "running a recording"); }
+    void run() override { check(cudaGraphLaunch(executable_, stream_), "launching a CUDA graph"); }
 
 private:
     cudaStream_t stream_;

@@ -8,9 +8,9 @@
 
 namespace hpcai::device::cuda {
 
-/// Records the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
+/// Captures the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
 /// events in both directions, as a CUDA graph. Throws what `enqueue` throws, and Error(internal)
-/// for work that cannot be recorded; the stream remains usable in both cases.
+/// for work that cannot be captured; the stream remains usable in both cases.
 std::unique_ptr<Recording> record_work(cudaStream_t stream, const std::function<void()>& enqueue);
 
 }  // namespace hpcai::device::cuda
