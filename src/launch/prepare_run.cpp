@@ -69,7 +69,7 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// A run to resume, as its directory describes it, or the next run after it, which has not begun.
+/// The run of `series` (run.repeat) that this launch resumes, which may not have begun yet.
 struct Resumption {
     LaunchRecord first_launch;  // complete at rank 0; other ranks have started_utc and kFaultsFact
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
@@ -123,7 +123,7 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
 }
 
 /// Chooses the first run without a result, from the current one on. Locks the folder of the series.
-/// Throws Error(usage) if there is none; then repetitions.json lists all runs.
+/// If all runs have a result, writes repetitions.json and throws Error(usage).
 void skip_complete_runs(context::RepeatedRuns& series) {
     const int last = series.config->run.repeat;
     if (last == 1) return;
@@ -136,9 +136,10 @@ void skip_complete_runs(context::RepeatedRuns& series) {
         series.folder.string(), last, verification::kRepetitionsName);
 }
 
-/// Locks and reads the next run of `series` at rank 0, or reads the run before it if it has not
-/// begun. Returns nothing if no run has begun. Throws Error(launch) if this launch has another
-/// number of ranks, Error(usage) if another process uses the directory. Collective.
+/// Locks and reads the next run of `series` at rank 0. If that run has not begun, reads the launch
+/// of the previous run instead. Returns nothing if no run has begun. Throws Error(launch) if this
+/// launch has another number of ranks, Error(usage) if another process uses the directory.
+/// Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;

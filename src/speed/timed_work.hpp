@@ -35,8 +35,8 @@ private:
 double median_seconds(int calls, const std::function<double()>& measure);
 
 /// Returns how often to run `work`, which has no upload, between two marks. On a device that
-/// records, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and first
-/// runs `work`, because libraries may allocate. Returns 1 on any other device.
+/// captures work, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and
+/// first runs `work`, because libraries may allocate. Returns 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

@@ -191,7 +191,7 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::s
 }
 
 PendingPath::PendingPath(const fs::path& target)
-    : target_(target.has_filename() ? target : target.parent_path()) {  // "set/" is "set"
+    : target_(target.has_filename() ? target : target.parent_path()) {  // without a final slash
     require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());

@@ -48,6 +48,7 @@ class Outbox {
 public:
     explicit Outbox(comm::Communicator& group) : group_(group) {}
 
+    /// Starts to send a message, which `write` fills.
     void send(const Route& route, const std::function<void(std::span<std::byte>)>& write);
     /// Lets messages advance; returns true if all are sent.
     bool test();
@@ -64,7 +65,9 @@ class Inbox {
 public:
     Inbox(comm::Communicator& group, const Route& route);
 
+    /// Begins to receive the `messages` messages of a step.
     void begin(int messages);
+    /// Lets the transport advance; returns true if the next message has arrived.
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
     void take(const std::function<void(std::span<const std::byte>)>& use);
@@ -91,16 +94,19 @@ public:
     StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
                   const Neighbours& neighbours);
 
+    /// Begins to receive the messages of a step.
     void begin(int micro_batches);
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
+    /// Copies the message that has arrived to `network`. Values are activations.
     void take_values(const graph::Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const graph::Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
+    /// Starts to send a copy of the values that `network` has computed.
     void send_values(const graph::Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }

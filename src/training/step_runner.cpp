@@ -39,10 +39,9 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
 
 /// Returns the gradients that must be finite, and the failure status, which follows them. The
 /// status is infinite if a rank has failed, so that all ranks skip the step. In a classifier, the
-/// gradient of the last bias is
-/// enough: it is a sum over all samples, so any non-finite logit makes it non-finite. In fp16 and
-/// in a detector, any gradient may be non-finite. A stage without a loss checks only the status,
-/// except in fp16.
+/// gradient of the last bias is enough: it is a sum over all samples, so any non-finite logit makes
+/// it non-finite. In fp16 and in a detector, any gradient may be non-finite. A stage without a loss
+/// checks only the status, except in fp16.
 std::span<const float> checked_gradients(const graph::Network& network,
                                          graph::ParameterStore& store) {
     const std::span<const float> all = store.gradients_and_status();

@@ -315,7 +315,7 @@ TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
 
 TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
     const auto device = GetParam().make(), one = make_cpu_device({.threads = 1});
-    if (device->can_record()) return;  // the CPU records nothing
+    if (device->can_record()) return;  // the CPU cannot capture work
     for (const OptimizerRule& rule : kRules) {
         EXPECT_EQ(stepped(*device, rule, false), stepped(*one, rule, false));
     }

@@ -72,6 +72,7 @@ struct Membership {
     /// groups are absent.
     GroupStatus status(int group) const;
     std::vector<GroupStatus> statuses() const;
+    /// Returns the completed groups if `agreed`. They vote unless a group has stopped.
     std::vector<int> voters() const;
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
     bool has_absent_group() const;  // also true if not agreed
