@@ -15,8 +15,7 @@
 namespace hpcai::benchmark {
 
 /// The paper's Job Controller after its jobs have run. It finds the groups that finished, combines
-/// their predictions (the vote), scores the run and writes the result directory. Every rank has an
-/// instance.
+/// their predictions (the vote), scores the run and writes the results. Every rank has an instance.
 class JobController {
 public:
     /// All arguments must outlive the object. `since_start` measures from the start of this run.

@@ -20,7 +20,7 @@ plan::DataSampler make_sampler(const context::RunContext& context, const data::S
 /// pipeline's first stage read samples; other ranks get batches without samples.
 class EpochSource {
 public:
-    /// `pictures` may be null.
+    /// `pictures` has images in GPU memory and may be null.
     EpochSource(const context::RunContext& context, const context::Resources& resources,
                 data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
     /// Begins `epoch` with its batch `first_batch`; both count from 0.

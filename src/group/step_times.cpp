@@ -67,8 +67,7 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
     } else if (steps.is_asynchronous()) {
-        reasons.phases =
-            "no CUDA graph was replayed, and the GPU's clock times only replayed steps";
+        reasons.phases = "no CUDA graph was replayed, which timing on the GPU requires";
         reasons.host_phases = "the host's clock does not show when a GPU waits";
     }
     return reasons;

@@ -137,8 +137,8 @@ void skip_complete_runs(context::RepeatedRuns& series) {
 }
 
 /// Locks and reads the next run of `series` at rank 0. If that run has not begun, reads the launch
-/// of the previous run instead. Returns nothing if no run has begun. Throws Error(launch) if this
-/// launch has another number of ranks, Error(usage) if another process uses the directory.
+/// of the previous run instead. Returns nothing if no run has begun. Throws Error(launch) for
+/// another number of ranks, Error(usage) if another process uses the directory.
 /// Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {

@@ -20,7 +20,7 @@ namespace hpcai::training {
 struct ReplicaHashes {
     std::uint64_t parameters = 0;
     std::uint64_t optimizer_state = 0;  // of all buffers of the optimizer
-    std::uint64_t statistics = 0;
+    std::uint64_t statistics = 0;       // BatchNorm's running statistics
     bool operator==(const ReplicaHashes&) const = default;
 };
 

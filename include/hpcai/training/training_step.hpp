@@ -9,9 +9,9 @@
 namespace hpcai::training {
 
 /// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
-/// backward with all-reduces, update. If device.recording is set, device and reducer can be
-/// captured, and before_all_reduce is null, the third step is captured once (as a CUDA graph) and
-/// later steps replay the graph. The host then waits only to read results.
+/// backward with all-reduces, update. If device.recording is set, device and reducer
+/// support capture, and before_all_reduce is null, the third step is captured once (as a CUDA
+/// graph) and later steps replay the graph. The host then waits only to read results.
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);

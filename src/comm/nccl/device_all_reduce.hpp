@@ -46,8 +46,7 @@ public:
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 
-    /// Returns the bytes sent in steps that have ended and in later all-reduces that were not
-    /// captured.
+    /// Returns the bytes sent in ended steps and in later all-reduces that were not captured.
     const SentBytes& sent() const { return sent_; }
 
 private:

@@ -48,9 +48,7 @@ public:
     StreamEvent(const StreamEvent&) = delete;
     StreamEvent& operator=(const StreamEvent&) = delete;
 
-    void record(cudaStream_t stream) {
-        check_cuda(cudaEventRecord(event_, stream), "recording an event");
-    }
+    void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording"); }
     /// Makes later work on `stream` wait for the event.
     void block(cudaStream_t stream) const {
         check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
