@@ -20,6 +20,7 @@ VENDORS = {
     r"omp\.h": ["device"],
     r"yaml-cpp/.*": ["config"],
     r"jpeglib\.h|jerror\.h|turbojpeg\.h": ["data"],
+    r"png\.h": ["data"],
     r"hdf5.*|H5.*": ["data/climate"],
     r"zlib\.h": ["data"],
     r"pugixml\.hpp": ["data"],

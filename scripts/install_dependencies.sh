@@ -10,7 +10,7 @@ packages=(
     g++ cmake ninja-build ccache pkg-config python3 clang-format
     libopenmpi-dev openmpi-bin
     libdnnl-dev ocl-icd-opencl-dev opencl-headers # find_package(dnnl) asks for OpenCL
-    libhwloc-dev libjpeg62-turbo-dev libhdf5-dev libpugixml-dev zlib1g-dev libssl-dev
+    libhwloc-dev libjpeg62-turbo-dev libpng-dev libhdf5-dev libpugixml-dev zlib1g-dev libssl-dev
     libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
     libgtest-dev libgmock-dev
     patchelf # scripts/bundle.sh

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/fixtures: small JPEG files with the pixels Pillow decodes from them, and
+"""Writes tests/data/fixtures: small JPEG and PNG files with the pixels Pillow decodes from them, and
 pictures resized by Pillow. The tests read them without Python. Needs Pillow and NumPy.
 
 usage: make_image_cases.py [DIRECTORY]     (default: tests/data/fixtures of this repository)
 """
+import io
 import json
 import pathlib
 import sys
@@ -25,6 +26,31 @@ def picture(width, height, seed):
     return Image.fromarray(pixels.clip(0, 255).astype(numpy.uint8))
 
 
+def jpeg(image, **options):
+    stream = io.BytesIO()
+    image.save(stream, format="JPEG", **options)
+    return stream.getvalue()
+
+
+def odd_jpegs(plain, inks):
+    """Files that Pillow reads, as data sets have them; libjpeg warns of those named warning_*."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # orientation: rotated
+    file, cmyk = jpeg(plain, quality=90, subsampling="4:2:0"), jpeg(inks, quality=90)
+    adobe = cmyk.index(b"\xff\xee\x00\x0eAdobe")
+    jfif, scan = file.index(b"JFIF\0") + 5, file.index(b"\xff\xda") + 14
+    return {
+        "oriented": jpeg(plain, quality=90, subsampling="4:2:0", exif=exif),
+        "ycck": cmyk[: adobe + 15] + b"\x02" + cmyk[adobe + 16 :],
+        "cmyk_without_adobe": cmyk[:adobe] + cmyk[adobe + 16 :],
+        "warning_version": file[:jfif] + b"\x02\x09" + file[jfif + 2 :],
+        "warning_scan_parameters": file[: scan - 3] + b"\0\0\0" + file[scan:],
+        "warning_extraneous_bytes": file[: jfif + 9] + b"\0\0\0" + file[jfif + 9 :],
+        "warning_corrupt_data": file[: scan + 300] + b"\xff\0\x5a" * 20 + file[scan + 360 :],
+        "warning_early_end": file[: scan + 600] + b"\xff\xd9",
+    }
+
+
 def write_decode_cases(folder):
     plain = picture(45, 35, 1)
     inks = Image.merge("CMYK", [*picture(45, 35, 2).split(), picture(45, 35, 3).split()[0]])
@@ -36,12 +62,14 @@ def write_decode_cases(folder):
         "grey": (plain.convert("L"), dict(quality=90)),
         "cmyk": (inks, dict(quality=90)),
     }
-    for name, (image, options) in cases.items():
+    files = {name: jpeg(image, **options) for name, (image, options) in cases.items()}
+    for name, file in (files | odd_jpegs(plain, inks)).items():
         path = folder / f"{name}.jpg"
-        image.save(path, **options)
+        path.write_bytes(file)
         with Image.open(path) as stored:
             stored.convert("RGB").save(folder / f"{name}.ppm")
     plain.save(folder / "png_inside.jpg", format="PNG")
+    plain.save(folder / "png_inside.ppm")
 
 
 def resize(folder, source_name, source, requests, first):

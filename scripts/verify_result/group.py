@@ -102,7 +102,7 @@ class GroupCheck:
         if steps:
             self.replace("quality_by_epoch", self.learning_curve(steps), self.folder + "steps.csv")
         self.check_weights()
-        check_continuations(self.findings, self.name, self.group, self.record["time"]["started_utc"])
+        check_continuations(self.findings, self.name, self.group, self.record)
         self.check_health()
         self.check_counters()
         self.group["failure"] = self.listed["failure"]
@@ -207,12 +207,15 @@ def is_possible(gpu):
             and all(count >= 0 and count % 1 == 0 for count in counts))
 
 
-def check_continuations(findings, name, group, started):
-    """Checks that steps and start times of the resumptions do not decrease."""
-    step = 0
+def check_continuations(findings, name, group, record):
+    """Checks that steps and start times of the resumptions do not decrease and are known."""
+    step, started = 0, record["time"]["started_utc"]
+    known = {row["started_utc"] for row in record["invocations"]}
     for row in group["continuations"]:
-        if not (step <= row["step"] <= group["iterations"] and row["started_utc"] >= started):
+        if not (step <= row["step"] <= group["iterations"] and row["started_utc"] >= started
+                and row["started_utc"] in known):
             findings.add(name, f"record.continuations has step {row['step']} at {row['started_utc']}; must "
-                                f"be from step {step} to {group['iterations']} and not before {started}")
+                                f"be from step {step} to {group['iterations']}, not before {started}, and in "
+                                "invocations of result.json")
             return
         step, started = row["step"], row["started_utc"]

@@ -25,6 +25,8 @@ EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.ba
 
 
 def check_record(run):
+    first = [row["started_utc"] for row in run.record["invocations"][:1]]
+    run.must_be("time.started_utc", [run.record["time"]["started_utc"]], first, "invocations")
     check_workload(run)
     check_topology(run)
     model = Model(run.config)

@@ -45,10 +45,6 @@ std::string format_si(double value, std::string_view unit) {
     return fmt::format("{} {}{}", format_three_digits(scaled), kPrefixes[prefix], unit);
 }
 
-std::string format_flops_human(double flops) {
-    return format_si(flops, "FLOPS");
-}
-
 std::string format_seconds(double seconds) {
     if (!std::isfinite(seconds)) return std::string(kNotAvailable);
     if (seconds < 0) return fmt::format("-{}", format_seconds(-seconds));

@@ -256,7 +256,8 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const RunRecord record = benchmark::write_result(run_, ensemble, outcome, out);
+    const RunRecord record =
+        benchmark::write_result(run_, ensemble, outcome, Origin::this_run, out);
     if (context_.launch.repetitions == 1) return {record.verdict.exit_code, false};
     return results::close_repetition(context_, have_all_answered(agreed.decision),
                                      text_stream(context_.config, out));

@@ -20,14 +20,15 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
 namespace {
 
-/// Writes all files that the manifest lists, and the manifest. Returns the manifest's SHA-256.
+/// Writes all files of the result. Returns the manifest's SHA-256.
 std::string write_files(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                        RunRecord& record) {
+                        RunRecord& record, Origin origin) {
     const context::RunContext& context = run.context;
     const auto evaluation = context.output / "evaluation";
     std::error_code error;
@@ -40,9 +41,10 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
         record.quality.ensemble_sha256 = storage::sha256_hex_of_file(evaluation / files.ensemble);
         record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
     }
+    record.summary_sha256 = verification::summary_digest(record);
+    if (origin == Origin::stored_groups) verification::require_verified(context.output, record);
     storage::write_file_durably(context.output / "environment.json",
                                 records::environment_to_json(record.environment));
-    record.summary_sha256 = verification::summary_digest(record);
     storage::write_file_durably(context.output / "result.json", records::to_json(record));
     results::write_report_files(context.output, record);
     results::remove_progress(context.output);
@@ -53,7 +55,13 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
         std::filesystem::remove(results::group_directory(context.output, member.record.group) /
                                 "weights.safetensors");
     }
-    return storage::write_manifest(context.output, {report::kSummaryName, "checkpoints/"});
+    const std::string manifest =
+        storage::make_manifest(context.output, {report::kSummaryName, "checkpoints/"});
+    const std::string digest = storage::sha256_hex(storage::bytes_of(manifest));
+    storage::write_file_durably(context.output / report::kSummaryName,
+                                report::summary(record, digest));
+    storage::write_file_durably(context.output / storage::kManifestName, manifest);
+    return digest;
 }
 
 }  // namespace
@@ -76,21 +84,22 @@ std::ostream& text_stream(const config::Config& config, std::ostream& out) {
 }
 
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                       const results::RunOutcome& outcome, std::ostream& out) {
+                       const results::RunOutcome& outcome, Origin origin, std::ostream& out) {
     RunRecord record = results::make_record(run, ensemble, outcome);
     std::string manifest = "none";
     std::exception_ptr failure;
     try {
-        manifest = write_files(run, ensemble, record);
+        manifest = write_files(run, ensemble, record, origin);
     } catch (const std::exception&) {
         failure = std::current_exception();
     }
     const std::string summary = report::summary(record, manifest);
     std::ostream& text = text_stream(run.context.config, out);
-    if (&text != &out)
+    const bool is_printed = !failure || origin == Origin::this_run;
+    if (is_printed && &text != &out)
         out << report::result_json(record, manifest, utc_now()) << '\n' << std::flush;
     if (failure) {
-        text << summary << std::flush;
+        if (is_printed) text << summary << std::flush;
         std::rethrow_exception(failure);
     }
     const std::string directory = shell_quote(run.context.output.string());
@@ -101,7 +110,6 @@ RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleR
                             directory);
     }
     text << summary.substr(last_line) << std::flush;
-    storage::write_file_durably(run.context.output / report::kSummaryName, summary);
     return record;
 }
 

@@ -19,10 +19,15 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 /// `out` has JSON lines only.
 std::ostream& text_stream(const config::Config& config, std::ostream& out);
 
-/// Scores the run, writes all files of its result, the summary last, and prints the summary to
-/// text_stream(). Returns the record. If the files cannot be written, still prints the summary and
-/// throws Error(usage).
+/// The origin of the members' files: this program, or an earlier one, after which they may have
+/// changed.
+enum class Origin { this_run, stored_groups };
+
+/// Scores the run and writes all files of its result, the manifest last, which marks a complete
+/// result. Then prints the summary to text_stream(). Returns the record. Throws Error(usage) if the
+/// files cannot be written; then a summary of this_run is still printed. Throws Error(mismatch) for
+/// stored_groups if `verify` would reject the result.
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                       const results::RunOutcome& outcome, std::ostream& out);
+                       const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -9,7 +9,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/utsname.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/writer.hpp>
@@ -70,20 +72,17 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     return samples;
 }
 
-std::string describe_last_report(const ProgressRecord& progress) {
-    const std::string when = fmt::format(
-        "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
-    return fmt::format("{} at step {} of {} on {} in its last report, at {}",
-                       word_of(progress.state), progress.step, progress.steps, progress.host, when);
-}
-
 /// Returns why a group has not finished, from its files and the reason of read_finished_group.
 std::string describe_unfinished(const fs::path& output, int group, int ranks, std::string reason) {
     const GroupProgress found = results::read_progress(output, group);
-    const bool has_died = found.progress && found.progress->reason.empty() &&
-                          found.progress->state != ProgressState::finished;
-    if (has_died) reason = describe_last_report(*found.progress);
-    if (found.progress && !found.progress->reason.empty()) reason = found.progress->reason;
+    const ProgressRecord progress = found.progress.value_or(ProgressRecord{});
+    if (!progress.reason.empty()) {
+        reason = progress.reason;
+    } else if (found.progress && progress.state != ProgressState::finished) {  // it has died
+        reason = fmt::format("{} at step {} of {} on {} in its last report, at {:%FT%TZ}",
+                             word_of(progress.state), progress.step, progress.steps, progress.host,
+                             fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
+    }
     const std::int64_t step = results::last_checkpoint(output, group, ranks);
     return step > 0 ? fmt::format("{}; has a checkpoint of step {}", reason, step) : reason;
 }
@@ -160,13 +159,14 @@ void require_unscored(const fs::path& output) {
 
 }  // namespace
 
-ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
+ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
+                   std::ostream& out) {
     const fs::path output = request.directory;
     results::require_one_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = results::read_config(output);
-    const LaunchRecord launch = results::read_launch_file(output);
+    LaunchRecord launch = results::read_launch_file(output);
     results::require_same_config(output, config::to_yaml(config), launch);
     context::precision_named(launch.precision);  // throws if it is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
@@ -179,11 +179,16 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     for (const group::GroupOutcome& member : groups.finished)
         undamaged_groups.insert(member.status.group);
     results::archive_attempt(context, results::StaleRecords::unreadable, undamaged_groups);
+    utsname system{};
+    uname(&system);
+    launch.invocations.push_back(
+        {utc_now(), system.nodename, launch::binary_digest(), command_line});
+    results::write_launch_file(output, launch);
     for (const int group : undamaged_groups) results::remove_group_checkpoints(output, group);
     const Quantity unknown = no_value(
         "the run ended without a result; `hpcai500 score` wrote the result from stored files");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, outcome, out).verdict.exit_code;
+    return write_result(run, ensemble, outcome, Origin::stored_groups, out).verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

@@ -112,18 +112,21 @@ public:
     template <typename Target>
     void add_integer(const std::string& name, Target& target, IntegerRange range,
                      const std::string& meaning, Presence presence = Presence::optional) const {
-        const auto store = [&target](std::int64_t value) {
-            target = static_cast<typename ValueOf<Target>::Type>(value);
+        const auto read = [command = *this, name, range, &target](const std::string& text) {
+            target = static_cast<typename ValueOf<Target>::Type>(
+                command.parse_integer(name, text, range));
         };
-        add_integer_option(name, store, range, meaning, presence);
+        add_parsed(name, read, "N", meaning, presence);
     }
 
     /// A decimal number, independent of the locale. The target is a double or an optional of one.
     template <typename Target>
     void add_number(const std::string& name, Target& target, const NumberRange& range,
                     const std::string& meaning) const {
-        add_number_option(
-            name, [&target](double value) { target = value; }, range, meaning);
+        const auto read = [command = *this, name, range, &target](const std::string& text) {
+            target = command.parse_number(name, text, range);
+        };
+        add_parsed(name, read, "X", meaning);
     }
 
     /// An option with one or more decimal numbers.
@@ -137,10 +140,11 @@ public:
                     const std::string& meaning) const {
         std::vector<std::string> names;
         for (const auto& choice : choices) names.push_back(choice.first);
-        const auto store = [&target, choices = std::move(choices)](std::size_t index) {
-            target = choices[index].second;
+        const auto read = [command = *this, name, names, choices = std::move(choices),
+                           &target](const std::string& text) {
+            target = choices[command.index_of(name, text, names)].second;
         };
-        add_choice_option(name, names, store, type, meaning);
+        add_parsed(name, read, type, meaning);
     }
 
     /// A string that `read` stores or rejects with an Error.
@@ -169,14 +173,14 @@ private:
         using Type = Value;
     };
 
-    void add_integer_option(const std::string& name, std::function<void(std::int64_t)> store,
-                            IntegerRange range, const std::string& meaning,
-                            Presence presence) const;
-    void add_number_option(const std::string& name, std::function<void(double)> store,
-                           const NumberRange& range, const std::string& meaning) const;
-    void add_choice_option(const std::string& name, const std::vector<std::string>& names,
-                           std::function<void(std::size_t)> store, const std::string& type,
-                           const std::string& meaning) const;
+    // The value of option `name` in `text`. Throw Error(usage) if it is not legal.
+    std::int64_t parse_integer(const std::string& name, const std::string& text,
+                               IntegerRange range) const;
+    double parse_number(const std::string& name, const std::string& text,
+                        const NumberRange& range) const;
+    std::size_t index_of(const std::string& name, const std::string& text,
+                         const std::vector<std::string>& names) const;
+    void require_text(const std::string& name, const std::string& text) const;
 
     CLI::App* app_;
     Action* chosen_;

@@ -170,9 +170,8 @@ void Command::add_parsed(const std::string& name,
 
 void Command::add_text(const std::string& name, std::string& target, const std::string& type,
                        const std::string& meaning, Presence presence) const {
-    const auto read = [app = app_, &target, name](const std::string& text) {
-        require(!text.empty(), ExitCode::usage, "{}: {}: expected a non-empty string",
-                full_name(*app), name);
+    const auto read = [command = *this, name, &target](const std::string& text) {
+        command.require_text(name, text);
         target = text;
     };
     add_parsed(name, read, type, meaning, presence);
@@ -181,13 +180,10 @@ void Command::add_text(const std::string& name, std::string& target, const std::
 void Command::add_texts(const std::string& name, std::vector<std::string>& target,
                         const std::string& type, const std::string& meaning,
                         Presence presence) const {
-    const auto check = [app = app_, name](const std::string& text) {
-        require(!text.empty(), ExitCode::usage, "{}: {}: expected a non-empty string",
-                full_name(*app), name);
-    };
     app_->add_option(name, target, meaning)
         ->type_name(type)
-        ->each(check)
+        ->each(
+            [command = *this, name](const std::string& text) { command.require_text(name, text); })
         ->allow_extra_args(!name.starts_with('-'))
         ->required(presence == Presence::required);
 }
@@ -201,28 +197,26 @@ void Command::add_files(const std::string& name, std::vector<std::string>& targe
     app_->add_option(name, target, meaning)->type_name("FILE")->each(check);
 }
 
-void Command::add_integer_option(const std::string& name, std::function<void(std::int64_t)> store,
-                                 IntegerRange range, const std::string& meaning,
-                                 Presence presence) const {
-    const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
-        const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
-        require(value && *value >= range.minimum && *value <= range.maximum, ExitCode::usage,
-                "{}: {}: expected an integer from {} to {}, got {}", full_name(*app), name,
-                range.minimum, range.maximum, in_quotes(text));
-        store(*value);
-    };
-    add_parsed(name, read, "N", meaning, presence);
+void Command::require_text(const std::string& name, const std::string& text) const {
+    require(!text.empty(), ExitCode::usage, "{}: {}: expected a non-empty string", full_name(*app_),
+            name);
 }
 
-void Command::add_number_option(const std::string& name, std::function<void(double)> store,
-                                const NumberRange& range, const std::string& meaning) const {
-    const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
-        const std::optional<double> value = parse_in_range(text, range);
-        require(value.has_value(), ExitCode::usage, "{}: {}: expected a number {}, got {}",
-                full_name(*app), name, range.text, in_quotes(text));
-        store(*value);
-    };
-    add_parsed(name, read, "X", meaning);
+std::int64_t Command::parse_integer(const std::string& name, const std::string& text,
+                                    IntegerRange range) const {
+    const std::optional<std::int64_t> value = hpcai::parse_number<std::int64_t>(text);
+    require(value && *value >= range.minimum && *value <= range.maximum, ExitCode::usage,
+            "{}: {}: expected an integer from {} to {}, got {}", full_name(*app_), name,
+            range.minimum, range.maximum, in_quotes(text));
+    return *value;
+}
+
+double Command::parse_number(const std::string& name, const std::string& text,
+                             const NumberRange& range) const {
+    const std::optional<double> value = parse_in_range(text, range);
+    require(value.has_value(), ExitCode::usage, "{}: {}: expected a number {}, got {}",
+            full_name(*app_), name, range.text, in_quotes(text));
+    return *value;
 }
 
 void Command::add_numbers(const std::string& name, std::vector<double>& target,
@@ -235,16 +229,12 @@ void Command::add_numbers(const std::string& name, std::vector<double>& target,
     app_->add_option(name, target, meaning)->type_name("X")->check(CLI::Validator(validate, ""));
 }
 
-void Command::add_choice_option(const std::string& name, const std::vector<std::string>& names,
-                                std::function<void(std::size_t)> store, const std::string& type,
-                                const std::string& meaning) const {
-    const auto read = [app = app_, name, names, store = std::move(store)](const std::string& text) {
-        const auto found = std::ranges::find(names, text);
-        require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}",
-                full_name(*app), name, alternatives(names), in_quotes(text));
-        store(static_cast<std::size_t>(found - names.begin()));
-    };
-    add_parsed(name, read, type, meaning);
+std::size_t Command::index_of(const std::string& name, const std::string& text,
+                              const std::vector<std::string>& names) const {
+    const auto found = std::ranges::find(names, text);
+    require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}", full_name(*app_),
+            name, alternatives(names), in_quotes(text));
+    return static_cast<std::size_t>(found - names.begin());
 }
 
 void Command::exclude(const std::string& option, const std::string& other) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 
@@ -76,36 +76,14 @@ struct ClimateOptions {
     int threads = 0;
 };
 
-struct SettingOption {
-    const char* name;
-    double data::ClimateSettings::*setting;
-    double largest;
-    const char* meaning;
-};
-constexpr std::array<SettingOption, 8> kSettingOptions{{
-    {"--amplitude", &data::ClimateSettings::amplitude, 10,
-     "factor of the effect of storms on the fields"},
-    {"--event-rate", &data::ClimateSettings::event_rate, 10, "factor of the number of storms"},
-    {"--distractor-rate", &data::ClimateSettings::distractor_rate, 10,
-     "factor of the number of unlabelled patterns that resemble storms"},
-    {"--intensity-spread", &data::ClimateSettings::intensity_spread, 2,
-     "standard deviation of log(visible strength of a storm)"},
-    {"--extent-spread", &data::ClimateSettings::extent_spread, 2,
-     "standard deviation of log(side of a box)"},
-    {"--label-dropout", &data::ClimateSettings::label_dropout, 1,
-     "probability that a storm has no box"},
-    {"--event-windows", &data::ClimateSettings::event_windows, 1,
-     "fraction of windows placed around a storm"},
-    {"--kept-share", &data::ClimateSettings::kept_share, 1,
-     "fraction of a box that a window must contain to keep it"},
-}};
-
 void add_setting_options(Command command, data::ClimateSettings& settings) {
-    for (const SettingOption& option : kSettingOptions) {
-        double& target = settings.*option.setting;
+    for (const data::ClimateNumber& number : data::kClimateNumbers) {
+        std::string name = number.name;
+        std::ranges::replace(name, '_', '-');
+        double& target = settings.*number.setting;
         command.add_number(
-            option.name, target, between(0, option.largest),
-            fmt::format("{}, 0 to {}; default: {}", option.meaning, option.largest, target));
+            "--" + name, target, between(0, number.maximum),
+            fmt::format("{}, 0 to {}; default: {}", number.meaning, number.maximum, target));
     }
 }
 

@@ -13,6 +13,7 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "commands.hpp"
+#include "evaluate.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -42,17 +43,6 @@ struct MeteredResult {
     Quantity vflops_per_watt;
 };
 
-/// Returns the result, which the manifest must list, and sets `manifest` to the SHA-256 of that
-/// file.
-RunRecord read_listed_result(const fs::path& directory, std::string& manifest) {
-    RunRecord record = results::read_result(directory);
-    require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
-            "{}: has no {} that lists result.json; expected a complete result",
-            printable(directory.string()), storage::kManifestName);
-    manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
-    return record;
-}
-
 double core_time(const EnergyOptions& options, const char* key, const std::string& text) {
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
@@ -64,14 +54,17 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
 }
 
 MeteredResult read_metered_result(const EnergyOptions& options) {
-    MeteredResult result;
-    result.record = read_listed_result(options.directory, result.manifest);
+    const fs::path directory = options.directory;
+    MeteredResult result{.record = results::read_result(directory)};
+    require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
+            "{}: has no {} that lists result.json; expected a complete result",
+            printable(options.directory), storage::kManifestName);
+    result.manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
     const EnergyRecord& own = result.record.energy;
     result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
                    core_time(options, "core_end_utc", own.core_end_utc)};
-    const std::vector<std::byte> bytes =
-        storage::read_file_bytes(options.readings, kReadingsLimitBytes);
-    result.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
+    const std::string readings = storage::read_file_text(options.readings, kReadingsLimitBytes);
+    result.readings = meters::parse_readings(readings, options.readings);
     result.energy = meters::integrate(result.readings, result.core, options.settings);
     const Quantity& vflops = result.record.scores.vflops;
     const double watts = result.energy.average_watts;
@@ -114,9 +107,6 @@ std::string energy_text(const EnergyOptions& options, const MeteredResult& resul
 nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredResult& result) {
     const EnergyRecord& own = result.record.energy;
     const meters::MeteredEnergy& energy = result.energy;
-    const auto number = [](const Quantity& quantity) {
-        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
-    };
     nlohmann::ordered_json json{{"schema", "hpcai500-energy/1"},
                                 {"manifest", result.manifest},
                                 {"core_begin_utc", own.core_begin_utc},
@@ -126,13 +116,13 @@ nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredRe
                                 {"longest_gap_seconds", energy.longest_gap_seconds},
                                 {"clock_offset_seconds", options.settings.clock_offset_seconds},
                                 {"joules", energy.joules},
-                                {"average_watts", energy.average_watts},
-                                {"vflops_per_watt", number(result.vflops_per_watt)}};
-    if (!result.vflops_per_watt.value) {
-        json["vflops_per_watt_reason"] = result.vflops_per_watt.reason;
-    }
-    json["own_average_watts"] = number(own.average_watts);
-    if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
+                                {"average_watts", energy.average_watts}};
+    const auto add = [&json](const std::string& key, const Quantity& quantity) {
+        json[key] = number_json(quantity.value);
+        if (!quantity.value) json[key + "_reason"] = quantity.reason;
+    };
+    add("vflops_per_watt", result.vflops_per_watt);
+    add("own_average_watts", own.average_watts);
     json["level"] = kMeterLevel;
     return json;
 }

@@ -65,8 +65,13 @@ void check_weights(const EvaluateOptions& options) {
             options.detections.size(), options.weights.size());
 }
 
+std::optional<double> mean_in(const std::optional<AveragePrecision>& precision,
+                              double AveragePrecision::*mean) {
+    return precision ? std::optional((*precision).*mean) : std::nullopt;
+}
+
 std::optional<double> coco_mean(const evaluation::DetectionQuality& quality) {
-    return quality.mean ? std::optional(quality.mean->coco) : std::nullopt;
+    return mean_in(quality.mean, &AveragePrecision::coco);
 }
 
 DetectionResults compute_results(const EvaluateOptions& options) {
@@ -103,14 +108,11 @@ std::optional<double> members_mean(const DetectionResults& results) {
 /// AP50, VOC area, VOC 2007 and AP10 of one row of the table.
 std::string means_text(const std::optional<AveragePrecision>& iou_50,
                        const std::optional<AveragePrecision>& iou_10) {
-    const auto cell = [](const std::optional<AveragePrecision>& precision,
-                         double AveragePrecision::*mean) {
-        return number_text(precision ? std::optional((*precision).*mean) : std::nullopt);
-    };
-    return fmt::format("  {:>7}  {:>8}  {:>8}  {:>7}\n", cell(iou_50, &AveragePrecision::coco),
-                       cell(iou_50, &AveragePrecision::voc_area),
-                       cell(iou_50, &AveragePrecision::voc_2007),
-                       cell(iou_10, &AveragePrecision::coco));
+    return fmt::format("  {:>7}  {:>8}  {:>8}  {:>7}\n",
+                       number_text(mean_in(iou_50, &AveragePrecision::coco)),
+                       number_text(mean_in(iou_50, &AveragePrecision::voc_area)),
+                       number_text(mean_in(iou_50, &AveragePrecision::voc_2007)),
+                       number_text(mean_in(iou_10, &AveragePrecision::coco)));
 }
 
 std::string category_name(const evaluation::Category& category) {
@@ -168,15 +170,11 @@ std::string detections_text(const EvaluateOptions& options, const DetectionResul
 
 void add_means(ordered_json& target, const std::optional<AveragePrecision>& iou_50,
                const std::optional<AveragePrecision>& iou_10) {
-    const auto add = [&](const char* key, const std::optional<AveragePrecision>& from,
-                         double AveragePrecision::*mean) {
-        target[key] = from ? ordered_json((*from).*mean) : ordered_json(nullptr);
-    };
-    add("ap50", iou_50, &AveragePrecision::coco);
-    add("ap50_voc_area", iou_50, &AveragePrecision::voc_area);
-    add("ap50_voc_2007", iou_50, &AveragePrecision::voc_2007);
-    add("ap10", iou_10, &AveragePrecision::coco);
-    add("ap10_voc_area", iou_10, &AveragePrecision::voc_area);
+    target["ap50"] = number_json(mean_in(iou_50, &AveragePrecision::coco));
+    target["ap50_voc_area"] = number_json(mean_in(iou_50, &AveragePrecision::voc_area));
+    target["ap50_voc_2007"] = number_json(mean_in(iou_50, &AveragePrecision::voc_2007));
+    target["ap10"] = number_json(mean_in(iou_10, &AveragePrecision::coco));
+    target["ap10_voc_area"] = number_json(mean_in(iou_10, &AveragePrecision::voc_area));
 }
 
 ordered_json categories_json(const DetectionResults& results) {

@@ -25,6 +25,7 @@ using evaluation::TopK;
 using nlohmann::ordered_json;
 
 struct PredictionFiles {
+    evaluation::Vote vote = evaluation::Vote::soft;
     std::vector<std::int32_t> labels;
     std::vector<storage::NpyArray> members;  // f32, (samples, classes); samples as in labels
     std::int64_t classes = 0;
@@ -64,9 +65,18 @@ std::string aggregation_name(const EvaluateOptions& options) {
     return options.aggregation.empty() ? "soft_vote" : options.aggregation;
 }
 
-/// Throws Error(data) naming the file for types, shapes and labels that do not fit together.
+/// Throws Error(usage) for an unknown vote.
+evaluation::Vote vote_of(const EvaluateOptions& options) {
+    const std::string name = aggregation_name(options);
+    require(name == "soft_vote" || name == "majority", ExitCode::usage,
+            "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
+    return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
+}
+
+/// Throws Error(data) naming the file for types, shapes and labels that do not fit together, and as
+/// vote_of().
 PredictionFiles read_files(const EvaluateOptions& options) {
-    PredictionFiles files;
+    PredictionFiles files{.vote = vote_of(options)};
     files.labels = read_labels(options.labels);
     for (const std::string& path : options.predictions) {
         files.members.push_back(read_predictions(path, files.labels.size()));
@@ -81,14 +91,6 @@ PredictionFiles read_files(const EvaluateOptions& options) {
     return files;
 }
 
-/// Throws Error(usage) for an unknown vote.
-evaluation::Vote vote_of(const EvaluateOptions& options) {
-    const std::string name = aggregation_name(options);
-    require(name == "soft_vote" || name == "majority", ExitCode::usage,
-            "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
-    return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
-}
-
 /// "one model", "3 models by soft_vote".
 std::string models_text(const EvaluateOptions& options) {
     if (options.predictions.size() == 1) return "one model";
@@ -101,27 +103,11 @@ ordered_json aggregation_of(const EvaluateOptions& options) {
     return aggregation_name(options);
 }
 
-/// Hits of each model and of the ensemble.
-struct Tally {
-    std::vector<TopK> members;
-    TopK ensemble;
-    std::int64_t classes = 0;
-};
-
-Tally count_hits(const EvaluateOptions& options) {
-    const evaluation::Vote vote = vote_of(options);
-    const PredictionFiles files = read_files(options);
-    Tally tally;
-    tally.classes = files.classes;
-    evaluation::Ballot ballot(vote, files.classes);
-    for (const storage::NpyArray& member : files.members) {
-        tally.members.push_back(evaluation::top_k(member.as<float>(), files.labels, files.classes));
-        ballot.add(member.as<float>());
-    }
-    tally.ensemble = tally.members.size() == 1
-                         ? tally.members.front()
-                         : evaluation::top_k(ballot.result(), files.labels, files.classes);
-    return tally;
+/// Returns the vote of all models; with one model, its probabilities.
+std::vector<float> vote_in(const PredictionFiles& files) {
+    evaluation::Ballot ballot(files.vote, files.classes);
+    for (const storage::NpyArray& member : files.members) ballot.add(member.as<float>());
+    return ballot.result();
 }
 
 struct Accuracies {
@@ -133,56 +119,31 @@ Accuracies accuracies_of(const TopK& hits) {
             evaluation::accuracy(hits.correct_5, hits.samples)};
 }
 
-/// Mean IoU of each model and of the ensemble.
-struct CellQuality {
-    std::vector<std::optional<double>> members;
-    std::optional<double> ensemble, pixel_accuracy;
-    std::optional<evaluation::Interval> interval;
-};
-
-CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& files) {
-    CellQuality quality;
-    const auto counts_of = [&](std::span<const float> probabilities) {
-        return evaluation::count_cells(probabilities, files.labels, files.classes);
-    };
-    evaluation::Ballot ballot(vote_of(options), files.classes);
-    for (const storage::NpyArray& member : files.members) {
-        quality.members.push_back(evaluation::mean_iou(counts_of(member.as<float>())));
-        ballot.add(member.as<float>());
-    }
-    const std::vector<float> voted = ballot.result();
-    const bool is_single = files.members.size() == 1;
-    const std::span<const float> scored = is_single ? files.members.front().as<float>() : voted;
-    const evaluation::CellCounts counts = counts_of(scored);
-    quality.ensemble = evaluation::mean_iou(counts);
-    quality.pixel_accuracy = evaluation::pixel_accuracy(counts);
-    quality.interval =
-        workloads::cell_interval_95({scored, files.labels, files.classes}, options.cells, nullptr);
-    return quality;
-}
-
 }  // namespace
 
 EvaluationReport evaluate_classification(const EvaluateOptions& options) {
-    const Tally tally = count_hits(options);
-    const TopK& ensemble = tally.ensemble;
+    const PredictionFiles files = read_files(options);
+    const auto hits_of = [&](std::span<const float> probabilities) {
+        return evaluation::top_k(probabilities, files.labels, files.classes);
+    };
+    const TopK ensemble = hits_of(vote_in(files));
     const Accuracies quality = accuracies_of(ensemble);
     const evaluation::Interval interval =
         evaluation::wilson_interval_95(ensemble.correct_1, ensemble.samples);
     std::string text = fmt::format(
         "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
         "top_5   {}\n",
-        format_count(ensemble.samples), format_count(tally.classes), models_text(options),
+        format_count(ensemble.samples), format_count(files.classes), models_text(options),
         number_text(quality.top_1), interval.low, interval.high, number_text(quality.top_5));
-    if (tally.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
+    if (files.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
     ordered_json members = ordered_json::array();
-    for (std::size_t index = 0; index < tally.members.size(); ++index) {
-        const Accuracies member = accuracies_of(tally.members[index]);
+    for (std::size_t index = 0; index < files.members.size(); ++index) {
+        const Accuracies member = accuracies_of(hits_of(files.members[index].as<float>()));
         const std::string& file = options.predictions[index];
         members.push_back({{"file", file},
                            {"top_1", number_json(member.top_1)},
                            {"top_5", number_json(member.top_5)}});
-        if (tally.members.size() == 1) continue;
+        if (files.members.size() == 1) continue;
         text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(member.top_1),
                             number_text(member.top_5), printable(file));
     }
@@ -190,7 +151,7 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
                              {"task", "image_classification"},
                              {"metric", "top_1"},
                              {"samples", ensemble.samples},
-                             {"classes", tally.classes},
+                             {"classes", files.classes},
                              {"aggregation", aggregation_of(options)},
                              {"quality", number_json(quality.top_1)},
                              {"confidence_interval", {interval.low, interval.high}},
@@ -203,38 +164,44 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
     const auto rows = static_cast<std::int64_t>(files.labels.size());
     require(rows % options.cells == 0, ExitCode::data,
             "evaluate: --cells: expected a divisor of the {} labels, got {}", rows, options.cells);
-    const CellQuality quality = quality_of(options, files);
-    const std::string models = models_text(options);
+    const auto count = [&](std::span<const float> probabilities) {
+        return evaluation::count_cells(probabilities, files.labels, files.classes);
+    };
+    const std::vector<float> voted = vote_in(files);
+    const evaluation::CellCounts counts = count(voted);
+    const std::optional<double> quality = evaluation::mean_iou(counts);
+    const std::optional<double> pixel_accuracy = evaluation::pixel_accuracy(counts);
+    const std::optional<evaluation::Interval> interval =
+        workloads::cell_interval_95({voted, files.labels, files.classes}, options.cells, nullptr);
     std::string text = fmt::format(
         "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
         "(bootstrap over samples)\npixels  {}  of the cells are correct\n",
         format_count(rows / options.cells), format_count(options.cells),
-        format_count(files.classes), models, number_text(quality.ensemble),
-        quality.interval ? number_text(quality.interval->low) : "none",
-        quality.interval ? number_text(quality.interval->high) : "none",
-        number_text(quality.pixel_accuracy));
+        format_count(files.classes), models_text(options), number_text(quality),
+        interval ? number_text(interval->low) : "none",
+        interval ? number_text(interval->high) : "none", number_text(pixel_accuracy));
     ordered_json members = ordered_json::array();
-    for (std::size_t index = 0; index < quality.members.size(); ++index) {
-        members.push_back({{"file", options.predictions[index]},
-                           {"mean_iou", number_json(quality.members[index])}});
-        if (quality.members.size() == 1) continue;
-        text += fmt::format("member {:3}  {}  {}\n", index, number_text(quality.members[index]),
-                            printable(options.predictions[index]));
+    for (std::size_t index = 0; index < files.members.size(); ++index) {
+        const auto member = evaluation::mean_iou(count(files.members[index].as<float>()));
+        const std::string& file = options.predictions[index];
+        members.push_back({{"file", file}, {"mean_iou", number_json(member)}});
+        if (files.members.size() == 1) continue;
+        text += fmt::format("member {:3}  {}  {}\n", index, number_text(member), printable(file));
     }
-    return {text, json_text({{"schema", "hpcai500-evaluate/1"},
-                             {"task", "climate_segmentation"},
-                             {"metric", "mean_iou"},
-                             {"samples", rows / options.cells},
-                             {"cells", options.cells},
-                             {"classes", files.classes},
-                             {"aggregation", aggregation_of(options)},
-                             {"quality", number_json(quality.ensemble)},
-                             {"confidence_interval",
-                              quality.interval
-                                  ? ordered_json{quality.interval->low, quality.interval->high}
-                                  : ordered_json(nullptr)},
-                             {"pixel_accuracy", number_json(quality.pixel_accuracy)},
-                             {"members", members}})};
+    return {
+        text,
+        json_text({{"schema", "hpcai500-evaluate/1"},
+                   {"task", "climate_segmentation"},
+                   {"metric", "mean_iou"},
+                   {"samples", rows / options.cells},
+                   {"cells", options.cells},
+                   {"classes", files.classes},
+                   {"aggregation", aggregation_of(options)},
+                   {"quality", number_json(quality)},
+                   {"confidence_interval",
+                    interval ? ordered_json{interval->low, interval->high} : ordered_json(nullptr)},
+                   {"pixel_accuracy", number_json(pixel_accuracy)},
+                   {"members", members}})};
 }
 
 }  // namespace hpcai::cli

@@ -20,20 +20,19 @@ namespace fs = std::filesystem;
 
 using nlohmann::ordered_json;
 
-std::string text_of(const std::vector<data::BadSample>& bad) {
-    std::string text;
-    for (const data::BadSample& one : bad) {
-        text += fmt::format("bad      {}: {}\n", printable(one.name), printable(one.reason));
-    }
-    return text;
-}
-
-ordered_json json_of(const std::vector<data::BadSample>& bad) {
-    ordered_json list = ordered_json::array();
-    for (const data::BadSample& one : bad) {
-        list.push_back({{"name", one.name}, {"reason", one.reason}});
-    }
-    return list;
+/// Adds the images of a report that are bad or have a warning to the survey's text and JSON.
+template <typename Report>
+void add_findings(const Report& report, Survey& survey) {
+    const auto add = [&](const char* label, const char* key, const auto& images) {
+        ordered_json& list = survey.json[key] = ordered_json::array();
+        for (const data::BadSample& one : images) {
+            survey.text +=
+                fmt::format("{:<8} {}: {}\n", label, printable(one.name), printable(one.reason));
+            list.push_back({{"name", one.name}, {"reason", one.reason}});
+        }
+    };
+    add("bad", "bad", report.bad);
+    add("warning", "warnings", report.warnings);
 }
 
 /// The number of samples or boxes of each class under the key `what`.
@@ -114,7 +113,7 @@ std::string describe(const data::AnnotatedPictures& set, const data::AnnotationR
         text += fmt::format("boxes    {}: {}\n", printable(set.classes[i]),
                             format_count(report.boxes_per_class[i]));
     }
-    return text + text_of(report.bad);
+    return text;
 }
 
 }  // namespace
@@ -122,12 +121,11 @@ std::string describe(const data::AnnotatedPictures& set, const data::AnnotationR
 Survey check_pictures(const SurveyOptions& options) {
     const Pictures pictures = decode(options);
     Survey survey = survey_of(pictures, options.path);
-    survey.text = fmt::format("{}: {}\n", printable(options.path), describe(pictures)) +
-                  text_of(pictures.report.bad);
+    survey.text = fmt::format("{}: {}\n", printable(options.path), describe(pictures));
+    add_findings(pictures.report, survey);
     for (const std::string& name : pictures.index.ignored) {
         survey.text += fmt::format("ignored  {}: not a regular file\n", printable(name));
     }
-    survey.json["bad"] = json_of(pictures.report.bad);
     survey.json["ignored"] = pictures.index.ignored;
     return survey;
 }
@@ -163,8 +161,8 @@ Survey check_annotations(const SurveyOptions& options) {
                    {"classes", classes_json(set.classes, "boxes", report.boxes_per_class)},
                    {"clipped_boxes", set.clipped_boxes},
                    {"dropped_boxes", set.omitted.without_area},
-                   {"crowds", set.omitted.crowds},
-                   {"bad", json_of(report.bad)}};
+                   {"crowds", set.omitted.crowds}};
+    add_findings(report, survey);
     if (is_voc(options.path)) survey.json["split"] = split;
     return survey;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ostream>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/cli/program.hpp>
 #include <hpcai/context/build.hpp>
@@ -51,6 +54,12 @@ std::string command_line_of(const std::vector<std::string>& arguments) {
     return line;
 }
 
+/// Returns whether the reader of standard output has closed it, as `head` does.
+bool has_lost_reader() {
+    pollfd output{STDOUT_FILENO, POLLOUT, 0};
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 }  // namespace
 
 ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& out) {
@@ -63,7 +72,7 @@ ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& ou
     const Action action = line.parse(arguments, out);
     const ExitCode code = action ? action({out, command_line_of(arguments)}) : ExitCode::ok;
     out.flush();
-    require(out.good(), ExitCode::usage, "standard output: cannot be written");
+    require(out.good() || has_lost_reader(), ExitCode::usage, "standard output: cannot be written");
     return code;
 }
 

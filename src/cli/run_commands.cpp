@@ -34,7 +34,7 @@ ExitCode resume(const ResumeOptions& options, const Context& context) {
 }
 
 ExitCode score(const benchmark::ScoreRequest& request, const Context& context) {
-    return benchmark::score_run(request, context.out);
+    return benchmark::score_run(request, context.command_line, context.out);
 }
 
 constexpr const char* kClearTerminal = "\x1b[H\x1b[2J";

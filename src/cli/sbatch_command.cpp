@@ -141,7 +141,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
     const config::Config config = load(options.config);
     job.binds = {config.data.path, config.data.validation_path, config.data.image_path,
                  config.data.validation_image_path, job.results};
-    for (const std::string& file : job.configs) job.binds.push_back(file);
+    for (const std::string& file : options.config.files) job.binds.push_back(file);
     job.command_line = command_line;
     job.name = config.run.name;
     job.configs = options.config.files;

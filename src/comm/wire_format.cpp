@@ -197,6 +197,17 @@ void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::s
     ensure(residual == 0 || residual == values, "got {} residuals for {} values", residual, values);
 }
 
+/// As for_each_decoded(), for any format; fp32 values are one block.
+template <typename Visit>
+void visit_decoded(WireFormat format, std::span<const std::byte> wire, std::size_t values,
+                   const Visit& visit) {
+    check_sizes(format, values, wire.size(), 0);
+    if (format == WireFormat::fp32) visit(0, reinterpret_cast<const float*>(wire.data()), values);
+    visit_format(format, [&](auto packer) {
+        for_each_decoded<decltype(packer)>(format, wire, values, visit);
+    });
+}
+
 }  // namespace
 
 std::string_view name_of(WireFormat format) {
@@ -226,31 +237,18 @@ void encode(WireFormat format, std::span<const float> values, std::span<std::byt
 }
 
 void decode(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
-    check_sizes(format, values.size(), wire.size(), 0);
-    if (format == WireFormat::fp32 && !values.empty()) {
-        std::memcpy(values.data(), wire.data(), wire.size());
-    }
-    visit_format(format, [&](auto packer) {
-        for_each_decoded<decltype(packer)>(
-            format, wire, values.size(),
-            [&](std::size_t begin, const float* block, std::size_t count) {
-                std::copy_n(block, count, values.data() + begin);
-            });
-    });
+    visit_decoded(format, wire, values.size(),
+                  [&](std::size_t begin, const float* block, std::size_t count) {
+                      std::copy_n(block, count, values.data() + begin);
+                  });
 }
 
 void add_decoded(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
-    check_sizes(format, values.size(), wire.size(), 0);
-    const auto add = [&](std::size_t begin, const float* terms, std::size_t count) {
-        float* sum = values.data() + begin;
-        for (std::size_t i = 0; i < count; ++i) sum[i] += terms[i];
-    };
-    if (format == WireFormat::fp32) {
-        add(0, reinterpret_cast<const float*>(wire.data()), values.size());
-    }
-    visit_format(format, [&](auto packer) {
-        for_each_decoded<decltype(packer)>(format, wire, values.size(), add);
-    });
+    visit_decoded(format, wire, values.size(),
+                  [&](std::size_t begin, const float* terms, std::size_t count) {
+                      float* sum = values.data() + begin;
+                      for (std::size_t i = 0; i < count; ++i) sum[i] += terms[i];
+                  });
 }
 
 }  // namespace hpcai::comm

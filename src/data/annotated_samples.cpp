@@ -101,7 +101,7 @@ private:
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
         DecodedImage decoded =
-            decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
+            decode_image(read_picture(staged_.get(), sample, set_.root / picture.path));
         const std::string fault = size_mismatch(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);

@@ -100,8 +100,8 @@ RawObject object_of(const CheckedObject& row, std::string name) {
 AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
                             const ClassChoice& choice) {
     const std::string name = file_path.string();
-    const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaxCocoBytes);
-    const json parsed = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
+    const json parsed = storage::parse_strict_json(
+        storage::read_file_text(file_path, kMaxCocoBytes), name, kLimits);
     const CheckedObject document(parsed, JsonLocation(name));
     const std::map<std::int64_t, std::string> categories = read_categories(document);
     std::vector<RawPicture> pictures;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>
 
@@ -56,7 +56,7 @@ public:
     }
 
     DecodedImage decode_full_size(std::uint32_t sample) const override {
-        return decode_jpeg(read(sample));
+        return decode_image(read(sample));
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return draw_training_view(size, augmentation_, random);
@@ -86,13 +86,13 @@ private:
     std::string augment_region(std::uint32_t sample, CounterStream& random,
                                std::span<std::uint8_t> pixels) const {
         const std::vector<std::uint8_t> bytes = read(sample);
-        const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
-        const int denominator = largest_denominator(view.crop, image_size_);
-        const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
+        const TrainingView view = draw_training_view(read_image_size(bytes), augmentation_, random);
+        const DecodedImage decoded =
+            decode_image(bytes, {largest_denominator(view.crop, image_size_), view.crop});
         // Crop first, like torchvision, so that the filter does not read pixels outside the crop.
-        PixelBox touched = downscaled_box(view.crop, denominator);
+        PixelBox touched = downscaled_box(view.crop, decoded.denominator);
         ResizeRequest request = full_resize_request({}, image_size_, image_size_);
-        request.box = downscaled_crop(touched, view.crop, denominator);
+        request.box = downscaled_crop(touched, view.crop, decoded.denominator);
         touched.left -= decoded.left;
         touched.top -= decoded.top;
         resize_bilinear(decoded.image.view().crop(touched), request, pixels);

@@ -15,7 +15,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/generate.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/photograph.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -69,9 +69,10 @@ std::string describe(const GenerateOptions& options) {
 
 bool has_same_set(const GenerateOptions& options) {
     try {
-        const auto description =
-            storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescriptionBytes);
-        if (storage::text_of(description) != describe(options)) return false;
+        const fs::path description = options.directory / kDescriptionName;
+        if (storage::read_file_text(description, kMaxDescriptionBytes) != describe(options)) {
+            return false;
+        }
         for (const SplitFolder& split_folder : split_folders(options)) {
             const SampleIndex index = scan_image_folder(options.directory / split_folder.folder);
             const auto expected = std::size_t{1} * options.classes * split_folder.per_class;
@@ -126,18 +127,14 @@ void write_pictures(const GenerateOptions& options, const SplitFolder& split_fol
 }
 
 std::map<std::string, std::string> attributes_of(const GenerateClimateOptions& options) {
-    const ClimateSettings& s = options.settings;
-    return {{"generator", "hpcai500-climate-2"},
-            {"seed", fmt::format("{}", s.seed)},
-            {"split", options.split == Split::training ? "training" : "validation"},
-            {"amplitude", fmt::format("{}", s.amplitude)},
-            {"event_rate", fmt::format("{}", s.event_rate)},
-            {"distractor_rate", fmt::format("{}", s.distractor_rate)},
-            {"intensity_spread", fmt::format("{}", s.intensity_spread)},
-            {"extent_spread", fmt::format("{}", s.extent_spread)},
-            {"label_dropout", fmt::format("{}", s.label_dropout)},
-            {"event_windows", fmt::format("{}", s.event_windows)},
-            {"kept_share", fmt::format("{}", s.kept_share)}};
+    std::map<std::string, std::string> attributes{
+        {"generator", "hpcai500-climate-2"},
+        {"seed", fmt::format("{}", options.settings.seed)},
+        {"split", options.split == Split::training ? "training" : "validation"}};
+    for (const ClimateNumber& number : kClimateNumbers) {
+        attributes[number.name] = fmt::format("{}", options.settings.*number.setting);
+    }
+    return attributes;
 }
 
 void check(const GenerateClimateOptions& options) {

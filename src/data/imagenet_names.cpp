@@ -40,13 +40,8 @@ std::optional<std::int32_t> test_number(std::string_view path) {
     constexpr std::int32_t kSamples = 50000;
     const std::string_view name = stem(path);
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
-    std::int32_t number = 0;
-    for (const char letter : name.substr(kPrefix.size())) {
-        if (letter < '0' || letter > '9') return std::nullopt;
-        number = 10 * number + (letter - '0');
-    }
-    if (number < 1 || number > kSamples) return std::nullopt;
-    return number;
+    const auto number = parse_number<std::int32_t>(name.substr(kPrefix.size()));
+    return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
 }
 
 /// Counts names that ImageNet-1k does not have, and keeps the first.

@@ -219,10 +219,9 @@ public:
                     "Z1000; convert it to records with data transcode",
                     listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
-            first_samples_.push_back(samples_);
-            samples_ += file.samples();
+            first_samples_.push_back(samples() + file.samples());
         }
-        for (std::int64_t sample = 0; sample < samples_; ++sample) {
+        for (std::int64_t sample = 0; sample < samples(); ++sample) {
             const auto number = static_cast<std::uint32_t>(sample);
             require_boxes(required, boxes(number), name(number));
         }
@@ -238,7 +237,7 @@ public:
         return sources;
     }
 
-    std::int64_t samples() const override { return samples_; }
+    std::int64_t samples() const override { return first_samples_.back(); }
     std::vector<Box> boxes(std::uint32_t sample) const override {
         const auto [file, number] = locate(sample);
         return files_[file].boxes(number);
@@ -272,26 +271,21 @@ private:
 
     std::shared_ptr<std::mutex> hdf5_mutex_;
     std::vector<ClimateFile> files_;
-    std::vector<std::int64_t> first_samples_;  // by file
-    std::int64_t samples_ = 0;
+    std::vector<std::int64_t> first_samples_{0};  // by file, then the number of samples
     std::int64_t dropped_boxes_ = 0;
-};
-
-/// State shared by the sets of a run.
-struct OpenContext {
-    std::shared_ptr<std::mutex> hdf5_mutex = std::make_shared<std::mutex>();
-    std::vector<std::string> notes;
 };
 
 /// `files` are those of list_files().
 std::shared_ptr<const ClimateSet> open_set(const std::string& path,
                                            const std::vector<ListedFile>& files,
-                                           const Requirements& required, OpenContext& context) {
+                                           const Requirements& required,
+                                           const std::shared_ptr<std::mutex>& hdf5_mutex,
+                                           std::vector<std::string>& notes) {
     if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, required);
-    auto set = std::make_shared<Hdf5Climate>(files, required, context.hdf5_mutex);
+    auto set = std::make_shared<Hdf5Climate>(files, required, hdf5_mutex);
     if (set->dropped_boxes() > 0) {
-        context.notes.push_back(fmt::format("{}: boxes left out: {} without area inside the image",
-                                            path, set->dropped_boxes()));
+        notes.push_back(fmt::format("{}: boxes left out: {} without area inside the image", path,
+                                    set->dropped_boxes()));
     }
     return set;
 }
@@ -331,11 +325,13 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     const auto validation_files = list_files(config.data.validation_path, group);
     comm::collective_try(group, [&] {
         const SampleFormat format = climate_format(config);
-        OpenContext context;
-        const auto training = open_set(config.data.path, training_files,
-                                       {format, config.data.climate_augmentation}, context);
-        const auto validation =
-            open_set(config.data.validation_path, validation_files, {format, false}, context);
+        const auto hdf5_mutex = std::make_shared<std::mutex>();
+        std::vector<std::string> notes;
+        const auto training =
+            open_set(config.data.path, training_files, {format, config.data.climate_augmentation},
+                     hdf5_mutex, notes);
+        const auto validation = open_set(config.data.validation_path, validation_files,
+                                         {format, false}, hdf5_mutex, notes);
         require_same_channels(*training, *validation, config.data);
         require(training->statistics() == validation->statistics(), ExitCode::data,
                 "{}: mean and deviation differ from those of {}; transcode it with the statistics "
@@ -345,7 +341,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
                 "{}: the values are {}, but in {} they are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
-        sets = {training, validation, std::move(context.notes)};
+        sets = {training, validation, std::move(notes)};
         if (config.workload.problem_class == config::ProblemClass::official) {
             sets.disqualifications =
                 disqualifications_of(training->sources(), validation->sources());

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/staging_lock.hpp>
 
 namespace hpcai::data {

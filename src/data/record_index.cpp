@@ -190,9 +190,8 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 RecordIndex read_record_index(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / kRecordIndexName;
     storage::matches_manifest(path);
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kMaxIndexBytes);
-    const json document = storage::parse_strict_json(storage::text_of(bytes), path.string());
-    return IndexReader(path).read(document);
+    const std::string text = storage::read_file_text(path, kMaxIndexBytes);
+    return IndexReader(path).read(storage::parse_strict_json(text, path.string()));
 }
 
 void require_source_name(const std::filesystem::path& file) {

@@ -92,17 +92,13 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
     }
 }
 
-/// Uploads all pixels if any row has no view; rows with a view are overwritten later. Separate
-/// uploads of the rows without a view would make the host wait for the previous step.
-void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
+void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
+    enqueue_pictures(batch.views);
+    // Rows with a view are overwritten later. Separate uploads of the rows without a view would
+    // make the host wait for the previous step.
     const bool all_have_views =
         std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });
     if (!all_have_views) device_.enqueue_upload(images, batch.images.raw());
-}
-
-void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
-    enqueue_pictures(batch.views);
-    enqueue_pixels(batch, images);
     ensure(batch.views.size_bytes() <= views_->bytes(), "a batch of {} views exceeds {} bytes",
            batch.views.size(), views_->bytes());
     auto* const views = static_cast<device::PictureView*>(views_->data());

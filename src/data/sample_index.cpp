@@ -231,9 +231,8 @@ void write_index(const SampleIndex& index, const fs::path& file) {
 }
 
 SampleIndex read_index(const fs::path& file) {
-    const std::vector<std::byte> bytes =
-        storage::read_file_bytes(file, std::numeric_limits<std::size_t>::max());
-    SampleIndex index = from_lines(storage::text_of(bytes), file.string());
+    constexpr auto kNoLimit = std::numeric_limits<std::size_t>::max();
+    SampleIndex index = from_lines(storage::read_file_text(file, kNoLimit), file.string());
     if (index.root.is_relative()) index.root = file.parent_path() / index.root;
     return index;
 }

@@ -8,7 +8,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/data_duplicator.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/storage/file.hpp>

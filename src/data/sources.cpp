@@ -23,18 +23,14 @@ struct BatchRow {
 /// The memory of the prefetched batches, and the prefetcher that fills it.
 class BatchPipeline {
 public:
-    struct Sizes {
-        int rows;
-        int prefetch_batches;
-        int threads;
-    };
     using FillRow = std::function<void(std::int64_t batch, std::int64_t row, const BatchRow& out)>;
 
-    BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill);
+    /// Each batch has `rows` rows.
+    BatchPipeline(const SampleSet& samples, int rows, const SourceSettings& settings, FillRow fill);
 
     void cancel() { prefetcher_.cancel(); }
     void begin(std::int64_t batches, std::int64_t first = 0) {
-        prefetcher_.begin(batches, sizes_.rows, first);
+        prefetcher_.begin(batches, rows_, first);
     }
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
@@ -56,10 +52,10 @@ private:
         BatchRow row(std::int64_t index, const SampleFormat& format);
     };
 
-    static std::vector<Slot> make_slots(const SampleFormat& format, const Sizes& sizes);
+    static std::vector<Slot> make_slots(const SampleFormat& format, int rows, int count);
 
     const SampleFormat format_;
-    Sizes sizes_;
+    int rows_;
     FillRow fill_;
     std::vector<Slot> slots_;
     Prefetcher prefetcher_;  // last, as its threads use the slots
@@ -104,12 +100,13 @@ void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
     std::fill(row, rows.data() + rows.size(), 0.0f);
 }
 
-BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill)
+BatchPipeline::BatchPipeline(const SampleSet& samples, int rows, const SourceSettings& settings,
+                             FillRow fill)
     : format_(samples.format()),
-      sizes_(sizes),
+      rows_(rows),
       fill_(std::move(fill)),
-      slots_(make_slots(format_, sizes)),
-      prefetcher_(sizes.prefetch_batches + 1, sizes.threads,
+      slots_(make_slots(format_, rows, settings.prefetch_batches + 1)),
+      prefetcher_(settings.prefetch_batches + 1, settings.decode_threads,
                   [this](int slot, std::int64_t batch, std::int64_t row) {
                       fill_(batch, row, slots_[slot].row(row, format_));
                   }) {}
@@ -123,29 +120,27 @@ BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format
             views[index]};
 }
 
-std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& format,
-                                                           const Sizes& sizes) {
-    std::vector<Slot> slots(sizes.prefetch_batches + 1);
-    const auto rows = static_cast<std::size_t>(sizes.rows);
+std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& format, int rows,
+                                                           int count) {
+    std::vector<Slot> slots(count);
     for (Slot& slot : slots) {
         const std::size_t bytes = rows * format.pixel_bytes();
         slot.pixels.resize(ceil_div(bytes, sizeof(CacheLine)));
         slot.labels.resize(rows);
         slot.keys.resize(rows);
         slot.boxes.resize(rows * format.box_values());
-        slot.batch.images = {slot.pixels.data(),
-                             {sizes.rows, format.height, format.width, format.channels},
-                             format.dtype};
-        slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
+        slot.batch.images = {
+            slot.pixels.data(), {rows, format.height, format.width, format.channels}, format.dtype};
+        slot.batch.labels = {slot.labels.data(), {rows}, tensor::DType::s32};
         slot.batch.boxes = {slot.boxes.data(),
-                            {sizes.rows, format.max_boxes, std::int64_t{kBoxValues}},
+                            {rows, format.max_boxes, std::int64_t{kBoxValues}},
                             tensor::DType::f32};
         if (format.max_boxes > 0) {
-            slot.batch.keys = {slot.keys.data(), {sizes.rows}, tensor::DType::s32};
+            slot.batch.keys = {slot.keys.data(), {rows}, tensor::DType::s32};
         }
         slot.views.resize(rows);
         slot.batch.views = slot.views;
-        slot.batch.samples = sizes.rows;
+        slot.batch.samples = rows;
     }
     return slots;
 }
@@ -168,12 +163,10 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
     ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
                settings.batch_size % settings.degree == 0,
            "batch of {} over {} ranks", settings.batch_size, settings.degree);
-    const BatchPipeline::Sizes sizes{settings.batch_size / settings.degree,
-                                     settings.prefetch_batches, settings.decode_threads};
-    pipeline_ = std::make_unique<BatchPipeline>(
-        *samples_, sizes, [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
-            fill(batch, row, out);
-        });
+    pipeline_ =
+        std::make_unique<BatchPipeline>(*samples_, settings.batch_size / settings.degree, settings,
+                                        [this](std::int64_t batch, std::int64_t row,
+                                               const BatchRow& out) { fill(batch, row, out); });
 }
 
 TrainingSource::~TrainingSource() = default;
@@ -251,16 +244,11 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
            settings.batch_size, settings.degree);
     const std::int64_t all = samples_->samples();
     full_share_ = ceil_div(all, settings.degree);
-    const EvaluationShare share = evaluation_share(all, settings.group_rank, settings.degree);
-    first_ = share.first;
-    count_ = share.count;
-    pipeline_ = std::make_unique<BatchPipeline>(
-        *samples_,
-        BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,
-                             settings.decode_threads},
-        [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
-            fill(batch, row, out);
-        });
+    share_ = evaluation_share(all, settings.group_rank, settings.degree);
+    pipeline_ =
+        std::make_unique<BatchPipeline>(*samples_, settings.batch_size, settings,
+                                        [this](std::int64_t batch, std::int64_t row,
+                                               const BatchRow& out) { fill(batch, row, out); });
 }
 
 EvaluationSource::~EvaluationSource() = default;
@@ -274,13 +262,13 @@ void EvaluationSource::begin() {
 void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::int64_t offset = batch * settings_.batch_size + row;
     const std::span<std::byte> pixels = out.sample.pixels;
-    if (offset >= count_) {
+    if (offset >= share_.count) {
         std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
         write_boxes({}, out.sample.boxes);
         out.label = -1;
         return;
     }
-    const auto sample = static_cast<std::uint32_t>(first_ + offset);
+    const auto sample = static_cast<std::uint32_t>(share_.first + offset);
     const std::string reason = samples_->evaluation_sample(sample, out.sample);
     out.label = samples_->label(sample);
     if (reason.empty()) return;
@@ -298,7 +286,7 @@ std::int64_t EvaluationSource::batches() const {
 
 const Batch& EvaluationSource::next() {
     Batch& batch = pipeline_->next();
-    const std::int64_t left = count_ - delivered_batches_++ * settings_.batch_size;
+    const std::int64_t left = share_.count - delivered_batches_++ * settings_.batch_size;
     batch.samples = std::clamp<std::int64_t>(left, 0, settings_.batch_size);
     return batch;
 }

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/survey.hpp>
 
 #include "annotations.hpp"
@@ -39,14 +39,25 @@ struct PixelSums {
     }
 };
 
-/// Decodes an image and returns use(decoded), or the reason if the image is bad.
-template <typename Use>
-std::string find_fault(const std::filesystem::path& file, const Use& use) {
-    try {
-        const DecodedImage decoded = decode_jpeg(read_picture(file));
-        return decoded.damage.empty() ? use(decoded) : decoded.damage;
-    } catch (const DecodeError& error) {
-        return error.what();
+/// Decodes the images at path_of(i) and lists in the report those that are bad, with the reason, or
+/// else have a warning. use(i, decoded) returns a reason why an undamaged image is bad, or "".
+template <typename PathOf, typename Use, typename Report>
+void inspect(std::size_t images, int threads, const PathOf& path_of, const Use& use,
+             Report& report) {
+    std::vector<std::string> faults(images), warnings(images);
+    parallel_for(std::ssize(faults), threads, [&](std::int64_t i) {
+        try {
+            const DecodedImage decoded = decode_image(read_picture(path_of(i)));
+            faults[i] = decoded.damage.empty() ? use(i, decoded) : decoded.damage;
+            warnings[i] = decoded.warning;
+        } catch (const DecodeError& error) {
+            faults[i] = error.what();
+        }
+    });
+    for (std::size_t i = 0; i < images; ++i) {
+        auto& list = faults[i].empty() ? report.warnings : report.bad;
+        const std::string& reason = faults[i].empty() ? warnings[i] : faults[i];
+        if (!reason.empty()) list.push_back({path_of(i).string(), reason});
     }
 }
 
@@ -64,23 +75,18 @@ void store_statistics(const PixelSums& sums, FolderReport& report) {
 }  // namespace
 
 AnnotationReport survey(const AnnotatedPictures& set, int threads) {
-    std::vector<std::string> faults(set.pictures.size());
-    parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
-        const AnnotatedPicture& picture = set.pictures[i];
-        faults[i] = find_fault(set.root / picture.path, [&](const DecodedImage& decoded) {
-            return size_mismatch(picture.size, decoded.full_size);
-        });
-    });
     AnnotationReport report;
     report.boxes_per_class.resize(set.classes.size());
-    for (std::size_t i = 0; i < faults.size(); ++i) {
-        const AnnotatedPicture& picture = set.pictures[i];
+    for (const AnnotatedPicture& picture : set.pictures) {
         report.pictures_without_box += picture.boxes.empty();
         for (const Box& box : picture.boxes) ++report.boxes_per_class[box.category - 1];
-        if (!faults[i].empty()) {
-            report.bad.push_back({(set.root / picture.path).string(), faults[i]});
-        }
     }
+    inspect(
+        set.pictures.size(), threads, [&](auto i) { return set.root / set.pictures[i].path; },
+        [&](auto i, const DecodedImage& decoded) {
+            return size_mismatch(set.pictures[i].size, decoded.full_size);
+        },
+        report);
     return report;
 }
 
@@ -88,26 +94,22 @@ FolderReport survey(const SampleIndex& index, int threads) {
     std::mutex mutex;
     PixelSums sums;
     std::int64_t smallest = kMaxImageSide, largest = 0;
-    std::vector<std::string> faults(index.samples.size());
-    parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
-        faults[i] = find_fault(index.path_of(i), [&](const DecodedImage& decoded) {
-            PixelSums own;
-            own.add(decoded.image);
-            const auto [shorter, longer] =
-                std::minmax(decoded.full_size.width, decoded.full_size.height);
-            const std::lock_guard lock(mutex);
-            sums.add(own);
-            smallest = std::min<std::int64_t>(smallest, shorter);
-            largest = std::max<std::int64_t>(largest, longer);
-            return std::string();
-        });
-    });
+    const auto add = [&](auto, const DecodedImage& decoded) {
+        PixelSums own;
+        own.add(decoded.image);
+        const auto [shorter, longer] =
+            std::minmax(decoded.full_size.width, decoded.full_size.height);
+        const std::lock_guard lock(mutex);
+        sums.add(own);
+        smallest = std::min<std::int64_t>(smallest, shorter);
+        largest = std::max<std::int64_t>(largest, longer);
+        return std::string();
+    };
     FolderReport report;
     report.samples_per_class.resize(index.classes.size());
-    for (std::size_t i = 0; i < faults.size(); ++i) {
-        ++report.samples_per_class[index.samples[i].label];
-        if (!faults[i].empty()) report.bad.push_back({index.path_of(i).string(), faults[i]});
-    }
+    for (const Sample& sample : index.samples) ++report.samples_per_class[sample.label];
+    inspect(
+        index.samples.size(), threads, [&](auto i) { return index.path_of(i); }, add, report);
     if (sums.pixels == 0) return report;
     report.smallest_side = smallest;
     report.largest_side = largest;

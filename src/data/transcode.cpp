@@ -116,12 +116,12 @@ bool is_finite(const SampleMoments& moments) {
     });
 }
 
-/// Opens the files one after the other and calls `action` for each. Throws Error(usage) if there is
-/// no file, Error(data) for a file that is invalid or differs from earlier files in the size of
-/// its fields or the pressure level of channel 13.
-void for_each_file(const std::vector<std::filesystem::path>& paths,
-                   const ClimateFileSettings& settings,
-                   const std::function<void(const ClimateFile&)>& action) {
+/// Opens the files one after the other, calls `action` for each and returns their level. Throws
+/// Error(usage) if there is no file, Error(data) for a file that is invalid or differs from earlier
+/// files in the size of its fields or the pressure level of channel 13.
+GeopotentialLevel for_each_file(const std::vector<std::filesystem::path>& paths,
+                                const ClimateFileSettings& settings,
+                                const std::function<void(const ClimateFile&)>& action) {
     require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
     int height = 0, width = 0;
     auto level = GeopotentialLevel::unknown;
@@ -140,6 +140,7 @@ void for_each_file(const std::vector<std::filesystem::path>& paths,
                 path.string());
         action(file);
     }
+    return level;
 }
 
 class RecordWriter {
@@ -197,19 +198,14 @@ private:
     std::ofstream out_;
 };
 
-/// The statistics that records are normalized by.
-struct ChosenStatistics {
-    ChannelStatistics values;
-    std::vector<std::string> channels;  // names
-};
-
-ChosenStatistics select_statistics(const TranscodeOptions& options) {
+/// Returns an index without fields and files, with the statistics that records are normalized by.
+RecordIndex begin_index(const TranscodeOptions& options) {
     if (!options.statistics_from.empty()) {
         RecordIndex index = read_record_index(options.statistics_from);
         require(index.channels.size() == kClimateChannels, ExitCode::data,
                 "'{}' has {} channels, expected {}", options.statistics_from.string(),
                 index.channels.size(), kClimateChannels);
-        return {index.statistics, index.channels};
+        return {options.dtype, 0, 0, index.channels, index.statistics, {}};
     }
     ClimateReport report = survey_climate(options.files, options.source, options.threads);
     if (!options.skip_bad_samples && !report.bad_samples.empty()) {
@@ -220,29 +216,18 @@ ChosenStatistics select_statistics(const TranscodeOptions& options) {
     for (double& deviation : report.statistics.standard_deviation) {
         if (deviation == 0) deviation = 1;
     }
-    return {report.statistics, report.channel_names};
+    return {options.dtype, 0, 0, report.channel_names, report.statistics, {}};
 }
 
-void require_channels(const TranscodeOptions& options, const ChosenStatistics& statistics,
+void require_channels(const TranscodeOptions& options, const std::vector<std::string>& channels,
                       const ClimateFile& file) {
     if (file.level() == GeopotentialLevel::unknown) return;
     const std::vector<std::string> names = channel_names(file.level());
     for (std::size_t c = 0; c < names.size(); ++c) {
-        require(names[c] == statistics.channels[c], ExitCode::data,
+        require(names[c] == channels[c], ExitCode::data,
                 "'{}': channel {} is {}, but in '{}', whose statistics are used, it is {}",
-                file.path().string(), c, names[c], options.statistics_from.string(),
-                statistics.channels[c]);
+                file.path().string(), c, names[c], options.statistics_from.string(), channels[c]);
     }
-}
-
-RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& first,
-                        ChosenStatistics statistics) {
-    return {options.dtype,
-            first.height(),
-            first.width(),
-            std::move(statistics.channels),
-            std::move(statistics.values),
-            {}};
 }
 
 void require_dtype(tensor::DType dtype) {
@@ -280,16 +265,17 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     require_dtype(options.dtype);
     for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
-    ChosenStatistics statistics = select_statistics(options);
+    RecordIndex index = begin_index(options);
     std::error_code error;
     require(fs::create_directory(pending.path(), error), ExitCode::usage, "cannot write '{}': {}",
             options.output.string(), error ? error.message() : "another process writes it");
     TranscodeReport report;
     std::optional<RecordWriter> writer;
     for_each_file(options.files, options.source, [&](const ClimateFile& file) {
-        require_channels(options, statistics, file);
-        if (!writer)
-            writer.emplace(options, empty_index(options, file, statistics), pending.path());
+        require_channels(options, index.channels, file);
+        index.height = file.height();
+        index.width = file.width();
+        if (!writer) writer.emplace(options, index, pending.path());
         writer->begin(file);
         report.dropped_boxes += file.dropped_boxes();
         for_each_sample(file, [&](const ScannedSample& sample) {
@@ -336,11 +322,9 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
     ClimateReport report;
     report.boxes_per_category.resize(kClimateCategories);
     SampleMoments total;
-    auto level = GeopotentialLevel::unknown;
-    for_each_file(files, settings, [&](const ClimateFile& file) {
+    const auto level = for_each_file(files, settings, [&](const ClimateFile& file) {
         report.height = file.height();
         report.width = file.width();
-        if (level == GeopotentialLevel::unknown) level = file.level();
         report.samples += file.samples();
         report.dropped_boxes += file.dropped_boxes();
         const bool has_ranges = file.box_order() == BoxOrder::ranges;

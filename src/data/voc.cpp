@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -7,6 +6,7 @@
 #include <pugixml.hpp>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -54,12 +54,11 @@ public:
     }
     double number(const pugi::xml_node& parent, const char* tag) const {
         const std::string_view given = text(parent, tag);
-        double value = 0;
-        const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
-        require(error == std::errc() && end == given.data() + given.size() && std::isfinite(value),
-                ExitCode::data, "{}: <{}> in <{}>: expected a number, got '{}'", name_, tag,
-                parent.name(), given.substr(0, 60));
-        return value;
+        const std::optional<double> value = parse_number<double>(given);
+        require(value && std::isfinite(*value), ExitCode::data,
+                "{}: <{}> in <{}>: expected a number, got '{}'", name_, tag, parent.name(),
+                given.substr(0, 60));
+        return *value;
     }
 
 private:

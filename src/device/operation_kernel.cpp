@@ -30,10 +30,7 @@ struct PassesOf {
     Passes operator()(const ops::NormConvolution&) const {
         return {Pass::prepare, Pass::forward, Pass::input_gradient};
     }
-    Passes operator()(const ops::AllGather&) const {
-        return forward_and_backward_if(trains() && options.needs_input_gradient);
-    }
-    Passes operator()(const ops::ReduceScatter&) const {
+    Passes operator()(const ops::OneOf<ops::AllGather, ops::ReduceScatter> auto&) const {
         return forward_and_backward_if(trains() && options.needs_input_gradient);
     }
     template <typename Other>

@@ -99,7 +99,7 @@ void match_image(std::span<const Detection> detections, std::span<const Labelled
     }
 }
 
-constexpr std::uint32_t kImageReplicates = 1000;
+constexpr int kImageReplicates = 1000;
 constexpr std::uint64_t kSeed = 1;
 
 /// Recall and precision after each true positive. A false positive adds no point: its recall would
@@ -232,18 +232,29 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
                                               double threshold) {
     const std::vector<CategoryMatches> categories = match(truth, detections, threshold);
-    std::vector<double> means;
-    for (std::uint32_t replicate = 0; replicate < kImageReplicates; ++replicate) {
-        const CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
-        const auto mean = mean_precision_of_draw(categories, truth.images, stream);
-        if (mean) means.push_back(*mean);
-    }
-    return interval_of_draws(std::move(means));
+    return image_interval_95(
+        truth.images, kImageReplicates,
+        [&](std::span<const std::uint32_t> times) {
+            return mean_precision_of_draw(categories, times);
+        },
+        kSeed);
+}
+
+std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth,
+                                                     std::span<const Detection> first,
+                                                     std::span<const Detection> second, int draws) {
+    const std::vector<CategoryMatches> matches_1 = match(truth, first, kAp50Overlap);
+    const std::vector<CategoryMatches> matches_2 = match(truth, second, kAp50Overlap);
+    return image_interval_95(truth.images, draws,
+                             [&](std::span<const std::uint32_t> times) -> std::optional<double> {
+                                 const auto mean_1 = mean_precision_of_draw(matches_1, times);
+                                 if (!mean_1) return std::nullopt;
+                                 return *mean_precision_of_draw(matches_2, times) - *mean_1;
+                             });
 }
 
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
-                                             std::int64_t images, CounterStream stream) {
-    const std::vector<std::uint32_t> times = draw_images(images, stream);
+                                             std::span<const std::uint32_t> times) {
     double sum = 0;
     double count = 0;
     for (const CategoryMatches& matches : categories) {

@@ -9,7 +9,12 @@
 
 namespace hpcai::evaluation {
 
-void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width) {
+void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
+                std::size_t width) {
+    if (vote == Vote::soft) {
+        std::ranges::copy(probabilities, votes.begin());
+        return;
+    }
     std::ranges::fill(votes, 0.0F);
     for (std::size_t row = 0; row < votes.size(); row += width) {
         const auto choice = predicted_class(probabilities.subspan(row, width));
@@ -17,10 +22,11 @@ void cast_votes(std::span<const float> probabilities, std::span<float> votes, st
     }
 }
 
-void normalize_votes(std::span<float> votes, std::size_t width, float member_count) {
+void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count) {
     for (std::size_t start = 0; start < votes.size(); start += width) {
         const std::span<float> row = votes.subspan(start, width);
-        const bool any = std::ranges::any_of(row, [](float count) { return count > 0; });
+        const bool any =
+            vote == Vote::soft || std::ranges::any_of(row, [](float count) { return count > 0; });
         for (float& count : row) {
             count = any ? count / member_count : std::numeric_limits<float>::quiet_NaN();
         }
@@ -40,7 +46,7 @@ void Ballot::add(std::span<const float> probabilities) {
     std::vector<float> votes;
     if (vote_ == Vote::majority) {
         votes.resize(sums_.size());
-        cast_votes(probabilities, votes, width);
+        cast_votes(vote_, probabilities, votes, width);
         probabilities = votes;
     }
     std::ranges::transform(sums_, probabilities, sums_.begin(), std::plus<>());
@@ -49,11 +55,7 @@ void Ballot::add(std::span<const float> probabilities) {
 
 std::vector<float> Ballot::result() const {
     std::vector<float> result = sums_;
-    if (vote_ == Vote::majority) {
-        normalize_votes(result, static_cast<std::size_t>(classes_), members_);
-    } else {
-        for (float& value : result) value /= members_;
-    }
+    normalize_votes(vote_, result, static_cast<std::size_t>(classes_), members_);
     return result;
 }
 

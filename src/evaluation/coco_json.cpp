@@ -260,14 +260,13 @@ std::vector<Detection> parse_coco_detections(std::string_view text, std::string_
 }
 
 Annotations read_coco_annotations(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
-    return parse_coco_annotations(storage::text_of(bytes), path.string());
+    return parse_coco_annotations(storage::read_file_text(path, kLimitBytes), path.string());
 }
 
 std::vector<Detection> read_coco_detections(const std::filesystem::path& path,
                                             const Annotations& annotations) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
-    return parse_coco_detections(storage::text_of(bytes), path.string(), annotations);
+    return parse_coco_detections(storage::read_file_text(path, kLimitBytes), path.string(),
+                                 annotations);
 }
 
 }  // namespace hpcai::evaluation

@@ -197,8 +197,9 @@ std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const Dr
     if (ranks.rank() != 0) return std::nullopt;
     std::vector<double> means;
     for (std::size_t replicate = 0; replicate < draws.draw_index.size(); ++replicate) {
-        const auto mean = mean_precision_of_draw(matches[draws.draw_index[replicate]], truth.images,
-                                                 draws.sample_stream(replicate));
+        const auto mean =
+            mean_precision_of_draw(matches[draws.draw_index[replicate]],
+                                   draw_images(truth.images, draws.sample_stream(replicate)));
         if (mean) means.push_back(*mean);
     }
     return interval_of_draws(std::move(means));

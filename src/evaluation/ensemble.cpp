@@ -4,7 +4,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
 
 namespace hpcai::evaluation {
@@ -28,38 +27,6 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
 std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
     const std::int64_t size = std::ssize(probabilities);
     return classes < 1 || size % classes != 0 ? -1 : size / classes;
-}
-
-struct VoteInput {
-    std::span<const float> probabilities;  // (samples, classes)
-    std::int64_t classes;
-    std::int64_t chunk_rows;
-};
-
-/// For each chunk, `prepare(local, rows)` computes `rows` from this member's probabilities `local`.
-/// The rows are summed over the members, and rank 0 calls `finish(rows)` on the sums.
-template <typename Prepare, typename Finish>
-std::vector<float> vote(comm::Communicator& members, const VoteInput& input, Prepare prepare,
-                        Finish finish) {
-    const auto& [probabilities, classes, chunk_rows] = input;
-    const std::int64_t samples = samples_in(probabilities, classes);
-    check_agreement(members, samples, classes, chunk_rows);
-    ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
-           probabilities.size(), classes, chunk_rows);
-    const std::size_t chunk =
-        static_cast<std::size_t>(std::min(chunk_rows, samples)) * static_cast<std::size_t>(classes);
-    const bool is_root = members.rank() == kRoot;
-    std::vector<float> result(is_root ? probabilities.size() : 0);
-    std::vector<float> scratch(is_root ? 0 : chunk);
-    for (std::size_t start = 0; start < probabilities.size(); start += chunk) {
-        const std::size_t count = std::min(chunk, probabilities.size() - start);
-        const std::span<float> rows =
-            is_root ? std::span(result).subspan(start, count) : std::span(scratch).first(count);
-        prepare(probabilities.subspan(start, count), rows);
-        members.reduce_sum(rows, kRoot);
-        if (is_root) finish(rows);
-    }
-    return result;
 }
 
 /// The out-of-bag rows of one chunk, (rows, classes + 1). The last column counts members.
@@ -117,29 +84,28 @@ bool labels_match(const OutOfBagPredictions& local, std::span<const std::int32_t
 
 }  // namespace
 
-std::vector<float> ensemble_soft_vote(comm::Communicator& members,
-                                      std::span<const float> probabilities, std::int64_t classes,
-                                      std::int64_t chunk_rows) {
-    const auto member_count = static_cast<float>(members.size());
-    return vote(
-        members, {probabilities, classes, chunk_rows},
-        [](std::span<const float> mine, std::span<float> sent) {
-            std::ranges::copy(mine, sent.begin());
-        },
-        [=](std::span<float> sums) {
-            for (float& value : sums) value /= member_count;
-        });
-}
-
-std::vector<float> ensemble_majority(comm::Communicator& members,
-                                     std::span<const float> probabilities, std::int64_t classes,
-                                     std::int64_t chunk_rows) {
-    const auto member_count = static_cast<float>(members.size());
+std::vector<float> ensemble_vote(comm::Communicator& members, Vote vote,
+                                 std::span<const float> probabilities, std::int64_t classes,
+                                 std::int64_t chunk_rows) {
+    const std::int64_t samples = samples_in(probabilities, classes);
+    check_agreement(members, samples, classes, chunk_rows);
+    ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
+           probabilities.size(), classes, chunk_rows);
     const auto width = static_cast<std::size_t>(classes);
-    return vote(
-        members, {probabilities, classes, chunk_rows},
-        [=](std::span<const float> mine, std::span<float> sent) { cast_votes(mine, sent, width); },
-        [=](std::span<float> votes) { normalize_votes(votes, width, member_count); });
+    const std::size_t chunk = static_cast<std::size_t>(std::min(chunk_rows, samples)) * width;
+    const auto member_count = static_cast<float>(members.size());
+    const bool is_root = members.rank() == kRoot;
+    std::vector<float> result(is_root ? probabilities.size() : 0);
+    std::vector<float> scratch(is_root ? 0 : chunk);
+    for (std::size_t start = 0; start < probabilities.size(); start += chunk) {
+        const std::size_t count = std::min(chunk, probabilities.size() - start);
+        const std::span<float> rows =
+            is_root ? std::span(result).subspan(start, count) : std::span(scratch).first(count);
+        cast_votes(vote, probabilities.subspan(start, count), rows, width);
+        members.reduce_sum(rows, kRoot);
+        if (is_root) normalize_votes(vote, rows, width, member_count);
+    }
+    return result;
 }
 
 OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& local,

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include <hpcai/base/philox.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/evaluation/statistics.hpp>
 
@@ -28,9 +27,9 @@ struct CategoryMatches {
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
-/// Returns the mean COCO precision over the categories that have boxes in a draw of `images` images
-/// with replacement; nothing without boxes.
+/// Returns the mean COCO precision over the categories that have boxes in a draw of images that
+/// contains image i times[i] times; nothing without boxes.
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
-                                             std::int64_t images, CounterStream stream);
+                                             std::span<const std::uint32_t> times);
 
 }  // namespace hpcai::evaluation

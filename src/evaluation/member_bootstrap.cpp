@@ -105,11 +105,7 @@ void MemberBootstrap::add(std::span<const float> probabilities,
             const auto source =
                 probabilities.subspan((member * labels.size() + sample) * classes, classes);
             const auto target = std::span(rows).subspan(member * classes, classes);
-            if (vote_ == Vote::majority) {
-                cast_votes(source, target, classes);
-            } else {
-                std::ranges::copy(source, target.begin());
-            }
+            cast_votes(vote_, source, target, classes);
         }
         for (std::size_t draw = 0; draw < hits_.size(); ++draw) {
             hits_[draw].push_back(is_hit(rows, label, draw) ? 1 : 0);

@@ -8,7 +8,6 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint64_t kDrawSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
 constexpr double kSumRounding = 1e-9;  // relative error of a sum in another order
 
@@ -127,14 +126,15 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
     return contains_observed ? interval : std::nullopt;
 }
 
-std::optional<Interval> paired_interval_95(
+std::optional<Interval> image_interval_95(
     std::int64_t images, int draws,
-    const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
+    const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& statistic,
+    std::uint64_t seed) {
     std::vector<double> values;
     for (int draw = 0; draw < draws; ++draw) {
-        const CounterStream stream(kDrawSeed, RandomPurpose::confidence,
+        const CounterStream stream(seed, RandomPurpose::confidence,
                                    static_cast<std::uint32_t>(draw));
-        if (const auto value = difference(draw_images(images, stream))) values.push_back(*value);
+        if (const auto value = statistic(draw_images(images, stream))) values.push_back(*value);
     }
     return interval_of_draws(std::move(values));
 }

@@ -18,9 +18,7 @@ void check_shards(const Graph& graph, int shards) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::string name;
     for (const Node& node : graph.nodes()) {
-        const bool is_layer = std::holds_alternative<ops::Convolution>(node.operation) ||
-                              std::holds_alternative<ops::Linear>(node.operation);
-        if (!is_layer) continue;
+        if (!ops::is_one_of<ops::Convolution, ops::Linear>(node.operation)) continue;
         const std::int64_t channels = channels_of(graph.value(node.output).shape);
         if (channels >= fewest) continue;
         fewest = channels;
@@ -200,27 +198,19 @@ private:
         append(node, operation, {gathered_value(node.inputs[0], false), own_value(node.inputs[1])});
     }
 
-    void add_channelwise(const Node& node, Kind kind, auto operation) {
+    template <ops::OneOf<ops::BatchNorm, ops::Bias, ops::Relu, ops::Add, ops::MaxPool,
+                         ops::GlobalAveragePool>
+                  Channelwise>
+    void add(const Node& node, Kind kind, const Channelwise& op) {
+        Channelwise operation = op;
         if (kind == Kind::own_channels) operation.input = own_shape(operation.input);
         std::vector<ValueId> inputs;
         for (const ValueId input : node.inputs) inputs.push_back(own_value(input));
         append(node, operation, std::move(inputs));
     }
-    void add(const Node& node, Kind kind, const ops::BatchNorm& op) {
-        add_channelwise(node, kind, op);
-    }
-    void add(const Node& node, Kind kind, const ops::Bias& op) { add_channelwise(node, kind, op); }
-    void add(const Node& node, Kind kind, const ops::Relu& op) { add_channelwise(node, kind, op); }
-    void add(const Node& node, Kind kind, const ops::Add& op) { add_channelwise(node, kind, op); }
-    void add(const Node& node, Kind kind, const ops::MaxPool& op) {
-        add_channelwise(node, kind, op);
-    }
-    void add(const Node& node, Kind kind, const ops::GlobalAveragePool& op) {
-        add_channelwise(node, kind, op);
-    }
     void add(const Node& node, Kind kind, const ops::InputNormalize& op) {
         ensure(kind == Kind::replicated, "{} cannot be divided into shards", node.name);
-        add_channelwise(node, kind, op);
+        append(node, op, {own_value(node.inputs[0])});
     }
     template <typename Other>
     void add(const Node& node, Kind, const Other&) {

@@ -43,12 +43,13 @@ void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<doub
     }
 }
 
-template <typename Id, typename IdsOf>
-std::vector<std::size_t> users(const Graph& graph, Id id, IdsOf ids_of) {
+/// Returns the nodes whose `ids`, of parameters or values, contain `id`.
+std::vector<std::size_t> users(const Graph& graph, std::size_t id,
+                               std::vector<std::int32_t> Node::*ids) {
     std::vector<std::size_t> found;
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-        const std::vector<Id>& ids = ids_of(graph.nodes()[node]);
-        if (std::ranges::find(ids, id) != ids.end()) found.push_back(node);
+        const auto& used = graph.nodes()[node].*ids;
+        if (std::ranges::count(used, static_cast<std::int32_t>(id)) > 0) found.push_back(node);
     }
     return found;
 }
@@ -146,17 +147,11 @@ StageCosts stage_costs(const Graph& graph) {
             [&](ParameterId parameter) { return graph.parameters()[parameter].is_trained; })));
     }
     for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
-        const auto parameters_of = [](const Node& node) -> const auto& {
-            return node.parameters;
-        };
-        forbid_cuts_between(users(graph, static_cast<ParameterId>(id), parameters_of), costs.cuts);
+        forbid_cuts_between(users(graph, id, &Node::parameters), costs.cuts);
     }
     for (std::size_t id = 0; id < graph.values().size(); ++id) {
         if (graph.values()[id].producer != kNoNode) continue;
-        const auto inputs_of = [](const Node& node) -> const auto& {
-            return node.inputs;
-        };
-        forbid_cuts_between(users(graph, static_cast<ValueId>(id), inputs_of), costs.cuts);
+        forbid_cuts_between(users(graph, id, &Node::inputs), costs.cuts);
     }
     return costs;
 }

@@ -19,6 +19,7 @@
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -55,15 +56,6 @@ bool is_result_complete(const fs::path& folder, const config::Config& config, in
     return true;
 }
 
-/// Broadcasts facts[name] from rank 0, because any rank may write the result.
-void broadcast_fact(comm::Communicator& everyone, const char* name,
-                    std::map<std::string, std::string>& facts) {
-    const auto found = facts.find(name);
-    const std::string mine = found == facts.end() ? "" : "=" + found->second;
-    const std::string shared = comm::broadcast(everyone, mine);
-    if (!shared.empty()) facts[name] = shared.substr(1);
-}
-
 fs::path output_of(const context::RepeatedRuns& series) {
     if (series.config->run.repeat == 1) return series.folder;
     return series.folder / verification::repetition_name(series.number);
@@ -71,18 +63,19 @@ fs::path output_of(const context::RepeatedRuns& series) {
 
 /// The run of `series` (run.repeat) that this launch resumes, which may not have begun yet.
 struct Resumption {
-    LaunchRecord first_launch;  // complete at rank 0; other ranks have started_utc and kFaultsFact
+    LaunchRecord launch;      // of earlier launches; complete topology on rank 0 only
+    bool is_trained = false;  // whether all groups have finished
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
-    bool has_begun() const { return !first_launch.started_utc.empty(); }
+    bool has_begun() const { return !launch.started_utc.empty(); }
 
     /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch) or
     /// Error(usage) with the right command, or Error(data) if files of finished groups are damaged.
     void check(const context::RepeatedRuns& series, const config::Config& config,
-               const std::string& config_text, const plan::Layout& layout) const {
+               const std::string& config_text, const plan::Layout& layout) {
         std::error_code error;
         const fs::path folder = output_of(series);
-        const TopologyRecord& topology = first_launch.topology;
+        const TopologyRecord& topology = launch.topology;
         require(
             layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
             "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
@@ -90,12 +83,34 @@ struct Resumption {
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
         if (!has_begun()) return results::require_new_or_empty(folder);
-        results::require_same_config(series.folder, config_text, first_launch);
+        results::require_same_config(series.folder, config_text, launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
         require(!has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
                 "{}: the run is complete, with the results of {}; `hpcai500 verify` checks it",
                 folder.string(), counted(layout.groups, "group"));
-        results::require_undamaged_groups(folder, config, layout.groups, layout.degree);
+        is_trained = results::require_undamaged_groups(folder, config, layout.groups,
+                                                       layout.degree) == layout.groups;
+    }
+
+    /// Broadcasts rank 0's facts except the lock, because any rank may write the result.
+    /// Collective.
+    void share(comm::Communicator& everyone) {
+        LaunchRecord facts = launch;
+        facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large
+        const std::string text = comm::broadcast(everyone, records::to_json(facts));
+        if (everyone.rank() != 0) launch = records::from_json<LaunchRecord>(text, kLaunchName);
+        is_trained = !comm::broadcast(everyone, std::string(is_trained ? "yes" : "")).empty();
+    }
+
+    /// Copies the facts of earlier launches of the run to `next`, the record of this launch. If all
+    /// groups have finished, these include the environment in which they were trained.
+    void keep_facts(LaunchRecord& next) {
+        if (!has_begun()) return;
+        next.started_utc = launch.started_utc;
+        next.invocations = launch.invocations;
+        if (!is_trained) return;
+        launch.environment.insert(next.environment.extract(kFaultsFact));
+        next.environment = launch.environment;
     }
 
     /// Throws Error(data) on all ranks unless the run began with these samples. Marks the data as
@@ -103,9 +118,9 @@ struct Resumption {
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const {
         comm::collective_try(everyone, [&] {
-            if (everyone.rank() == 0) results::require_same_samples(output, samples, first_launch);
+            if (everyone.rank() == 0) results::require_same_samples(output, samples, launch);
         });
-        if (has_begun()) add_faults_disqualification(first_launch.environment, samples);
+        if (has_begun()) add_faults_disqualification(launch.environment, samples);
     }
 };
 
@@ -154,9 +169,9 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
         if (has_begun) found.lock = results::lock_directory(directory, kExclusive);
         if (!has_begun)
             directory = series.folder / verification::repetition_name(series.number - 1);
-        found.first_launch = results::read_launch_file(directory);
-        if (!has_begun) found.first_launch.started_utc.clear();
-        const int ranks = found.first_launch.topology.ranks;
+        found.launch = results::read_launch_file(directory);
+        if (!has_begun) found.launch.started_utc.clear();
+        const int ranks = found.launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {}, got {}; start it as `{}`", series.folder.string(),
                 counted(ranks, "rank"), everyone.size(),
@@ -164,9 +179,8 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
     });
     series.number = comm::broadcast(everyone, std::vector{series.number}).front();
     if (is_first) series.first_number = series.number;
-    found.first_launch.started_utc = comm::broadcast(everyone, found.first_launch.started_utc);
+    found.launch.started_utc = comm::broadcast(everyone, found.launch.started_utc);
     if (series.number == 1 && !found.has_begun()) return std::nullopt;
-    broadcast_fact(everyone, kFaultsFact, found.first_launch.environment);
     return found;
 }
 
@@ -254,12 +268,11 @@ OpenedDevice open_rank_device(const config::Config& config,
     comm::Communicator& everyone = start_up.everyone();
     const plan::Layout& layout = controller.layout();
     const device::Cores cores = device::count_cores();
-    const context::PlaceOnNode place_on_node{
-        ranks_sharing_cores(start_up.node_of_world_rank(), cores, everyone),
-        controller.place(everyone.rank()).node_rank};
+    const context::PlaceOnNode place =
+        place_on_node(start_up.node_of_world_rank(), cores, everyone);
     OpenedDevice found;
     comm::collective_try(everyone, [&] {
-        found.opened = context::open_device(config, cores, place_on_node);
+        found.opened = context::open_device(config, cores, place);
         const device::Device& device = *found.opened.device;
         found.precision =
             context::choose_precision(config.training.precision, context::formats_of(device));
@@ -278,7 +291,7 @@ OpenedDevice open_rank_device(const config::Config& config,
             "{}, got 'nccl'",
             sharing);
     found.threads =
-        device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
+        device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);
     return found;
 }
 
@@ -313,15 +326,17 @@ config::Config agree_on_config(const config::Sources& sources, comm::Communicato
     return config::parse(comm::broadcast(everyone, effective), "configuration of rank 0", {});
 }
 
-int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
-                        comm::Communicator& everyone) {
+context::PlaceOnNode place_on_node(const std::vector<int>& node_of_world_rank,
+                                   const device::Cores& cores, comm::Communicator& everyone) {
     const auto sets = comm::all_gather(everyone, cores.allowed_set);
     const int node = node_of_world_rank[everyone.rank()];
-    int sharing = 0;
-    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
-        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
+    context::PlaceOnNode place{.ranks_sharing_cores = 0};
+    for (int rank = 0; rank < everyone.size(); ++rank) {
+        if (node_of_world_rank[rank] != node) continue;
+        place.ranks_sharing_cores += sets[rank] == cores.allowed_set ? 1 : 0;
+        place.local_rank += rank < everyone.rank() ? 1 : 0;
     }
-    return sharing;
+    return place;
 }
 
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
@@ -345,6 +360,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
         const bool is_new = request.resume.empty() && series.number == 1;
         results::require_new_or_empty(is_new ? series.folder : output);
     });
+    if (resumption) resumption->share(everyone);
     const DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, rank_device.threads);
@@ -371,12 +387,16 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                                   .samples = std::move(samples)},
                     .device_note = std::move(rank_device.opened.note)};
     run.launch = results::launch_record(run.context, run.resources);
-    run.launch.started_utc =
-        run.context.is_resumed ? resumption->first_launch.started_utc : started;
+    run.launch.started_utc = started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
                                                   program_sha256, request.command_line);
-    if (resumption) run.lock = std::move(resumption->lock);
+    if (resumption) {
+        resumption->keep_facts(run.launch);
+        run.lock = std::move(resumption->lock);
+    }
+    run.launch.invocations.push_back(
+        {started, start_up.hostnames().front(), program_sha256, request.command_line});
     return run;
 }
 

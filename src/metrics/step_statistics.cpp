@@ -34,14 +34,16 @@ double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
     return known == 0 ? PhaseSeconds::kUnknown : sum / static_cast<double>(known);
 }
 
+SpreadRecord unknown_spread(const std::string& reason) {
+    const Quantity unknown = no_value(reason);
+    return {unknown, unknown, unknown, unknown};
+}
+
 /// Returns the spread over ranks. All numbers are unknown if any rank's value is unknown.
 SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
     const std::vector<double> known = sort_finite(std::move(values));
-    if (known.empty() || known.size() < ranks) {
-        const Quantity unknown{std::nullopt, reason};
-        return {unknown, unknown, unknown, unknown};
-    }
+    if (known.empty() || known.size() < ranks) return unknown_spread(reason);
     return {{known.front(), ""},
             {median(known), ""},
             {nearest_rank(known, 0.99), ""},
@@ -151,12 +153,9 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
 TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
                                         const std::string& no_reason) {
     TimeBreakdownRecord record;
-    const Quantity unknown{std::nullopt, no_reason};
-    record.step_seconds = unknown;
-    record.overlapped_communication = {unknown, unknown, unknown, unknown};
-    for (const NamedSpread& row : kPhaseSpreads) {
-        record.*row.spread = {unknown, unknown, unknown, unknown};
-    }
+    record.step_seconds = no_value(no_reason);
+    record.overlapped_communication = unknown_spread(no_reason);
+    for (const NamedSpread& row : kPhaseSpreads) record.*row.spread = unknown_spread(no_reason);
     for (const TimeBreakdownRecord& group : groups) {
         keep_maximum(record.step_seconds, group.step_seconds);
         keep_maximum(record.overlapped_communication, group.overlapped_communication);

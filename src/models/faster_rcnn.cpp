@@ -136,6 +136,17 @@ private:
         return pyramid;
     }
 
+    /// Applies the convolution to all levels.
+    std::vector<ValueId> apply_to_levels(const std::string& name, const Conv& conv,
+                                         const std::vector<ValueId>& levels, bool relu) {
+        std::vector<ValueId> outputs;
+        for (std::size_t level = 0; level < levels.size(); ++level) {
+            outputs.push_back(
+                apply(fmt::format("{}.P{}", name, level + 2), conv, levels[level], relu));
+        }
+        return outputs;
+    }
+
     /// Adds the RPN head. Returns the logits of all levels, then the deltas of all levels.
     std::vector<ValueId> add_rpn_head(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
@@ -143,20 +154,10 @@ private:
         const Conv hidden = add_conv("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
         const Conv logits = add_conv("rpn.head.cls_logits", {per_cell}, channels, kRpnDeviation);
         const Conv deltas = add_conv("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
-        std::vector<ValueId> features;
-        for (std::size_t level = 0; level < pyramid.size(); ++level) {
-            features.push_back(
-                apply(fmt::format("rpn.head.conv.P{}", level + 2), hidden, pyramid[level], true));
-        }
-        std::vector<ValueId> outputs;
-        for (std::size_t level = 0; level < features.size(); ++level) {
-            outputs.push_back(apply(fmt::format("rpn.head.cls_logits.P{}", level + 2), logits,
-                                    features[level], false));
-        }
-        for (std::size_t level = 0; level < features.size(); ++level) {
-            outputs.push_back(apply(fmt::format("rpn.head.bbox_pred.P{}", level + 2), deltas,
-                                    features[level], false));
-        }
+        const auto features = apply_to_levels("rpn.head.conv", hidden, pyramid, true);
+        auto outputs = apply_to_levels("rpn.head.cls_logits", logits, features, false);
+        const auto boxes = apply_to_levels("rpn.head.bbox_pred", deltas, features, false);
+        outputs.insert(outputs.end(), boxes.begin(), boxes.end());
         return outputs;
     }
 

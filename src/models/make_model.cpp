@@ -10,42 +10,33 @@
 namespace hpcai::models {
 namespace {
 
-ResNet50 resnet50_options(const config::Config& config, const ModelInput& input) {
-    ResNet50 options;
+/// Sets the options that all networks have in common.
+void set_common(const config::Config& config, const ModelInput& input, auto& options) {
     options.batch = input.batch;
-    options.image_size = config.workload.image_size;
     options.channels = config.workload.channels;
-    options.classes = config.workload.classes;
-    options.width = config.workload.backbone_width;
-    options.stride_on_3x3 = config.workload.model == config::Model::resnet50_v1_5;
-    options.zero_gamma = config.training.zero_gamma;
-    options.label_smoothing = config.training.label_smoothing;
-    options.norm_momentum = config.training.batch_norm_momentum;
-    options.statistics_samples = input.statistics_samples;
-    options.mean = config.data.mean;
-    options.standard_deviation = config.data.standard_deviation;
-    return options;
+    options.input = {tensor::DType::u8, config.data.mean, config.data.standard_deviation};
+    options.backbone.zero_gamma = config.training.zero_gamma;
+    options.backbone.norm.momentum = config.training.batch_norm_momentum;
+    options.backbone.norm.statistics_samples = input.statistics_samples;
 }
 
-ImageInput image_input(const config::Config& config, const ModelInput& input) {
+/// Sets the options that all networks for images with boxes have in common.
+void set_common_with_boxes(const config::Config& config, const ModelInput& input, auto& options) {
+    set_common(config, input, options);
+    options.image_height = config.workload.image_size;
+    options.image_width = image_width(config);
+    options.classes = config.workload.classes + 1;
+    options.max_boxes = config.data.max_boxes;
     const tensor::DType fallback = has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
-    return {input.dtype.value_or(fallback), config.data.mean, config.data.standard_deviation};
+    options.input.dtype = input.dtype.value_or(fallback);
 }
 
 FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& input) {
     const config::DetectorConfig& detector = config.detector;
     FasterRcnn options;
-    options.batch = input.batch;
-    options.image_height = config.workload.image_size;
-    options.image_width = image_width(config);
-    options.channels = config.workload.channels;
-    options.classes = config.workload.classes + 1;
-    options.max_boxes = config.data.max_boxes;
-    options.input = image_input(config, input);
+    set_common_with_boxes(config, input, options);
     options.backbone.width = config.workload.backbone_width;
-    options.backbone.zero_gamma = config.training.zero_gamma;
-    options.backbone.norm = {detector.normalization, config.training.batch_norm_momentum,
-                             input.statistics_samples};
+    options.backbone.norm.kind = detector.normalization;
     options.backbone.trained_stages = detector.trained_stages;
     options.pyramid_channels = detector.pyramid_channels;
     options.head_features = detector.head_features;
@@ -62,18 +53,9 @@ FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& i
 
 SegmentationNet segmentation_net_options(const config::Config& config, const ModelInput& input) {
     SegmentationNet options;
-    options.batch = input.batch;
-    options.image_height = config.workload.image_size;
-    options.image_width = image_width(config);
-    options.channels = config.workload.channels;
-    options.classes = config.workload.classes + 1;
+    set_common_with_boxes(config, input, options);
     // Storms cover few cells: with equal weights, a short training predicts background only.
     options.background_weight = 0.25;
-    options.max_boxes = config.data.max_boxes;
-    options.input = image_input(config, input);
-    options.backbone.zero_gamma = config.training.zero_gamma;
-    options.backbone.norm = {Norm::batch, config.training.batch_norm_momentum,
-                             input.statistics_samples};
     return options;
 }
 
@@ -88,7 +70,14 @@ struct Row {
 };
 
 graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
-    return make_resnet50(resnet50_options(config, input));
+    ResNet50 options;
+    set_common(config, input, options);
+    options.image_size = config.workload.image_size;
+    options.classes = config.workload.classes;
+    options.label_smoothing = config.training.label_smoothing;
+    options.backbone.width = config.workload.backbone_width;
+    options.backbone.stride_on_3x3 = config.workload.model == config::Model::resnet50_v1_5;
+    return make_resnet50(options);
 }
 
 graph::Graph faster_rcnn(const config::Config& config, const ModelInput& input) {

@@ -7,27 +7,13 @@ namespace hpcai::models {
 
 using graph::ParameterKind;
 
-namespace {
-
-Backbone backbone_options(const ResNet50& options) {
-    return {.width = options.width,
-            .blocks = options.blocks,
-            .stride_on_3x3 = options.stride_on_3x3,
-            .zero_gamma = options.zero_gamma,
-            .norm = {.momentum = options.norm_momentum,
-                     .statistics_samples = options.statistics_samples}};
-}
-
-}  // namespace
-
 graph::Graph make_resnet50(const ResNet50& options) {
     Layers layers;
     graph::Graph& graph = layers.graph();
     const std::int64_t size = options.image_size;
     const graph::ValueId images =
-        layers.images({options.batch, size, size, options.channels},
-                      {tensor::DType::u8, options.mean, options.standard_deviation});
-    const graph::ValueId features = layers.backbone("", images, backbone_options(options)).back();
+        layers.images({options.batch, size, size, options.channels}, options.input);
+    const graph::ValueId features = layers.backbone("", images, options.backbone).back();
     const graph::ValueId pooled =
         graph.add_node("avgpool", ops::GlobalAveragePool{layers.shape(features)}, {features});
     const tensor::Shape shape = layers.shape(pooled);

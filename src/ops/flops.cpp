@@ -32,11 +32,10 @@ struct Table3 {
     Flops operator()(const Bias& op) const {
         return three_times(op.relu ? op.input.elements() : 0);
     }
-    Flops operator()(const UpsampleAdd& op) const { return three_times(op.input.elements()); }
-    Flops operator()(const Relu& op) const { return three_times(op.input.elements()); }
-    Flops operator()(const Add& op) const { return three_times(op.input.elements()); }
-    Flops operator()(const MaxPool& op) const { return three_times(op.input.elements()); }
-    Flops operator()(const GlobalAveragePool& op) const { return three_times(op.input.elements()); }
+    Flops operator()(
+        const OneOf<UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool> auto& op) const {
+        return three_times(op.input.elements());
+    }
     // The paper counts a fully connected layer without the factor 2.
     Flops operator()(const Linear& op) const {
         return three_times(multiply_accumulates(op) + (op.relu ? output_shape(op).elements() : 0));
@@ -81,9 +80,9 @@ struct AiPerf {
         return {op.input.elements() * (7 + op.relu), 36 * op.input[0], 0};
     }
     Flops operator()(const Bias& op) const { return {op.input.elements() * (1 + op.relu), 0, 0}; }
-    Flops operator()(const UpsampleAdd& op) const { return {op.input.elements(), 0, 0}; }
-    Flops operator()(const Relu& op) const { return {op.input.elements(), 0, 0}; }
-    Flops operator()(const Add& op) const { return {op.input.elements(), 0, 0}; }
+    Flops operator()(const OneOf<UpsampleAdd, Relu, Add> auto& op) const {
+        return {op.input.elements(), 0, 0};
+    }
     Flops operator()(const MaxPool& op) const {
         return {op.input.elements() * op.kernel * op.kernel / (op.stride * op.stride), 0, 0};
     }

@@ -248,12 +248,11 @@ struct Name {
 };
 
 struct BackwardReadsOf {
-    BackwardReads operator()(const Convolution&) const { return {.inputs = true}; }
-    BackwardReads operator()(const NormConvolution&) const { return {.inputs = true}; }
-    BackwardReads operator()(const DualNorm&) const {
-        return {.inputs = true, .output_gradients = 2};
+    BackwardReads operator()(
+        const OneOf<Convolution, NormConvolution, RpnLoss, RoiLoss> auto&) const {
+        return {.inputs = true};
     }
-    BackwardReads operator()(const GroupNorm&) const {
+    BackwardReads operator()(const OneOf<DualNorm, GroupNorm> auto&) const {
         return {.inputs = true, .output_gradients = 2};
     }
     BackwardReads operator()(const BatchNorm& op) const {
@@ -263,19 +262,15 @@ struct BackwardReadsOf {
     BackwardReads operator()(const Bias& op) const {
         return {.output = op.relu, .output_gradients = 2};
     }
-    BackwardReads operator()(const UpsampleAdd&) const { return {.output_gradients = 2}; }
+    BackwardReads operator()(const OneOf<UpsampleAdd, Add> auto&) const {
+        return {.output_gradients = 2};
+    }
     BackwardReads operator()(const Relu&) const { return {.output = true, .output_gradients = 2}; }
-    BackwardReads operator()(const Add&) const { return {.output_gradients = 2}; }
     BackwardReads operator()(const Linear& op) const {
         return {.inputs = true, .output = op.relu, .output_gradients = op.relu ? 2U : 1U};
     }
-    BackwardReads operator()(const RpnLoss&) const { return {.inputs = true}; }
-    BackwardReads operator()(const RoiLoss&) const { return {.inputs = true}; }
     // The backward pass reads the second input: the labels or the boxes.
-    BackwardReads operator()(const SoftmaxCrossEntropy&) const {
-        return {.inputs = true, .output = true};
-    }
-    BackwardReads operator()(const CellCrossEntropy&) const {
+    BackwardReads operator()(const OneOf<SoftmaxCrossEntropy, CellCrossEntropy> auto&) const {
         return {.inputs = true, .output = true};
     }
     template <typename Other>
@@ -317,20 +312,15 @@ std::optional<tensor::DType> output_dtype(const Operation& operation) {
 }
 
 bool is_differentiable(const Operation& operation) {
-    return !std::holds_alternative<AnchorTargets>(operation) &&
-           !std::holds_alternative<Proposals>(operation) &&
-           !std::holds_alternative<RoiTargets>(operation) &&
-           !std::holds_alternative<Detections>(operation);
+    return !is_one_of<AnchorTargets, Proposals, RoiTargets, Detections>(operation);
 }
 
 bool is_loss(const Operation& operation) {
-    return outputs_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
-           std::holds_alternative<RoiLoss>(operation);
+    return outputs_softmax(operation) || is_one_of<RpnLoss, RoiLoss>(operation);
 }
 
 bool outputs_softmax(const Operation& operation) {
-    return std::holds_alternative<SoftmaxCrossEntropy>(operation) ||
-           std::holds_alternative<CellCrossEntropy>(operation);
+    return is_one_of<SoftmaxCrossEntropy, CellCrossEntropy>(operation);
 }
 
 bool outputs_channel_sums(const Operation& operation) {

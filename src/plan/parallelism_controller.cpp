@@ -155,6 +155,13 @@ LayoutSummary ParallelismController::summary() const {
     return summary;
 }
 
+int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
+    std::map<int, int> ranks_of_node;
+    int fullest = 1;
+    for (const int node : node_of_world_rank) fullest = std::max(fullest, ++ranks_of_node[node]);
+    return fullest;
+}
+
 std::vector<int> fill_nodes(int ranks, int ranks_per_node) {
     require(ranks >= 1 && ranks_per_node >= 1, ExitCode::usage,
             "expected at least 1 rank and 1 rank per node, got {} and {}", ranks, ranks_per_node);

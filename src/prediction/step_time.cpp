@@ -165,8 +165,7 @@ private:
         double seconds = 0;
         bool is_complete = memory_bandwidth() > 0;
         for (const graph::Node& node : model.nodes()) {
-            const bool multiplies = std::holds_alternative<ops::Convolution>(node.operation) ||
-                                    std::holds_alternative<ops::Linear>(node.operation);
+            const bool multiplies = ops::is_one_of<ops::Convolution, ops::Linear>(node.operation);
             const ops::Flops flops = graph::flops(model, node, ops::Ledger::two_mac);
             const std::array passes{std::pair{ops::Pass::forward, flops.forward},
                                     std::pair{ops::Pass::weight_gradient, flops.weight_gradient},

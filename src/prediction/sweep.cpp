@@ -107,7 +107,7 @@ private:
 
 std::string cell(const Quantity& flops, const Quantity& share) {
     if (!flops.value) return "unknown";
-    return fmt::format("{:>12} {:>8}", format_flops_human(*flops.value),
+    return fmt::format("{:>12} {:>8}", format_si(*flops.value, "FLOPS"),
                        share.value ? format_percent(*share.value) : "");
 }
 

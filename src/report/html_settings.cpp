@@ -137,6 +137,9 @@ Markup staging(const StagingRecord& record) {
 Markup environment(const RunRecord& record) {
     std::vector<Fact> rows;
     for (const auto& [name, value] : record.environment) rows.push_back({name, text(value)});
+    for (const InvocationRecord& one : record.invocations)
+        rows.push_back({"program at " + one.started_utc, text(one.command_line),
+                        one.binary_sha256 + " on " + one.host});
     const DeterminismRecord& determinism = record.determinism;
     rows.push_back({"determinism", text(determinism.guarantee), determinism.conditions});
     return section("environment", "Environment", facts(rows) + staging(record.staging));

@@ -74,7 +74,7 @@ inline std::string number(const Quantity& quantity, std::string_view format) {
 
 /// "1.23 TFLOPS", or "n/a".
 inline std::string human_flops(const Quantity& quantity) {
-    return is_finite(quantity) ? format_flops_human(*quantity.value) : "n/a";
+    return is_finite(quantity) ? format_si(*quantity.value, "FLOPS") : "n/a";
 }
 
 inline std::string flops_text(const Quantity& quantity) {

@@ -195,7 +195,7 @@ void draw_ceilings(LogChart& chart, const RooflinePlot& plot, const LogAxis& x) 
         chart.line(points, {.color = kColorCount - 1, .is_dashed = true});
         chart.label(
             x.highest, ceiling.flops_per_second,
-            fmt::format("{} {}", ceiling.name, format_flops_human(ceiling.flops_per_second)), true);
+            fmt::format("{} {}", ceiling.name, format_si(ceiling.flops_per_second, "FLOPS")), true);
     }
 }
 
@@ -239,7 +239,7 @@ std::string roofline_svg(const RooflinePlot& plot) {
         chart.dot(operation.flops / operation.bytes, speed,
                   2 + 8 * std::sqrt(operation.seconds / longest), static_cast<int>(color),
                   fmt::format("{} {}: {}, {:.3g} FLOP/B, {}", operation.name, operation.pass,
-                              format_flops_human(speed), operation.flops / operation.bytes,
+                              format_si(speed, "FLOPS"), operation.flops / operation.bytes,
                               format_seconds(operation.seconds)));
     }
     chart.legend(kinds);
@@ -272,7 +272,7 @@ std::string sweep_svg(const SweepRecord& sweep) {
             chart.dot(
                 point.ranks, *flops.value, 3.5, color,
                 fmt::format("{}: {}, efficiency {}", counted(point.ranks, "rank"),
-                            format_flops_human(*flops.value),
+                            format_si(*flops.value, "FLOPS"),
                             efficiency.value ? format_percent(*efficiency.value) : "unknown"));
         };
         dot(point.bagging_flops, point.bagging_efficiency, 0);

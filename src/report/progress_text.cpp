@@ -98,6 +98,10 @@ const char* word_of(ExitCode code) {
 
 }  // namespace
 
+bool have_all_finished(const RunProgress& run) {
+    return !run.groups.empty() && count(run, ProgressState::finished) == std::ssize(run.groups);
+}
+
 ExitCode exit_code_of(const RunProgress& run) {
     if (is_at_work(run) || !have_all_ended(run)) return ExitCode::watchdog;
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
@@ -140,9 +144,9 @@ std::string progress_table(const RunProgress& run) {
                         meaning_of_silence(run.is_locked));
     }
     const bool is_certain = is_over(run) || has_died(run);
-    if ((is_certain || run.is_locked == false) && !run.resume_command.empty()) {
-        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless another node runs it",
-                            run.resume_command);
+    if ((is_certain || run.is_locked == false) && !run.next_command.empty()) {
+        text += fmt::format("{}{}: {}\n", have_all_finished(run) ? "score" : "resume",
+                            is_certain ? "" : ", unless another node runs it", run.next_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {

@@ -53,18 +53,6 @@ ProgressRecord progress_from_record(const std::filesystem::path& path) {
     return progress;
 }
 
-/// Retries a failed write after removing the old file, which frees space on a full disk. A missing
-/// file is better than an outdated file.
-void replace_after_removal(const std::filesystem::path& path, const std::string& text) {
-    std::error_code error;
-    std::filesystem::remove(path, error);
-    try {
-        storage::replace_file(path, text);
-    } catch (const Error&) {
-        return;
-    }
-}
-
 }  // namespace
 
 GroupResult read_record(const std::filesystem::path& path) {
@@ -107,8 +95,9 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
     }
 }
 
-void require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
-                              int groups, int ranks) {
+int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
+                             int groups, int ranks) {
+    int finished = 0;
     for (int group = 0; group < groups; ++group) {
         const auto directory = group_directory(output, group);
         std::error_code error;
@@ -122,7 +111,9 @@ void require_undamaged_groups(const std::filesystem::path& output, const config:
                 "from the beginning",
                 output.string(), group,
                 failed ? "had finished, but " : "may have finished: ", reason, directory.string());
+        ++finished;
     }
+    return finished;
 }
 
 GroupResult read_failed_group(const std::filesystem::path& output, int group, int ranks) {
@@ -175,10 +166,13 @@ void write_progress(const std::filesystem::path& output, int group, ProgressReco
     progress.written_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     const auto path = group_directory(output, group) / kProgressName;
     const std::string text = records::to_json(progress);
-    try {
-        storage::replace_file(path, text);
-    } catch (const Error&) {
-        replace_after_removal(path, text);
+    std::error_code error;
+    for (const bool is_last : {false, true}) {
+        try {
+            return storage::replace_file(path, text);
+        } catch (const Error&) {  // removing the outdated file frees space on a full disk
+            if (!is_last) std::filesystem::remove(path, error);
+        }
     }
 }
 

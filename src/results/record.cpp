@@ -162,6 +162,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     record.time.vote_seconds = {ensemble.seconds, ""};
     record.time.total_seconds = outcome.total_seconds;
     record.environment = launch.environment;
+    record.invocations = launch.invocations;
     record.roofline = launch.roofline;
     record.quality =
         ensemble.members.empty()

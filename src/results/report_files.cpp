@@ -15,6 +15,7 @@
 #include <hpcai/report/csv.hpp>
 #include <hpcai/report/html.hpp>
 #include <hpcai/report/mllog.hpp>
+#include <hpcai/report/summary.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
@@ -141,7 +142,8 @@ void rerender_report_files(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const fs::path manifest = directory / storage::kManifestName;
     if (fs::exists(manifest)) {
-        const auto sealed = storage::parse_manifest(text_of_file(manifest), manifest);
+        const std::string listing = text_of_file(manifest);
+        const auto sealed = storage::parse_manifest(listing, manifest);
         for (const auto& [name, text] : render_report_files(directory, record)) {
             const auto listed = sealed.find(name);
             require(listed != sealed.end() &&
@@ -151,6 +153,11 @@ void rerender_report_files(const fs::path& directory) {
                     "the page to another file",
                     manifest.string(),
                     listed == sealed.end() ? "no " + name : "another digest of " + name);
+        }
+        const fs::path summary = directory / report::kSummaryName;
+        if (!fs::exists(summary)) {
+            const std::string digest = storage::sha256_hex(storage::bytes_of(listing));
+            storage::write_file_durably(summary, report::summary(record, digest));
         }
     }
     write_report_files(directory, record);

@@ -10,6 +10,7 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/workloads/inspector.hpp>
 
 namespace hpcai::results {
 namespace {
@@ -72,6 +73,21 @@ private:
     fs::path output_, folder_;
 };
 
+/// Removes temporary files that a killed program left. Throws Error(data) for a link or pipe,
+/// through which the result would be written elsewhere. Leaves checkpoints to their readers.
+void clean(const fs::path& output) {
+    const workloads::Inspector inspector(output);
+    for (const auto& [name, is_regular] : inspector.entries()) {
+        if (name.starts_with("checkpoints")) continue;
+        const std::string file = fs::path(name).filename().string();
+        require(is_regular, ExitCode::data,
+                "'{}' is not a regular file, which no result contains; replace it by its content",
+                (output / name).string());
+        std::error_code error;
+        if (file.starts_with('.') && file.ends_with(".tmp")) fs::remove(output / name, error);
+    }
+}
+
 /// Returns whether the existing record of a group is among the `records` to replace.
 bool is_stale(const context::RunContext& context, int group, StaleRecords records) {
     try {
@@ -113,6 +129,7 @@ void link_latest(const context::RunContext& context, Logger& log) {
 void archive_attempt(const context::RunContext& context, StaleRecords records,
                      const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;
+    clean(output);
     const AttemptFolder attempt(output);
     if (fs::exists(output / "result.json")) {
         // The manifest is moved first, because it marks a complete result.
@@ -139,8 +156,8 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         if (context.is_resumed) {
-            remove_progress(context.output);  // of the previous launch
             archive_attempt(context, StaleRecords::unfinished);
+            remove_progress(context.output);  // of the previous launch
             return write_launch_file(context.output, launch);
         }
         create_output(context, launch);

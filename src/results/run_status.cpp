@@ -4,6 +4,7 @@
 #include <set>
 #include <system_error>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
@@ -35,7 +36,12 @@ std::string digest_of(const fs::path& file) {
 RunStatus status_of_result(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const std::string manifest = digest_of(directory / storage::kManifestName);
-    return {report::result_line(record, manifest) + "\n", record.verdict.exit_code, true};
+    std::string text = report::result_line(record, manifest) + "\n";
+    if (!path_exists(directory / report::kSummaryName)) {
+        text =
+            "report: hpcai500 report " + printable(shell_quote(directory.string())) + "\n" + text;
+    }
+    return {text, record.verdict.exit_code, true};
 }
 
 /// Returns the configured groups and those that have a directory.
@@ -83,7 +89,9 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
         run.groups.push_back(read_progress(directory, group));
     run.started_unix_seconds = started_unix_seconds(directory);
     run.is_locked = is_locked(directory);
-    run.resume_command = find_resume_command(directory, folder);
+    const bool is_trained = report::have_all_finished(run);
+    run.next_command = is_trained ? "hpcai500 score " + printable(shell_quote(directory.string()))
+                                  : find_resume_command(directory, folder);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 

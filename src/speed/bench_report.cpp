@@ -40,7 +40,7 @@ std::string bench_text(const BenchReport& report) {
         report.model, report.precision, report.batch_size, report.image_size, report.image_width,
         report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
         report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
-        report.images_per_second, format_flops_human(report.flops), report.loss,
+        report.images_per_second, format_si(report.flops, "FLOPS"), report.loss,
         counted(report.skipped_steps, "step"), report.measuring_seconds_per_step,
         counted(report.clock_readings_per_step, "clock reading"),
         100 * report.measuring_seconds_per_step / report.step_seconds);

@@ -155,24 +155,16 @@ private:
     /// Checks the layout and the devices as a run does. Returns the same findings on all ranks.
     std::vector<launch::Finding> check_layout_and_devices() {
         const std::vector<int>& nodes = start_up_->node_of_world_rank();
-        const int max_ranks_per_node = static_cast<int>(std::ranges::max([&] {
-            std::vector<std::int64_t> counts;
-            for (const int node : nodes) counts.push_back(std::ranges::count(nodes, node));
-            return counts;
-        }()));
         std::vector<launch::Finding> findings;
         findings.push_back({"launch", counted(world_.size(), "rank") + " on " +
                                           counted(std::ranges::max(nodes) + 1, "node")});
         findings.push_back(run_check("layout", [&] {
-            const plan::Layout layout =
-                plan::make_layout(config_.bagging, config_.training, config_.parallel,
-                                  static_cast<int>(nodes.size()), max_ranks_per_node);
+            const plan::Layout layout = plan::make_layout(
+                config_.bagging, config_.training, config_.parallel, static_cast<int>(nodes.size()),
+                plan::ranks_of_fullest_node(nodes));
             return fmt::format("M={} x P_degree={}", layout.groups, layout.degree);
         }));
-        const auto this_rank = nodes.begin() + world_.rank();
-        const int node = *this_rank;
-        place_.local_rank = static_cast<int>(std::count(nodes.begin(), this_rank, node));
-        place_.ranks_sharing_cores = launch::ranks_sharing_cores(nodes, cores_, everyone());
+        place_ = launch::place_on_node(nodes, cores_, everyone());
         findings.push_back(run_check("devices", [&] { return check_rank_devices(); }));
         return findings;
     }

@@ -24,11 +24,6 @@ constexpr int kMaxRuns = 15;
 // Run time and setup time grow at most by these factors from one large operation to the next.
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
-bool is_measured(const ops::Operation& operation) {
-    return std::holds_alternative<ops::Convolution>(operation) ||
-           std::holds_alternative<ops::Linear>(operation);
-}
-
 double flops_of(const ops::Operation& operation, ops::Pass pass) {
     const ops::Flops flops = ops::flops(operation, ops::Ledger::two_mac, false);
     if (pass == ops::Pass::weight_gradient) return static_cast<double>(flops.weight_gradient);
@@ -172,7 +167,7 @@ std::vector<MeasuredOperation> operations_of_model(const config::Config& config,
     std::vector<MeasuredOperation> operations;
     std::map<std::string, std::size_t> indices;
     for (const graph::Node& node : model.nodes()) {
-        if (!is_measured(node.operation)) continue;
+        if (!ops::is_one_of<ops::Convolution, ops::Linear>(node.operation)) continue;
         const auto [entry, is_new] = indices.emplace(shape_text(node.operation), operations.size());
         if (is_new) {
             operations.push_back(

@@ -126,12 +126,6 @@ struct MeasuredRanks {
     std::vector<int> node_of_rank;
     std::string host;
 
-    int max_ranks_per_node() const {
-        std::vector<int> ranks(node_of_rank.size());
-        for (const int node : node_of_rank) ++ranks[node];
-        return std::ranges::max(ranks);
-    }
-    int node() const { return node_of_rank[everyone.rank()]; }
     int nodes() const { return std::ranges::max(node_of_rank) + 1; }
 };
 
@@ -212,13 +206,10 @@ public:
 private:
     void open_device() {
         const device::Cores cores = device::count_cores();
-        const int sharing =
-            launch::ranks_sharing_cores(ranks_.node_of_rank, cores, ranks_.everyone);
-        const auto this_rank = ranks_.node_of_rank.begin() + ranks_.everyone.rank();
-        const auto local_rank = std::count(ranks_.node_of_rank.begin(), this_rank, ranks_.node());
+        const context::PlaceOnNode place =
+            launch::place_on_node(ranks_.node_of_rank, cores, ranks_.everyone);
         comm::collective_try(ranks_.everyone, [&] {
-            device_ = context::open_device(config_, cores, {sharing, static_cast<int>(local_rank)})
-                          .device;
+            device_ = context::open_device(config_, cores, place).device;
             precision_ = context::choose_precision(config_.training.precision,
                                                    context::formats_of(*device_));
         });
@@ -228,7 +219,7 @@ private:
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
-                                     ranks_.max_ranks_per_node())
+                                     plan::ranks_of_fullest_node(ranks_.node_of_rank))
                        .micro_batch_size(config_.training.batch_size);
     }
 
@@ -239,7 +230,7 @@ private:
         record_.is_gpu = !device_->uuid().empty();
         record_.ranks = ranks_.everyone.size();
         record_.nodes = ranks_.nodes();
-        record_.ranks_of_fullest_node = ranks_.max_ranks_per_node();
+        record_.ranks_of_fullest_node = plan::ranks_of_fullest_node(ranks_.node_of_rank);
         record_.threads = device_->threads();
     }
 
@@ -272,15 +263,12 @@ private:
         if (ranks == 1) return;
         const plan::ParallelismController one_group({.ranks = ranks, .degree = ranks},
                                                     ranks_.node_of_rank);
-        add_all_reduce_group("run", 0, one_group.place(ranks_.everyone.rank()).group_rank,
+        const plan::RankPlace& place = one_group.place(ranks_.everyone.rank());
+        add_all_reduce_group("run", 0, place.group_rank,
                              prediction::all_reduce_options(config_.communication, one_group, 0));
         if (ranks_.nodes() == 1) return;
-        const int rank = ranks_.everyone.rank();
-        const auto this_rank = ranks_.node_of_rank.begin() + rank;
-        const auto local =
-            static_cast<int>(std::count(ranks_.node_of_rank.begin(), this_rank, ranks_.node()));
-        add_all_reduce_group("node", ranks_.node(), rank, {});
-        add_all_reduce_group("between nodes", local, rank, {});
+        add_all_reduce_group("node", place.node, place.world_rank, {});
+        add_all_reduce_group("between nodes", place.node_rank, place.world_rank, {});
     }
 
     void add_all_reduce_group(const std::string& scope, int color, int key,

@@ -87,6 +87,23 @@ void require_replaceable(const fs::path& target) {
             "cannot write '{}': it is a mount point; pass a folder below it", target.string());
 }
 
+template <typename Content>
+Content read_content(const std::filesystem::path& path, std::size_t limit_bytes) {
+    const Descriptor file = open_for_reading(path);
+    struct stat status {};
+    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+    const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
+    require(size_bytes <= limit_bytes, ExitCode::data, "'{}' has {} bytes; the limit is {}",
+            path.string(), size_bytes, limit_bytes);
+    Content content;
+    content.resize(size_bytes);
+    content.resize(read_some(file, path, std::as_writable_bytes(std::span(content))));
+    std::byte more{};
+    require(read_some(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",
+            path.string());
+    return content;
+}
+
 }  // namespace
 
 void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts) {
@@ -176,18 +193,11 @@ bool try_sync(const std::filesystem::path& path) noexcept {
 }
 
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes) {
-    const Descriptor file = open_for_reading(path);
-    struct stat status {};
-    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
-    const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
-    require(size_bytes <= limit_bytes, ExitCode::data, "'{}' has {} bytes; the limit is {}",
-            path.string(), size_bytes, limit_bytes);
-    std::vector<std::byte> bytes(size_bytes);
-    bytes.resize(read_some(file, path, bytes));
-    std::byte more{};
-    require(read_some(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",
-            path.string());
-    return bytes;
+    return read_content<std::vector<std::byte>>(path, limit_bytes);
+}
+
+std::string read_file_text(const std::filesystem::path& path, std::size_t limit_bytes) {
+    return read_content<std::string>(path, limit_bytes);
 }
 
 PendingPath::PendingPath(const fs::path& target)

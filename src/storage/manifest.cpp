@@ -83,8 +83,7 @@ bool matches_manifest(const std::filesystem::path& file) {
     const std::filesystem::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
     if (!std::filesystem::exists(manifest, error)) return false;
-    const std::vector<std::byte> bytes = read_file_bytes(manifest, kMaxManifestBytes);
-    const auto digests = parse_manifest(text_of(bytes), manifest);
+    const auto digests = parse_manifest(read_file_text(manifest, kMaxManifestBytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;
     require(sha256_hex_of_file(file) == found->second, ExitCode::data,
@@ -99,8 +98,8 @@ std::string manifest_text(const std::map<std::string, std::string, std::less<>>&
     return text;
 }
 
-std::string write_manifest(const std::filesystem::path& folder,
-                           const std::set<std::string>& excluded) {
+std::string make_manifest(const std::filesystem::path& folder,
+                          const std::set<std::string>& excluded) {
     std::map<std::string, std::string, std::less<>> digests;
     for (const std::string& name : list_files(folder)) {
         if (excluded.contains(name) || excluded.contains(name.substr(0, name.find('/') + 1))) {
@@ -108,7 +107,11 @@ std::string write_manifest(const std::filesystem::path& folder,
         }
         digests[name] = sha256_hex_of_file(folder / name);
     }
-    const std::string text = manifest_text(digests);
+    return manifest_text(digests);
+}
+
+std::string write_manifest(const std::filesystem::path& folder) {
+    const std::string text = make_manifest(folder);
     write_file_durably(folder / kManifestName, text);
     return sha256_hex(bytes_of(text));
 }

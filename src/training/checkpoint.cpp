@@ -29,8 +29,7 @@ fs::path file_of(const CheckpointLocation& location, std::int64_t step, const ch
 
 CheckpointMarker read_marker(const CheckpointLocation& location, std::int64_t step) {
     const std::string path = file_of(location, step, ".done").string();
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kMaxMarkerBytes);
-    const auto marker = records::from_json<CheckpointMarker>(storage::text_of(bytes), path);
+    const auto marker = records::read_file<CheckpointMarker>(path, kMaxMarkerBytes);
     const auto check = [&](const char* key, const auto& expected, const auto& got) {
         require(got == expected, ExitCode::data, "'{}': {} is {}; must be {}", path, key, got,
                 expected);

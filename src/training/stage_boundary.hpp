@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
@@ -23,19 +25,35 @@ struct Route {
     std::size_t bytes = 0;  // of each message; 0: no messages
 };
 
+// Both are below the tags of all-reduces of gradients.
+inline constexpr int kValueTag = 8192;
+inline constexpr int kGradientTag = 8193;
+
 /// A message and its memory, which stays valid as long as the transport may use it.
 class MessageBuffer {
 public:
-    MessageBuffer(comm::Communicator& group, std::size_t bytes);
-    ~MessageBuffer();
+    MessageBuffer(comm::Communicator& group, std::size_t bytes)
+        : group_(group), bytes_(std::make_shared<std::vector<std::byte>>(bytes)) {}
+    ~MessageBuffer() {
+        if (request_ != nullptr) group_.keep_alive(bytes_);
+    }
     MessageBuffer(const MessageBuffer&) = delete;
     MessageBuffer& operator=(const MessageBuffer&) = delete;
 
     std::span<std::byte> bytes() { return *bytes_; }
-    void start_send(const Route& route);
-    void start_receive(const Route& route);
+    void start_send(const Route& route) {
+        const comm::Outgoing message{route.group_rank, *bytes_};
+        request_ = group_.start_exchange(std::span(&message, 1), {}, route.tag);
+    }
+    void start_receive(const Route& route) {
+        const comm::Incoming message{route.group_rank, *bytes_};
+        request_ = group_.start_exchange({}, std::span(&message, 1), route.tag);
+    }
     /// Lets the transport advance; returns true if nothing is being sent or received.
-    bool test();
+    bool test() {
+        if (request_ != nullptr && request_->test()) request_.reset();
+        return request_ == nullptr;
+    }
 
 private:
     comm::Communicator& group_;
@@ -49,9 +67,25 @@ public:
     explicit Outbox(comm::Communicator& group) : group_(group) {}
 
     /// Starts to send a message, which `write` fills.
-    void send(const Route& route, const std::function<void(std::span<std::byte>)>& write);
+    void send(const Route& route, const std::function<void(std::span<std::byte>)>& write) {
+        const auto is_free = [&](const std::unique_ptr<MessageBuffer>& buffer) {
+            return buffer->bytes().size() == route.bytes && buffer->test();
+        };
+        auto buffer = std::ranges::find_if(buffers_, is_free);
+        if (buffer == buffers_.end()) {
+            buffers_.push_back(std::make_unique<MessageBuffer>(group_, route.bytes));
+            buffer = buffers_.end() - 1;
+        }
+        write((*buffer)->bytes());
+        (*buffer)->start_send(route);
+        bytes_sent_ += static_cast<std::int64_t>(route.bytes);
+    }
     /// Lets messages advance; returns true if all are sent.
-    bool test();
+    bool test() {
+        bool all_sent = true;
+        for (const std::unique_ptr<MessageBuffer>& buffer : buffers_) all_sent &= buffer->test();
+        return all_sent;
+    }
     std::int64_t bytes_sent() const { return bytes_sent_; }
 
 private:
@@ -63,14 +97,24 @@ private:
 /// Receives the messages of a route in a step, one after the other in the same memory.
 class Inbox {
 public:
-    Inbox(comm::Communicator& group, const Route& route);
+    Inbox(comm::Communicator& group, const Route& route)
+        : route_(route), buffer_(group, route.bytes) {}
 
     /// Begins to receive the `messages` messages of a step.
-    void begin(int messages);
+    void begin(int messages) {
+        ensure(pending_ == 0, "{} messages of the previous step were not read", pending_);
+        if (route_.bytes == 0) return;
+        pending_ = messages;
+        buffer_.start_receive(route_);
+    }
     /// Lets the transport advance; returns true if the next message has arrived.
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
-    void take(const std::function<void(std::span<const std::byte>)>& use);
+    void take(const std::function<void(std::span<const std::byte>)>& use) {
+        ensure(pending_ > 0 && buffer_.test(), "no message has arrived");
+        use(buffer_.bytes());
+        if (--pending_ > 0) buffer_.start_receive(route_);
+    }
 
 private:
     Route route_;
@@ -84,49 +128,124 @@ struct Neighbours {
     int next = -1;
 };
 
-Neighbours neighbours_of(const plan::Layout& layout, int group_rank);
+inline Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
+    const int stage = layout.stage_of(group_rank);
+    const auto rank_in = [&](int other) {
+        return layout.group_rank_of(other, layout.replica_of(group_rank),
+                                    layout.model_shard_of(group_rank));
+    };
+    Neighbours neighbours;
+    if (stage > 0) neighbours.previous = rank_in(stage - 1);
+    if (stage + 1 < layout.stages) neighbours.next = rank_in(stage + 1);
+    return neighbours;
+}
 
 /// Exchanges activations and their gradients with the neighbouring stages through host memory: one
 /// message for each micro-batch and direction.
 class StageBoundary {
+    using Network = graph::Network;
+
 public:
     /// `network` is any network of the stage.
-    StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
-                  const Neighbours& neighbours);
+    StageBoundary(comm::Communicator& group, device::Device& device, const Network& network,
+                  const Neighbours& neighbours)
+        : device_(device),
+          received_(names_of(network.graph(), received_values(network.graph()), false)),
+          received_gradients_(names_of(network.graph(), received_values(network.graph()), true)),
+          outputs_(names_of(network.graph(), network.graph().outputs(), false)),
+          output_gradients_(names_of(network.graph(), network.graph().outputs(), true)),
+          outbox_(group),
+          values_out_(make_route(neighbours.next, kValueTag, outputs_, network, &Network::value)),
+          gradients_out_(make_route(neighbours.previous, kGradientTag, received_gradients_, network,
+                                    &Network::received_gradient)),
+          values_in_(group, make_route(neighbours.previous, kValueTag, received_, network,
+                                       &Network::input)),
+          gradients_in_(group, make_route(neighbours.next, kGradientTag, output_gradients_, network,
+                                          &Network::output_gradient)) {}
 
     /// Begins to receive the messages of a step.
-    void begin(int micro_batches);
+    void begin(int micro_batches) {
+        values_in_.begin(micro_batches);
+        gradients_in_.begin(micro_batches);
+    }
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
     /// Copies the message that has arrived to `network`. Values are activations.
-    void take_values(const graph::Network& network) {
+    void take_values(const Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
-    void take_gradients(const graph::Network& network) {
+    void take_gradients(const Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
     /// Starts to send a copy of the values that `network` has computed.
-    void send_values(const graph::Network& network) {
+    void send_values(const Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }
-    void send_gradients(const graph::Network& network) {
+    void send_gradients(const Network& network) {
         send(gradients_out_, received_gradients_, network, &Network::received_gradient);
     }
     /// Lets messages advance; returns true if all are sent.
-    bool test();
+    bool test() {
+        values_in_.test();
+        gradients_in_.test();
+        return outbox_.test();
+    }
     std::int64_t bytes_sent() const { return outbox_.bytes_sent(); }
 
 private:
-    using Network = graph::Network;
     using Names = std::vector<std::string>;
     template <typename Byte>
     using Accessor = std::span<Byte> (Network::*)(const std::string&) const;
 
+    /// Returns the names of values; with `gradients` only of values that have a gradient.
+    static Names names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& values,
+                          bool gradients) {
+        Names names;
+        for (const graph::ValueId value : values) {
+            if (gradients && !graph.needs_gradient(value)) continue;
+            names.push_back(graph.value(value).name);
+        }
+        return names;
+    }
+    static std::vector<graph::ValueId> received_values(const graph::Graph& graph) {
+        std::vector<graph::ValueId> values;
+        for (graph::ValueId value = 0; value < std::ssize(graph.values()); ++value) {
+            if (graph.value(value).is_received) values.push_back(value);
+        }
+        return values;
+    }
+    template <typename Buffer>
+    static Route make_route(int group_rank, int tag, const Names& names, const Network& network,
+                            Buffer buffer_of) {
+        Route route{group_rank, tag, 0};
+        for (const std::string& name : names) route.bytes += (network.*buffer_of)(name).size();
+        return route;
+    }
+
     void take(Inbox& inbox, const Names& names, const Network& network,
-              Accessor<std::byte> buffer_of);
+              Accessor<std::byte> buffer_of) {
+        if (names.empty()) return;
+        inbox.take([&](std::span<const std::byte> bytes) {
+            for (const std::string& name : names) {
+                const std::span<std::byte> buffer = (network.*buffer_of)(name);
+                device_.enqueue_upload(buffer.data(), bytes.first(buffer.size()));
+                bytes = bytes.subspan(buffer.size());
+            }
+        });
+    }
     void send(const Route& route, const Names& names, const Network& network,
-              Accessor<const std::byte> buffer_of);
+              Accessor<const std::byte> buffer_of) {
+        if (names.empty()) return;
+        device_.synchronize();
+        outbox_.send(route, [&](std::span<std::byte> message) {
+            for (const std::string& name : names) {
+                const std::span<const std::byte> buffer = (network.*buffer_of)(name);
+                device_.download(message.first(buffer.size()), buffer.data());
+                message = message.subspan(buffer.size());
+            }
+        });
+    }
 
     device::Device& device_;
     Names received_, received_gradients_, outputs_, output_gradients_;

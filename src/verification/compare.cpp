@@ -97,9 +97,8 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
         if (!fs::is_regular_file(path, error)) return {};
         std::vector<double> seconds;
         double before = 0;
-        const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
-        for (const StepRecord& step :
-             report::steps_from_csv(storage::text_of(bytes), path.string())) {
+        const std::string text = storage::read_file_text(path, kComparedFileLimitBytes);
+        for (const StepRecord& step : report::steps_from_csv(text, path.string())) {
             seconds.push_back(step.end_seconds - before);
             before = step.end_seconds;
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 
 #include <fmt/core.h>
@@ -21,11 +20,9 @@ namespace hpcai::verification {
 
 plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank) {
-    std::map<int, int> ranks_of_node;
-    int fullest = 1;  // ranks on the fullest node
-    for (const int node : node_of_world_rank) fullest = std::max(fullest, ++ranks_of_node[node]);
     return {plan::make_layout(config.bagging, config.training, config.parallel,
-                              static_cast<int>(node_of_world_rank.size()), fullest),
+                              static_cast<int>(node_of_world_rank.size()),
+                              plan::ranks_of_fullest_node(node_of_world_rank)),
             node_of_world_rank};
 }
 

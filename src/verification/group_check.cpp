@@ -194,20 +194,22 @@ private:
         steps_ = *steps;
     }
 
-    /// Checks that steps and start times of later launches do not decrease.
+    /// Checks that steps and start times of later launches do not decrease and are known.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;
         for (const ContinuationRecord& next : record.continuations) {
             if (next.step >= step && next.step <= record.iterations &&
-                next.started_utc >= started) {
+                next.started_utc >= started &&
+                std::ranges::count(claim_.record.invocations, next.started_utc,
+                                   &InvocationRecord::started_utc) > 0) {
                 step = next.step;
                 started = next.started_utc;
                 continue;
             }
             inspector_.report(files_.record,
-                              "record.continuations has step {} at {}; must be from step {} to {} "
-                              "and not before {}",
+                              "record.continuations has step {} at {}; must be from step {} to {}, "
+                              "not before {}, and in invocations of result.json",
                               next.step, next.started_utc, step, record.iterations, started);
             return;
         }

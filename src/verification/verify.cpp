@@ -108,6 +108,8 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
     record.quality = quality;
+    const auto& invocations = record.invocations;
+    record.time.started_utc = invocations.empty() ? "" : invocations.front().started_utc;
     derive_results(claim.config, claim.controller, groups, record);
     keep_rounded_scores(claim, record);
     derive_energy(claim.config.run, groups, record);
@@ -179,6 +181,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"verdict.", "according to docs/RULES.md"},
         {"submission.", "according to config"},
         {"topology.", "according to config and topology.map"},
+        {"time.started_utc", "according to invocations"},
         {"workload.", "according to config"},
         {"parameters[", "according to config"},
         {"flops.", "according to the model's layers"},
@@ -214,6 +217,17 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),
                            [&](const std::string& key) { return source_of(key, config); });
+}
+
+/// Checks `record` and the files that it follows from.
+void check_record(const RunRecord& record, Inspector& inspector) {
+    const auto config =
+        inspector.attempt(kResult, [&] { return config::parse(record.config.text, "config", {}); });
+    if (!config) return;
+    check_text("config.yaml", config::to_yaml(*config), inspector);
+    inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
+        check_numbers(record, *config, inspector);
+    });
 }
 
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
@@ -298,17 +312,20 @@ Verification verify(const std::filesystem::path& directory) {
         const RunRecord& record = *verification.record;
         check_text("environment.json", records::environment_to_json(record.environment), inspector);
         check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
-        const auto config = inspector.attempt(
-            kResult, [&] { return config::parse(record.config.text, "config", {}); });
-        if (config) {
-            check_text("config.yaml", config::to_yaml(*config), inspector);
-            inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
-                check_numbers(record, *config, inspector);
-            });
-        }
+        check_record(record, inspector);
     }
     verification.findings = inspector.take_findings();
     return verification;
+}
+
+void require_verified(const std::filesystem::path& directory, const RunRecord& record) {
+    Inspector inspector(directory);
+    check_record(record, inspector);
+    const std::vector<Finding> findings = inspector.take_findings();
+    if (findings.empty()) return;
+    throw Error(ExitCode::mismatch,
+                fmt::format("{}: `hpcai500 verify` would reject the result: {}: {}",
+                            directory.string(), findings[0].file, findings[0].text));
 }
 
 }  // namespace hpcai::verification

@@ -153,7 +153,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    const float tolerance = mean_tolerance(members());
+    const float tolerance = mean_tolerance(static_cast<int>(member_names_.size()));
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);

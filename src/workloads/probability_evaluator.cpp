@@ -65,8 +65,10 @@ EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& membe
                                                   comm::Communicator& leaders,
                                                   QualityRecord& quality) const {
     const std::vector<float>& outputs = member.validation.outputs;
-    std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, task_.classes);
-    std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, task_.classes);
+    std::vector<float> soft =
+        evaluation::ensemble_vote(leaders, evaluation::Vote::soft, outputs, task_.classes);
+    std::vector<float> majority =
+        evaluation::ensemble_vote(leaders, evaluation::Vote::majority, outputs, task_.classes);
     EnsemblePredictions ensemble;
     ensemble.labels = labels_of(member.validation.labels);
     const bool uses_majority = config_.bagging.aggregation == config::Aggregation::majority;

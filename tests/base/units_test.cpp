@@ -22,10 +22,10 @@ TEST(Units, FormatBytesWithBinaryPrefixes) {
 }
 
 TEST(Units, FormatFlopsForPeople) {
-    EXPECT_EQ(format_flops_human(1.234e12), "1.23 TFLOPS");
-    EXPECT_EQ(format_flops_human(9.996e14), "1.00 PFLOPS");
-    EXPECT_EQ(format_flops_human(5.6e22), "56000 EFLOPS");
-    EXPECT_EQ(format_flops_human(0), "0 FLOPS");
+    EXPECT_EQ(format_si(1.234e12, "FLOPS"), "1.23 TFLOPS");
+    EXPECT_EQ(format_si(9.996e14, "FLOPS"), "1.00 PFLOPS");
+    EXPECT_EQ(format_si(5.6e22, "FLOPS"), "56000 EFLOPS");
+    EXPECT_EQ(format_si(0, "FLOPS"), "0 FLOPS");
 }
 
 TEST(Units, FormatSmallAndNegativeValuesWithPrefixes) {
@@ -67,8 +67,8 @@ TEST(Units, CountOneAndManyThings) {
 }
 
 TEST(Units, ReportWhenANumberIsNotAvailable) {
-    EXPECT_EQ(format_flops_human(std::numeric_limits<double>::quiet_NaN()), "n/a");
-    EXPECT_EQ(format_flops_human(kInfinity), "n/a");
+    EXPECT_EQ(format_si(std::numeric_limits<double>::quiet_NaN(), "FLOPS"), "n/a");
+    EXPECT_EQ(format_si(kInfinity, "FLOPS"), "n/a");
     EXPECT_EQ(format_seconds(-kInfinity), "n/a");
     EXPECT_EQ(format_percent(kInfinity), "n/a");
 }

@@ -38,14 +38,18 @@ protected:
         arguments.insert(arguments.begin(), "data");
         return run_in(folder_.path(), arguments);
     }
-    /// Cuts the first training image short.
-    void damage() const {
+    /// The first training image.
+    fs::path first_picture() const {
         std::vector<fs::path> pictures;
         for (const auto& entry : fs::recursive_directory_iterator(folder_ / "set/train")) {
             if (entry.is_regular_file()) pictures.push_back(entry.path());
         }
         std::sort(pictures.begin(), pictures.end());
-        fs::resize_file(pictures.at(0), fs::file_size(pictures.at(0)) / 2);
+        return pictures.at(0);
+    }
+    void damage() const {
+        const fs::path picture = first_picture();
+        fs::resize_file(picture, fs::file_size(picture) / 2);
     }
 
     const TemporaryFolder folder_;
@@ -133,6 +137,22 @@ TEST_F(DataCommands, CheckNamesATruncatedPicture) {
     EXPECT_EQ(document["bad_samples"], 1);
     ASSERT_EQ(document["bad"].size(), 1U);
     EXPECT_NE(document["bad"][0]["reason"], "");
+}
+
+TEST_F(DataCommands, CheckListsDecoderWarningsOfGoodPictures) {
+    std::fstream file(first_picture(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(11);  // the JFIF version
+    file.write("\x02\x09", 2);
+    file.close();
+    const Outcome text = data({"check", "set/train"});
+    EXPECT_EQ(text.exit_code, 0) << text.error;
+    EXPECT_NE(text.out.find("\nwarning  "), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find(": Warning: unknown JFIF revision number 2.09\n"), std::string::npos)
+        << text.out;
+    const auto document = nlohmann::json::parse(data({"check", "set/train", "--json"}).out);
+    EXPECT_EQ(document["bad_samples"], 0);
+    EXPECT_EQ(document["bad"].size(), 0U);
+    EXPECT_EQ(document["warnings"].size(), 1U);
 }
 
 TEST_F(DataCommands, StatsLeaveABadPictureOut) {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 

@@ -8,7 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 
 #include "fixtures.hpp"
 

@@ -76,7 +76,7 @@ TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
     EXPECT_THAT(got.found(), ElementsAre(Box{2, 2, 10, 8, 1}));
     EXPECT_TRUE(std::all_of(got.boxes.begin() + kBoxValues, got.boxes.end(),
                             [](float number) { return number == 0; }));
-    const Image whole = decode_jpeg(test::read_file_bytes(folder_.picture("a"))).image;
+    const Image whole = decode_image(test::read_file_bytes(folder_.picture("a"))).image;
     std::vector<std::uint8_t> expected(got.pixels.size());
     resize_bilinear(whole.view(), full_resize_request(whole.view(), kInputWidth, kInputHeight),
                     expected);

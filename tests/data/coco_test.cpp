@@ -81,7 +81,7 @@ TEST_F(Coco, WrongValuesAreRejectedWithTheirPlace) {
     EXPECT_THAT(refusal_with("/images/1", 3), HasSubstr("images[1]: expected an object"));
     EXPECT_THAT(refusal_with("/images", 3), HasSubstr("images: expected a list"));
     EXPECT_THAT(refusal_with("/annotations/0/image_id", 8), HasSubstr("an existing id"));
-    EXPECT_THAT(refusal_with("/annotations/0/category_id", 8), HasSubstr("an id that the file"));
+    EXPECT_THAT(refusal_with("/annotations/0/category_id", 8), HasSubstr("an existing id"));
     EXPECT_THAT(refusal_with("/annotations/0/bbox", json::array({1, 2, 3})),
                 HasSubstr("annotations[0].bbox: expected a list of x, y, width and height"));
     EXPECT_THAT(refusal_with("/annotations/0/bbox/2", "3"), HasSubstr("bbox[2]: expected a num"));

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/sources.hpp>
 
 #include "fixtures.hpp"
@@ -106,6 +106,23 @@ TEST_F(Sources, TrainingBytesDoNotDependOnThreads) {
         EXPECT_EQ(results.front().size(),
                   28U * kSourceSide * kSourceSide * 3);  // 30 samples: 7 batches of 4
     }
+}
+
+/// The crop of a PNG is not decoded downscaled, so the cache does not change pixels.
+TEST_F(Sources, ReadAPngNamedLikeAJpegAndAJpegWithAWarning) {
+    test::write_file_bytes(path(3), test::read_fixture("png_inside.jpg"));
+    test::write_file_bytes(path(4), test::read_fixture("warning_corrupt_data.jpg"));
+    for (std::uint32_t draw = 0; draw < 20; ++draw) {
+        const CounterStream random(5, RandomPurpose::test, draw);
+        Bytes cached(3 * 8 * 8), cropped(3 * 8 * 8);
+        EXPECT_EQ(samples(1, 8)->training_sample(3, random, view_of(cached)), "");
+        EXPECT_EQ(samples(0, 8)->training_sample(3, random, view_of(cropped)), "");
+        EXPECT_EQ(cached, cropped) << "draw " << draw;
+        EXPECT_EQ(samples(0, 8)->training_sample(4, random, view_of(cropped)), "");
+    }
+    Bytes whole(3 * 8 * 8);
+    EXPECT_EQ(samples(0, 8)->evaluation_sample(3, view_of(whole)), "");
+    EXPECT_EQ(samples(0, 8)->evaluation_sample(4, view_of(whole)), "");
 }
 
 TEST_F(Sources, RanksTogetherMakeTheBatchOfOne) {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/survey.hpp>
 
 #include "fixtures.hpp"
@@ -43,7 +43,7 @@ TEST(Survey, ListsBadFilesWithReasonsInOrderForEveryThreadCount) {
         test::write_file_bytes(folder.path() / "a" / name, good);
     }
     test::write_file_bytes(folder.path() / "a" / "2.jpg", truncated);
-    test::write_file_bytes(folder.path() / "a" / "4.jpg", test::read_fixture("png_inside.jpg"));
+    test::write_file_bytes(folder.path() / "a" / "4.jpg", {'G', 'I', 'F', '8'});
     test::write_file_bytes(folder.path() / "b" / "1.jpg", {});
     const SampleIndex index = scan_image_folder(folder.path());
     const FolderReport alone = survey(index, 1);
@@ -51,7 +51,7 @@ TEST(Survey, ListsBadFilesWithReasonsInOrderForEveryThreadCount) {
     ASSERT_EQ(alone.bad.size(), 3U);
     EXPECT_EQ(alone.bad[0].name, (folder.path() / "a/2.jpg").string());
     EXPECT_NE(alone.bad[0].reason, "");
-    EXPECT_EQ(alone.bad[1].reason, "a PNG file, not a JPEG");
+    EXPECT_EQ(alone.bad[1].reason, "a GIF file, not a JPEG or PNG");
     EXPECT_EQ(alone.bad[2].reason, "the file is empty");
     EXPECT_EQ(alone.samples_per_class, (std::vector<std::int64_t>{5, 1}));
     for (const int threads : {2, 4}) {
@@ -60,6 +60,19 @@ TEST(Survey, ListsBadFilesWithReasonsInOrderForEveryThreadCount) {
         EXPECT_EQ(report.mean, alone.mean);
         EXPECT_EQ(report.standard_deviation, alone.standard_deviation);
     }
+}
+
+TEST(Survey, ListsWarningsOfGoodFiles) {
+    const test::TemporaryFolder folder;
+    for (const char* name : {"png_inside.jpg", "warning_version.jpg", "yuv420.jpg"}) {
+        test::write_file_bytes(folder.path() / "a" / name, test::read_fixture(name));
+    }
+    const FolderReport report = survey(scan_image_folder(folder.path()), 2);
+    EXPECT_EQ(report.exit_code(), ExitCode::ok);
+    EXPECT_EQ(report.pixels, 3 * 45 * 35);
+    ASSERT_EQ(report.warnings.size(), 1U);
+    EXPECT_EQ(report.warnings[0].name, (folder.path() / "a/warning_version.jpg").string());
+    EXPECT_EQ(report.warnings[0].reason, "Warning: unknown JFIF revision number 2.09");
 }
 
 TEST(Survey, WithoutAGoodFileHasNoStatistics) {

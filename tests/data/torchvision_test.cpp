@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/resize.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
@@ -132,7 +132,7 @@ TEST_F(RealPhotographs, DecodeToTheSameBytesAsPillowsAtEveryReduction) {
     for (const test::Photograph& photograph : photographs_.all) {
         for (int power = 0; power < 4; ++power) {
             const auto decoded =
-                decode_jpeg(photographs_.bytes(photograph), {1 << power, std::nullopt});
+                decode_image(photographs_.bytes(photograph), {1 << power, std::nullopt});
             const auto sum = test::sha256_of(decoded.image.pixels);
             const bool equal = sum == photograph.decoded[static_cast<std::size_t>(power)];
             different.add(equal ? 0 : 1, photograph.file + " at 1/" + std::to_string(1 << power));
@@ -156,7 +156,7 @@ TEST_F(RealPhotographs, AreCroppedAndResizedAsTorchvisionsResizedCrop) {
     test::PixelErrors errors("resized crop", 1, 0.1);
     for (std::size_t i = 0; i < photographs_.all.size(); ++i) {
         const test::Photograph& photograph = photographs_.all[i];
-        const DecodedImage decoded = decode_jpeg(photographs_.bytes(photograph));
+        const DecodedImage decoded = decode_image(photographs_.bytes(photograph));
         for (const int size : kSizes) {
             for (std::size_t box = 0; box < photograph.boxes.size(); ++box) {
                 const Bytes got = resized(decoded.image.view().crop(photograph.boxes[box]), size);
@@ -174,7 +174,7 @@ TEST_F(RealPhotographs, AreFlippedAsTorchvisionDoes) {
     test::PixelErrors errors("flips", 1, 0.1);
     for (std::size_t i = 0; i < photographs_.all.size(); ++i) {
         const test::Photograph& photograph = photographs_.all[i];
-        const DecodedImage decoded = decode_jpeg(photographs_.bytes(photograph));
+        const DecodedImage decoded = decode_image(photographs_.bytes(photograph));
         const Bytes crop = resized(decoded.image.view().crop(photograph.boxes[1]), kSize);
         for (const bool vertical : {false, true}) {
             Bytes got = crop;

@@ -72,7 +72,7 @@ TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
     write(picture(20), "no image at all");
     const Outcome outcome = run_one_group("fail");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
-    EXPECT_NE(outcome.out.find(index_.samples[20].path + ": not a JPEG"), std::string::npos)
+    EXPECT_NE(outcome.out.find(index_.samples[20].path + ": not a JPEG or PNG"), std::string::npos)
         << outcome.out;
 }
 

@@ -49,13 +49,13 @@ models::ResNet50 options(std::int64_t batch) {
     options.image_size = 32;
     options.channels = 3;
     options.classes = 4;
-    options.stride_on_3x3 = false;
-    options.zero_gamma = false;
+    options.backbone.stride_on_3x3 = false;
+    options.backbone.zero_gamma = false;
     options.label_smoothing = 0.2;
-    options.norm_momentum = 0.3;
-    options.statistics_samples = batch == 1 ? 0 : 4;
-    options.mean = {0.4, 0.5, 0.6};
-    options.standard_deviation = {0.3, 0.2, 0.1};
+    options.backbone.norm.momentum = 0.3;
+    options.backbone.norm.statistics_samples = batch == 1 ? 0 : 4;
+    options.input.mean = {0.4, 0.5, 0.6};
+    options.input.standard_deviation = {0.3, 0.2, 0.1};
     return options;
 }
 

@@ -50,8 +50,10 @@ inline void reseal(const fs::path& result, const std::string& changed) {
     fs::remove(result / storage::kManifestName);
     const bool is_page = changed == "report.html" || changed.starts_with("mllog/");
     if (!is_page) cli::run_in(result.parent_path(), {"report", result});
-    const std::string digest = storage::write_manifest(result, {report::kSummaryName});
-    put(result / report::kSummaryName, summary + digest + "\n");
+    const std::string manifest = storage::make_manifest(result, {report::kSummaryName});
+    put(result / storage::kManifestName, manifest);
+    put(result / report::kSummaryName,
+        summary + storage::sha256_hex(storage::bytes_of(manifest)) + "\n");
 }
 
 /// A copy of a result directory, for one edit at a time.

@@ -94,7 +94,10 @@ TEST_F(ScoredRun, HasTheResultThatItsVoteWouldHaveHad) {
     EXPECT_THAT(time["total_seconds_reason"].get<std::string>(), HasSubstr("ended without"));
     EXPECT_EQ(time["training_seconds"], expected["time"]["training_seconds"]);
     EXPECT_EQ(time["started_utc"], expected["time"]["started_utc"]);
+    ASSERT_EQ(mine["invocations"].size(), 2U);
+    EXPECT_EQ(mine["invocations"][0], expected["invocations"][0]);
     for (Json* one : {&mine, &expected}) {
+        one->erase("invocations");
         one->erase("time");
         one->erase("summary_sha256");
     }
@@ -178,15 +181,49 @@ TEST_F(ScoredRun, PutsTheRanksOfAGroupOnTheHostAndNodeWhereItTrained) {
     expect_verified();
 }
 
-TEST_F(ScoredRun, VotesWithoutATableOfRanksThatCannotBeRead) {
+TEST_F(ScoredRun, IsRefusedWhereVerifyWouldRejectIt) {
+    run_and_die();
+    const fs::path file = folder_ / "result/groups/1/record.json";
+    const std::string text = text_of(file);
+    auto record = nlohmann::ordered_json::parse(text);
+    record["record"]["training_seconds"] = 0.001;
+    write(file, record.dump(2) + "\n");
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(messages(outcome),
+                testing::ElementsAre(HasSubstr(
+                    "result: `hpcai500 verify` would reject the result: groups/1/record.json: "
+                    "record.training_seconds is 0.001; must be ")));
+    for (const char* name : {"result.json", "summary.txt", "manifest.sha256"}) {
+        EXPECT_FALSE(fs::exists(folder_ / "result" / name)) << name;
+    }
+    write(file, text);
+    EXPECT_EQ(score().exit_code, 0);
+    expect_verified();
+}
+
+TEST_F(ScoredRun, IsRefusedWithATableOfRanksThatCannotBeRead) {
     run_and_die();
     write(folder_ / "result/groups/1/ranks.csv", "group_rank\nx\n");
     const Outcome outcome = score();
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_THAT(outcome.error, HasSubstr("ranks.csv"));
-    EXPECT_THAT(outcome.error,
-                HasSubstr("for group 1, the result has the hosts of the latest launch"));
-    EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result"}).exit_code, 10);
+    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_THAT(outcome.error, HasSubstr("would reject the result: groups/1/ranks.csv: "));
+}
+
+TEST_F(ScoredRun, IsNotWrittenThroughALink) {
+    run_and_die();
+    fs::create_directory(folder_ / "victim");
+    write(folder_ / "victim/ensemble.npy", "mine");
+    fs::create_directory_symlink("../victim", folder_ / "result/evaluation");
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 4);
+    EXPECT_THAT(messages(outcome),
+                testing::ElementsAre(HasSubstr("'result/evaluation' is not a regular file")));
+    EXPECT_EQ(text_of(folder_ / "victim/ensemble.npy"), "mine");
+    fs::remove(folder_ / "result/evaluation");
+    EXPECT_EQ(score().exit_code, 0);
+    expect_verified();
 }
 
 TEST_F(ScoredRun, HasNoGroupOfWhichAFileIsMissing) {

@@ -34,7 +34,7 @@ Rows soft_vote(const std::vector<Rows>& members, std::int64_t classes, std::int6
     Rows result;
     run_members(static_cast<int>(members.size()), [&](comm::Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
-        Rows mine = ensemble_soft_vote(communicator, members[rank], classes, chunk_rows);
+        Rows mine = ensemble_vote(communicator, Vote::soft, members[rank], classes, chunk_rows);
         if (rank == 0) {
             result = std::move(mine);
         } else {
@@ -48,7 +48,7 @@ Rows majority(const std::vector<Rows>& members, std::int64_t classes, std::int64
     Rows result;
     run_members(static_cast<int>(members.size()), [&](comm::Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
-        Rows mine = ensemble_majority(communicator, members[rank], classes, chunk_rows);
+        Rows mine = ensemble_vote(communicator, Vote::majority, members[rank], classes, chunk_rows);
         if (rank == 0) result = std::move(mine);
     });
     return result;
@@ -63,7 +63,7 @@ TEST(SoftVote, IsTheMeanOfTheMembers) {
 TEST(SoftVote, OfOneMemberIsItself) {
     const auto alone = comm::make_self_communicator();
     const Rows mine = predictions(1, 10, 3);
-    EXPECT_EQ(ensemble_soft_vote(*alone, mine, 3, 4), mine);
+    EXPECT_EQ(ensemble_vote(*alone, Vote::soft, mine, 3, 4), mine);
 }
 
 TEST(SoftVote, DoesNotDependOnTheChunk) {
@@ -77,8 +77,9 @@ TEST(SoftVote, DoesNotDependOnTheChunk) {
 
 TEST(SoftVote, SendsNoMoreThanAChunkAtATime) {
     const Rows rows = predictions(1, 100, 3);
-    const std::size_t largest = run_members(
-        3, [&](comm::Communicator& communicator) { ensemble_soft_vote(communicator, rows, 3, 8); });
+    const std::size_t largest = run_members(3, [&](comm::Communicator& communicator) {
+        ensemble_vote(communicator, Vote::soft, rows, 3, 8);
+    });
     EXPECT_EQ(largest, 24U);
 }
 
@@ -111,7 +112,7 @@ TEST(SoftVote, RejectsMembersOfDifferentSizesOnEveryRank) {
     run_members(2, [&](comm::Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
         try {
-            ensemble_soft_vote(communicator, members[rank], 2);
+            ensemble_vote(communicator, Vote::soft, members[rank], 2);
         } catch (const Error& error) {
             refusals[rank] = static_cast<int>(error.code());
         }
@@ -119,9 +120,9 @@ TEST(SoftVote, RejectsMembersOfDifferentSizesOnEveryRank) {
     EXPECT_EQ(refusals, (std::vector{1, 1}));
     const auto alone = comm::make_self_communicator();
     // 6 values are not a multiple of 4 classes
-    EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 4), Error);
-    EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 0), Error);
-    EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 2, 0), Error);
+    EXPECT_THROW(ensemble_vote(*alone, Vote::soft, members[1], 4), Error);
+    EXPECT_THROW(ensemble_vote(*alone, Vote::soft, members[1], 0), Error);
+    EXPECT_THROW(ensemble_vote(*alone, Vote::soft, members[1], 2, 0), Error);
 }
 
 TEST(MajorityVote, SharesTheVotesOfTheMembers) {

@@ -66,10 +66,10 @@ protected:
     }
 
     Vote soft_ = [this](comm::Communicator& ranks, const Rows& mine) {
-        return ensemble_soft_vote(ranks, mine, classes_, 16);
+        return ensemble_vote(ranks, evaluation::Vote::soft, mine, classes_, 16);
     };
     Vote majority_ = [this](comm::Communicator& ranks, const Rows& mine) {
-        return ensemble_majority(ranks, mine, classes_, 16);
+        return ensemble_vote(ranks, evaluation::Vote::majority, mine, classes_, 16);
     };
 
     const json votes_ = tests::read_reference_json("metrics_evaluation.json")["votes"];

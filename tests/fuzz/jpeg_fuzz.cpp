@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 
 #include "outcome.hpp"
 
@@ -9,15 +9,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Any image is given in parts as the program asks for them; a large one takes too long.
     fuzz::refusing([&] {
         const std::span bytes(data, size);
-        const data::ImageSize picture = data::read_jpeg_size(bytes);
+        const data::ImageSize picture = data::read_image_size(bytes);
         if (std::int64_t{picture.width} * picture.height > 1'000'000) return;
-        const data::DecodedImage whole = data::decode_jpeg(bytes);
+        const data::DecodedImage whole = data::decode_image(bytes);
         fuzz::expect(whole.full_size.width == picture.width &&
                      whole.full_size.height == picture.height);
         const int left = picture.width / 3, top = picture.height / 4;
-        data::decode_jpeg(
+        data::decode_image(
             bytes, {2, data::PixelBox{left, top, picture.width - left, picture.height - top}});
-        data::decode_jpeg(bytes, {8, {}});
+        data::decode_image(bytes, {8, {}});
     });
     return 0;
 }

@@ -18,13 +18,12 @@ using graph::RunnerOptions;
 
 /// Returns a network of 18 samples, which is divided into parts of one and two samples.
 Graph tiny_resnet() {
-    return graph::fuse(make_resnet50({.batch = 18,
-                                      .image_size = 32,
-                                      .classes = 5,
-                                      .zero_gamma = false,
-                                      .label_smoothing = 0.1,
-                                      .width = 16,
-                                      .blocks = {1, 1, 1, 1}}));
+    return graph::fuse(
+        make_resnet50({.batch = 18,
+                       .image_size = 32,
+                       .classes = 5,
+                       .label_smoothing = 0.1,
+                       .backbone = {.width = 16, .blocks = {1, 1, 1, 1}, .zero_gamma = false}}));
 }
 
 /// Returns all numbers after two steps: probabilities, gradients, parameters, momentum and running

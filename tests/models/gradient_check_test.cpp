@@ -69,13 +69,12 @@ private:
 class NaiveResNet : public testing::TestWithParam<bool> {};
 
 TEST_P(NaiveResNet, HasTheGradientsOfCentralDifferencesInDouble) {
-    const Graph graph = make_resnet50({.batch = 4,
-                                       .image_size = 32,
-                                       .classes = 3,
-                                       .stride_on_3x3 = GetParam(),
-                                       .label_smoothing = 0.1,
-                                       .width = 4,
-                                       .blocks = {2, 1, 1, 1}});
+    const Graph graph = make_resnet50(
+        {.batch = 4,
+         .image_size = 32,
+         .classes = 3,
+         .label_smoothing = 0.1,
+         .backbone = {.width = 4, .blocks = {2, 1, 1, 1}, .stride_on_3x3 = GetParam()}});
     const Inputs inputs = graph::random_inputs(graph);
     const Tensors parameters = graph::random_parameters(graph);
     const Tensors gradients = naive::Network(graph).run(inputs, parameters, 1).gradients;

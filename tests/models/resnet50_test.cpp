@@ -17,10 +17,10 @@ using graph::Graph;
 using tensor::Shape;
 
 ResNet50 v1() {
-    return {.stride_on_3x3 = false};
+    return {.backbone = {.stride_on_3x3 = false}};
 }
 ResNet50 v1_5() {
-    return {.stride_on_3x3 = true};
+    return {.backbone = {.stride_on_3x3 = true}};
 }
 
 const Shape& shape_of(const Graph& graph, const std::string& value) {
@@ -116,12 +116,12 @@ TEST(ResNet50Model, HalvesTheImageOnThe1x1InV1AndOnThe3x3InV1_5) {
 
 TEST(ResNet50Model, TakesAnyClassesSizeChannelsAndBatch) {
     for (const std::int64_t size : {1, 32, 33, 64, 97, 288}) {
-        const ResNet50 options{.batch = 3,
-                               .image_size = size,
-                               .channels = 5,
-                               .classes = 21,
-                               .mean = {0, 0, 0, 0, 0},
-                               .standard_deviation = {1, 1, 1, 1, 1}};
+        const ResNet50 options{
+            .batch = 3,
+            .image_size = size,
+            .channels = 5,
+            .classes = 21,
+            .input = {.mean = {0, 0, 0, 0, 0}, .standard_deviation = {1, 1, 1, 1, 1}}};
         const Graph graph = make_resnet50(options);
         EXPECT_EQ(shape_of(graph, "images"), (Shape{3, size, size, 5}));
         EXPECT_EQ(shape_of(graph, "labels"), Shape{3});
@@ -130,13 +130,14 @@ TEST(ResNet50Model, TakesAnyClassesSizeChannelsAndBatch) {
         EXPECT_EQ(shape_of(graph, "layer4.2.relu3"), (Shape{3, pixels, pixels, 2048}));
         EXPECT_EQ(graph.parameter_count(), 25'557'032 + 2 * 64 * 49 - (1000 - 21) * (2048 + 1));
     }
-    EXPECT_EQ(make_resnet50({.width = 8, .blocks = {1, 1, 1, 1}}).statistics().size(), 17u);
+    EXPECT_EQ(make_resnet50({.backbone = {.width = 8, .blocks = {1, 1, 1, 1}}}).statistics().size(),
+              17u);
 }
 
 TEST(ResNet50Model, StartsTheLastNormalizationOfEachBlockAtZeroIfAsked) {
     for (const bool zero_gamma : {true, false}) {
         int zeros = 0;
-        const Graph graph = make_resnet50({.zero_gamma = zero_gamma});
+        const Graph graph = make_resnet50({.backbone = {.zero_gamma = zero_gamma}});
         for (const auto& parameter : graph.parameters()) {
             if (!parameter.starts_at_zero) continue;
             ++zeros;
@@ -159,8 +160,10 @@ TEST(ResNet50Model, ReportsWhatEachParameterIs) {
 }
 
 TEST(ResNet50Model, PassesItsSettingsToTheOperations) {
-    const Graph graph = make_resnet50(
-        {.batch = 8, .label_smoothing = 0.1, .norm_momentum = 0.2, .statistics_samples = 4});
+    const Graph graph =
+        make_resnet50({.batch = 8,
+                       .label_smoothing = 0.1,
+                       .backbone = {.norm = {.momentum = 0.2, .statistics_samples = 4}}});
     for (const auto& node : graph.nodes()) {
         if (const auto* norm = std::get_if<ops::BatchNorm>(&node.operation)) {
             EXPECT_EQ(norm->momentum, 0.2);
@@ -170,7 +173,8 @@ TEST(ResNet50Model, PassesItsSettingsToTheOperations) {
     }
     EXPECT_EQ(std::get<ops::SoftmaxCrossEntropy>(graph.nodes().back().operation).label_smoothing,
               0.1);
-    EXPECT_THROW(make_resnet50({.batch = 6, .statistics_samples = 4}), Error);
+    EXPECT_THROW(make_resnet50({.batch = 6, .backbone = {.norm = {.statistics_samples = 4}}}),
+                 Error);
 }
 
 struct Totals {
@@ -210,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(At224, ResNet50Flops,
                          testing::Values(Totals{v1(), 7'715'946'496, 7'739'990'016},
                                          Totals{v1_5(), 8'178'368'512, 8'203'465'728}),
                          [](const auto& test) {
-                             return test.param.options.stride_on_3x3 ? "v1_5" : "v1";
+                             return test.param.options.backbone.stride_on_3x3 ? "v1_5" : "v1";
                          });
 
 TEST(ResNet50Model, CountsAiPerfsFlopsForV1) {

@@ -20,10 +20,8 @@ ResNet50 tiny(std::int64_t width) {
     return {.batch = 8,
             .image_size = 32,
             .classes = 3,
-            .zero_gamma = false,
             .label_smoothing = 0.1,
-            .width = width,
-            .blocks = {1, 1, 1, 1}};
+            .backbone = {.width = width, .blocks = {1, 1, 1, 1}, .zero_gamma = false}};
 }
 
 TEST(TinyResNet, AgreesWithTheNaiveNetwork) {
@@ -31,7 +29,7 @@ TEST(TinyResNet, AgreesWithTheNaiveNetwork) {
     for (const bool stride_on_3x3 : {true, false}) {
         ResNet50 options = tiny(8);
         options.batch = 4;
-        options.stride_on_3x3 = stride_on_3x3;
+        options.backbone.stride_on_3x3 = stride_on_3x3;
         const Graph graph = make_resnet50(options);
         const Inputs inputs = graph::random_inputs(graph);
         const Tensors parameters = graph::random_parameters(graph);
@@ -74,7 +72,7 @@ TEST(TinyResNet, AgreesWithCentralDifferencesAlongTheGradient) {
 
 TEST(TinyResNet, AveragesTwoHalfBatchesWhenStatisticsSpanHalfABatch) {
     ResNet50 whole_options = tiny(16), half_options = tiny(16);
-    whole_options.statistics_samples = 4;
+    whole_options.backbone.norm.statistics_samples = 4;
     half_options.batch = 4;
     const Graph whole = graph::fuse(make_resnet50(whole_options));
     const Graph half = graph::fuse(make_resnet50(half_options));

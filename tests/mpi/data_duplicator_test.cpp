@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 
 #include "data/staging.hpp"

@@ -68,10 +68,10 @@ graph::Graph small_resnet(const config::Config& config, int ranks, const Options
     model.batch = kResnetBatch / ranks;
     model.image_size = config.workload.image_size;
     model.classes = config.workload.classes;
-    model.zero_gamma = options.zero_gamma;
-    model.statistics_samples = options.statistics;
-    model.width = 16;
-    model.blocks = {1, 1, 1, 1};
+    model.backbone.zero_gamma = options.zero_gamma;
+    model.backbone.norm.statistics_samples = options.statistics;
+    model.backbone.width = 16;
+    model.backbone.blocks = {1, 1, 1, 1};
     return graph::fuse(models::make_resnet50(model));
 }
 

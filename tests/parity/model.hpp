@@ -79,11 +79,12 @@ inline int loss_scale_of(const Variant& variant) {
 }
 
 inline graph::Graph make_graph(const Variant& variant, std::int64_t side, device::Device& device) {
-    const graph::Graph graph = models::make_resnet50({.batch = variant.batch,
-                                                      .image_size = side,
-                                                      .classes = kClasses,
-                                                      .stride_on_3x3 = variant.version != "v1",
-                                                      .label_smoothing = kSmoothing});
+    const graph::Graph graph =
+        models::make_resnet50({.batch = variant.batch,
+                               .image_size = side,
+                               .classes = kClasses,
+                               .label_smoothing = kSmoothing,
+                               .backbone = {.stride_on_3x3 = variant.version != "v1"}});
     if (variant.fusion == Fusion::none) return graph;
     if (variant.fusion == Fusion::device_independent) return graph::fuse(graph);
     return graph::fuse_for_device(graph, device, {device::Mode::training, variant.row.compute});

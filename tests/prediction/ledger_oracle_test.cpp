@@ -56,21 +56,23 @@ TEST(FlopsLedger, OfAWholeResNetIsWhatWalkingItsLoopsCounts) {
     tests::LargestError error("FLOPs of whole ResNets against counted naive loops", 0);
     for (const bool stride_on_3x3 : {false, true}) {
         const std::string version = stride_on_3x3 ? "v1.5" : "v1";
-        compare_with_walk(models::make_resnet50({.image_size = 64,
-                                                 .classes = 10,
-                                                 .stride_on_3x3 = stride_on_3x3,
-                                                 .width = 8,
-                                                 .blocks = {1, 2, 1, 1}}),
-                          "small ResNet " + version, error);
-        compare_with_walk(models::make_resnet50({.image_size = 32, .stride_on_3x3 = stride_on_3x3}),
-                          "ResNet-50 " + version + " at 32 x 32", error);
+        compare_with_walk(
+            models::make_resnet50(
+                {.image_size = 64,
+                 .classes = 10,
+                 .backbone = {.width = 8, .blocks = {1, 2, 1, 1}, .stride_on_3x3 = stride_on_3x3}}),
+            "small ResNet " + version, error);
+        compare_with_walk(
+            models::make_resnet50({.image_size = 32, .backbone = {.stride_on_3x3 = stride_on_3x3}}),
+            "ResNet-50 " + version + " at 32 x 32", error);
     }
 }
 
 TEST(FlopsLedger, OfResNet50V1IsWhatAiPerfsOwnProfilerCountsOfItsModel) {
     tests::LargestError error("FLOPs of ResNet-50 v1 against the profiler of AIPerf", 0);
     const nlohmann::json reference = tests::read_reference_json("metrics_aiperf.json");
-    const metrics::FlopsLedger ledger(models::make_resnet50({.stride_on_3x3 = false}));
+    const metrics::FlopsLedger ledger(
+        models::make_resnet50({.backbone = {.stride_on_3x3 = false}}));
     const std::int64_t forward = reference["resnet50_v1"]["forward"];
     const std::int64_t training = reference["resnet50_v1"]["training"];
     EXPECT_EQ(forward, 7'806'583'495);

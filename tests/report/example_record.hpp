@@ -185,6 +185,8 @@ inline RunRecord example_record() {
     record.energy = example_energy();
     record.determinism = {true, "the same bits", "made up"};
     record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
+    record.invocations = {{record.time.started_utc, "node0", "0123abcd", "hpcai500 run"},
+                          {"2001-02-04T00:00:00Z", "node1", "4567cdef", "hpcai500 score run"}};
     record.training_digest = {"0123456789abcdef", "fedcba9876543210"};
     return record;
 }

@@ -228,6 +228,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag = {std::nullopt, hostile};
     record.parameters[0] = {hostile, hostile, hostile};
     record.environment[hostile] = hostile;
+    record.invocations[0] = {hostile, hostile, hostile, hostile};
     record.energy.joules.reason = record.determinism.guarantee = hostile;
     record.communication.algorithm = record.parallel.mode = hostile;
     record.training_digest[0] = hostile;

@@ -99,6 +99,7 @@ TEST(ResultJson, HasTheKeysOthersRelyOn) {
                                 "/communication",
                                 "/energy",
                                 "/environment",
+                                "/invocations/1/host",
                                 "/training_digest/1"}) {
         EXPECT_TRUE(in.contains(json::json_pointer(pointer))) << pointer;
     }

@@ -26,6 +26,7 @@ LaunchRecord example() {
     launch.roofline = run.roofline;
     launch.determinism = run.determinism;
     launch.environment = run.environment;
+    launch.invocations = run.invocations;
     return launch;
 }
 

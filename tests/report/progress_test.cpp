@@ -183,7 +183,7 @@ TEST(RunProgress, IsOverWhenNoGroupWillReportMore) {
 
 TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
-    run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
+    run.next_command = "mpirun -np 2 hpcai500 resume results/a";
     const auto lines = status_lines(run);
     ASSERT_EQ(lines.size(), 5U);
     EXPECT_EQ(lines[2], "reason: group 0: stopped at step 17 by SIGUSR1");
@@ -194,7 +194,7 @@ TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
 
 TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     auto run = run_of({group_in(0, ProgressState::training)});
-    run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
+    run.next_command = "mpirun -np 2 hpcai500 resume results/a";
     EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
     EXPECT_EQ(status_lines(run)[2],

@@ -14,9 +14,6 @@ std::string format_bytes(std::uint64_t bytes);
 /// Decimal prefixes, three significant digits, from n (1e-9) to E (1e18): "1.23 TFLOPS".
 std::string format_si(double value, std::string_view unit);
 
-/// "1.23 TFLOPS".
-std::string format_flops_human(double flops);
-
 /// "45.0 us", "4.56 ms", "12.3 s", "3 min 05 s", "2 h 07 min", "3 d 04 h".
 std::string format_seconds(double seconds);
 

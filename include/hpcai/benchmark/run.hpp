@@ -26,7 +26,8 @@ struct ScoreRequest {
 /// `out`. Holds all predictions in memory. Returns the verdict's code. Throws before it changes a
 /// file: Error(usage) if the directory has no run, or a run that is running or has a result;
 /// Error(data) for damaged files or changed samples; Error(partial), naming unfinished groups,
-/// unless `allow_partial`; Error(all_groups_failed) if no group finished.
-ExitCode score_run(const ScoreRequest& request, std::ostream& out);
+/// unless `allow_partial`; Error(all_groups_failed) if no group finished. Throws Error(mismatch)
+/// before it writes the record if `verify` would reject it.
+ExitCode score_run(const ScoreRequest& request, const std::string& command_line, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -9,7 +9,7 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/image.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/record_fields.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,6 +39,30 @@ struct ClimateSettings {
     double event_windows = 0.9;   // probability that a window is placed around an event
     double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed
 };
+
+/// A number among the settings; it may be 0 to `maximum`.
+struct ClimateNumber {
+    const char* name;  // also of the attribute in generated files
+    double ClimateSettings::*setting;
+    double maximum;
+    const char* meaning;  // in the help
+};
+
+inline constexpr std::array<ClimateNumber, 8> kClimateNumbers{{
+    {"amplitude", &ClimateSettings::amplitude, 10, "factor of the effect of storms on the fields"},
+    {"event_rate", &ClimateSettings::event_rate, 10, "factor of the number of storms"},
+    {"distractor_rate", &ClimateSettings::distractor_rate, 10,
+     "factor of the number of unlabelled patterns that resemble storms"},
+    {"intensity_spread", &ClimateSettings::intensity_spread, 2,
+     "standard deviation of log(visible strength of a storm)"},
+    {"extent_spread", &ClimateSettings::extent_spread, 2,
+     "standard deviation of log(side of a box)"},
+    {"label_dropout", &ClimateSettings::label_dropout, 1, "probability that a storm has no box"},
+    {"event_windows", &ClimateSettings::event_windows, 1,
+     "fraction of windows placed around a storm"},
+    {"kept_share", &ClimateSettings::kept_share, 1,
+     "fraction of a box that a window must contain to keep it"},
+}};
 
 /// Returns the settings of data.kind climate_synthetic.
 ClimateSettings climate_settings(const config::Config& config);

@@ -62,7 +62,6 @@ private:
     LookupResult find(std::uint32_t sample) const;
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
     void enqueue_pictures(std::span<const device::PictureView> views);
-    void enqueue_pixels(const Batch& batch, std::uint8_t* images);
 
     device::Device& device_;
     std::unique_ptr<device::Memory> memory_, views_;

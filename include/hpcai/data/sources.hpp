@@ -108,8 +108,7 @@ private:
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
     std::int64_t full_share_ = 0;  // ceil(samples / P)
-    std::int64_t first_ = 0;
-    std::int64_t count_ = 0;
+    EvaluationShare share_;
     std::int64_t delivered_batches_ = 0;  // of this pass
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;

@@ -17,6 +17,7 @@ namespace hpcai::data {
 struct FolderReport {
     std::vector<std::int64_t> samples_per_class;  // including bad ones
     std::vector<BadSample> bad;                   // path and reason, in index order
+    std::vector<BadSample> warnings;              // good images with a decoder's warning, likewise
     std::int64_t smallest_side = 0;               // pixels, of good images; 0 if there is none
     std::int64_t largest_side = 0;                // likewise
     std::int64_t pixels = 0;                      // of good images
@@ -32,7 +33,8 @@ struct FolderReport {
 struct AnnotationReport {
     std::vector<std::int64_t> boxes_per_class;
     std::int64_t pictures_without_box = 0;
-    std::vector<BadSample> bad;  // path and reason, in the set's order
+    std::vector<BadSample> bad;       // path and reason, in the set's order
+    std::vector<BadSample> warnings;  // images with a decoder's warning, likewise
 };
 
 /// Decodes every image of the set. An image whose size is not as annotated is bad. The result

@@ -6,7 +6,7 @@
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/data/image.hpp>
-#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/resize.hpp>
 
 namespace hpcai::data {

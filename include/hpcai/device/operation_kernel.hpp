@@ -96,6 +96,12 @@ HPCAI_BUILD_ALL
 #undef HPCAI_BUILD_ALL
 #undef HPCAI_BUILD
 
+/// Defines build() for ops::Op in the current namespace: it makes an OpKernel.
+#define HPCAI_BUILD_KERNEL(Op)                                                                 \
+    KernelPtr build(const ops::Op& op, const KernelOptions& options, const Context& context) { \
+        return std::make_unique<Op##Kernel>(op, options, context);                             \
+    }
+
 /// Plans a kernel with the overload of build() for the type of `operation` and the engine.
 template <typename Context>
 KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,

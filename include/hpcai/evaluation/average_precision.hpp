@@ -58,4 +58,10 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
                                               double threshold);
 
+/// 95 % interval of the mean COCO precision of `second` minus that of `first` at kAp50Overlap, by
+/// image_interval_95(). Throws as detection_quality does.
+std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth,
+                                                     std::span<const Detection> first,
+                                                     std::span<const Detection> second, int draws);
+
 }  // namespace hpcai::evaluation

@@ -9,12 +9,15 @@ namespace hpcai::evaluation {
 
 enum class Vote { soft, majority };
 
-/// Sets `votes` (samples, width) to 1 for the class that `probabilities` predict, else to 0. A row
-/// of `probabilities` with a NaN casts no vote: its row of `votes` is all 0.
-void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width);
+/// Sets `votes` (samples, width) to `probabilities` in a soft vote. In a majority vote, sets them
+/// to 1 for the class that `probabilities` predict, else to 0. A row with a NaN then casts no vote:
+/// its row of `votes` is all 0.
+void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
+                std::size_t width);
 
-/// Divides `votes`, sums over the members, by `member_count`; a row without votes becomes all NaN.
-void normalize_votes(std::span<float> votes, std::size_t width, float member_count);
+/// Divides `votes`, sums over the members, by `member_count`. In a majority vote, a row without
+/// votes becomes all NaN.
+void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so
 /// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.
@@ -27,8 +30,8 @@ public:
     /// members have the same size.
     void add(std::span<const float> probabilities);
 
-    /// Returns (samples, classes): the mean probabilities, as ensemble_soft_vote, or the fraction
-    /// of members that predict each class, as ensemble_majority. Empty before the first member.
+    /// Returns (samples, classes): the mean probabilities, or the fraction of members that
+    /// predict each class, as ensemble_vote. Empty before the first member.
     std::vector<float> result() const;
 
 private:

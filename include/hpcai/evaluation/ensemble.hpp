@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
 /// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
@@ -18,20 +19,18 @@ namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;
 
-/// Soft vote: returns the mean of the members' `probabilities` (samples, classes) at rank 0,
-/// elsewhere an empty vector. A NaN of one member makes the sample's mean NaN and thus wrong.
-std::vector<float> ensemble_soft_vote(comm::Communicator& members,
-                                      std::span<const float> probabilities, std::int64_t classes,
-                                      std::int64_t chunk_rows = kVoteChunkRows);
-
-/// Majority vote: returns for each class the fraction of the members that predict it, (samples,
-/// classes) at rank 0, elsewhere an empty vector. Exact up to 2^24 members. A member votes for the
-/// class of its highest probability, in a tie the lowest class, and not at all if a probability is
-/// NaN. The fractions of a sample without votes are NaN. In top_k and predicted_class, the
-/// lower of two classes with equal fractions wins.
-std::vector<float> ensemble_majority(comm::Communicator& members,
-                                     std::span<const float> probabilities, std::int64_t classes,
-                                     std::int64_t chunk_rows = kVoteChunkRows);
+/// Returns the ensemble's prediction (samples, classes) at rank 0, elsewhere an empty vector.
+///
+/// Soft vote: the mean of the members' `probabilities` (samples, classes). A NaN of one member
+/// makes the sample's mean NaN and thus wrong.
+///
+/// Majority vote: for each class the fraction of the members that predict it. Exact up to 2^24
+/// members. A member votes for the class of its highest probability, in a tie the lowest class, and
+/// not at all if a probability is NaN. The fractions of a sample without votes are NaN. In top_k
+/// and predicted_class, the lower of two classes with equal fractions wins.
+std::vector<float> ensemble_vote(comm::Communicator& members, Vote vote,
+                                 std::span<const float> probabilities, std::int64_t classes,
+                                 std::int64_t chunk_rows = kVoteChunkRows);
 
 /// One member's predictions for training samples that are not in its bootstrap.
 struct OutOfBagPredictions {

@@ -7,6 +7,7 @@
 
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/context/devices.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/records/launch_record.hpp>
@@ -18,10 +19,10 @@ namespace hpcai::launch {
 /// errors.
 config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone);
 
-/// Returns the number of ranks on this node, including this rank, that may use exactly the same
-/// cores as this rank. Collective.
-int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
-                        comm::Communicator& everyone);
+/// Returns the place of this rank, which shares cores with the ranks of its node that may use
+/// exactly the same cores. Collective.
+context::PlaceOnNode place_on_node(const std::vector<int>& node_of_world_rank,
+                                   const device::Cores& cores, comm::Communicator& everyone);
 
 /// A run that can begin once its result directory exists.
 struct PreparedRun {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -182,6 +183,16 @@ using Operation =
                  UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
                  AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
                  CellCrossEntropy, AllGather, ReduceScatter>;
+
+/// Whether `Op` is one of these operations.
+template <typename Op, typename... Listed>
+concept OneOf = (std::is_same_v<Op, Listed> || ...);
+
+/// Returns whether the operation is one of those listed.
+template <typename... Listed>
+bool is_one_of(const Operation& operation) {
+    return (std::holds_alternative<Listed>(operation) || ...);
+}
 
 /// Returns the shape of the output. Throws Error(internal) for an invalid description, for example
 /// an image smaller than the kernel.

@@ -133,6 +133,9 @@ private:
     std::vector<int> world_ranks_;   // [group * degree + group_rank]
 };
 
+/// Returns the largest number of ranks on one node, at least 1.
+int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank);
+
 /// Returns node_of_world_rank for a dry run: ranks 0 to ranks_per_node - 1 on node 0, and so on;
 /// the last node may have fewer. Throws Error(usage) unless both arguments are at least 1.
 std::vector<int> fill_nodes(int ranks, int ranks_per_node);

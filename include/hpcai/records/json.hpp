@@ -27,12 +27,11 @@ template <typename Record>
 Record from_json(std::string_view text, std::string_view name = "record");
 
 /// Returns the record in a file of at most `limit_bytes`. Throws the errors of from_json and
-/// storage::read_file_bytes.
+/// storage::read_file_text.
 template <typename Record>
 Record read_file(const std::filesystem::path& path,
                  std::size_t limit_bytes = std::size_t{16} << 20) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, limit_bytes);
-    return from_json<Record>(storage::text_of(bytes), path.string());
+    return from_json<Record>(storage::read_file_text(path, limit_bytes), path.string());
 }
 
 /// Returns the text of `environment.json`.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/run_record.hpp>
@@ -24,8 +25,10 @@ struct LaunchRecord {
     CeilingRecord roofline;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;
+    std::vector<InvocationRecord> invocations;
     HPCAI_RECORD(LaunchRecord, schema, started_utc, config_sha256, samples_sha256, precision,
-                 topology, staging, staging_seconds, roofline, determinism, environment);
+                 topology, staging, staging_seconds, roofline, determinism, environment,
+                 invocations);
 };
 
 }  // namespace hpcai

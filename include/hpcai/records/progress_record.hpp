@@ -64,7 +64,7 @@ struct RunProgress {
     std::int64_t started_unix_seconds = 0;  // when the last launch began; 0: unknown
     // Whether a program holds the lock of the directory; empty: unknown
     std::optional<bool> is_locked;
-    std::string resume_command;  // empty if unknown
+    std::string next_command;  // completes the run: resume or score; empty if unknown
     bool operator==(const RunProgress&) const = default;
 };
 

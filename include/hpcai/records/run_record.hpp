@@ -209,6 +209,15 @@ struct ParallelRecord {
                  shard_bytes_per_step, shard_wait_seconds);
 };
 
+/// An invocation of the program that worked on a run: `run`, `resume` or `score`.
+struct InvocationRecord {
+    std::string started_utc;
+    std::string host;  // of rank 0
+    std::string binary_sha256;
+    std::string command_line;
+    HPCAI_RECORD(InvocationRecord, started_utc, host, binary_sha256, command_line);
+};
+
 /// The devices' guarantee of bitwise equal results in repeated runs.
 struct DeterminismRecord {
     bool requested = false;  // run.deterministic
@@ -242,12 +251,13 @@ struct RunRecord {
     EnergyRecord energy;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // only facts on an allow list
+    std::vector<InvocationRecord> invocations;       // in order
     std::vector<std::string> training_digest;        // SHA-256 of the final parameters, by group
     std::string summary_sha256;                      // of summary.txt with an empty "manifest="
     HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,
                  utilization, quality, topology, workload, parameters, flops, work, time, staging,
                  throughput, communication, parallel, time_breakdown, energy, determinism,
-                 environment, training_digest, summary_sha256, config);
+                 environment, invocations, training_digest, summary_sha256, config);
 };
 
 }  // namespace hpcai

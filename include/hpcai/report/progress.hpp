@@ -16,6 +16,9 @@ namespace hpcai::report {
 /// one was `terminated`, else stopped if one stopped or was `terminated`, else all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
 
+/// Returns true if all groups have finished.
+bool have_all_finished(const RunProgress& run);
+
 /// Returns true if no program is known to run and the run has ended or is silent. It has ended if
 /// all groups have and no evaluation follows. It is silent after kSilenceSeconds of no heartbeat.
 bool is_over(const RunProgress& run);
@@ -32,7 +35,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// A table with a row for each group, the reasons of failures and stops, and a line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// or UNSAVED, FAILED or UNFINISHED. Lines before it have a silence of kSilenceSeconds and the
-/// command to resume a run that is over or whose lock is free. After a heartbeat within
+/// command to complete a run that is over or whose lock is free. After a heartbeat within
 /// kUnlockedSilenceSeconds, "unless another node runs it" is added. Escapes control characters.
 std::string progress_table(const RunProgress& run);
 

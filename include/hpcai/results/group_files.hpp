@@ -24,11 +24,11 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                                                std::string* reason = nullptr);
 
 /// Protects finished groups with damaged files from being trained again when a run is resumed.
-/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group that may
-/// have finished. Its record then has no failure, or is unreadable while no checkpoint exists.
-/// The run has `groups` groups of `ranks` ranks.
-void require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
-                              int groups, int ranks);
+/// Returns the number of finished groups of the run's `groups` groups of `ranks` ranks. Throws
+/// Error(data), with the file and a remedy, if read_finished_group rejects a group that may have
+/// finished. Its record then has no failure, or is unreadable while no checkpoint exists.
+int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
+                             int groups, int ranks);
 
 /// Reads the record of a group of `ranks` ranks that did not finish. If there is no readable
 /// record, sets only the group's number and its number of ranks.

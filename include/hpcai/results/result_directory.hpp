@@ -36,8 +36,9 @@ void link_latest(const context::RunContext& context, Logger& log);
 enum class StaleRecords { unreadable, unfinished };
 
 /// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can store a
-/// new result. Keeps the records of `undamaged_groups`, which the caller has checked. Throws
-/// Error(usage) if a folder cannot be created, Error(data) if a file cannot be moved.
+/// new result. Keeps the records of `undamaged_groups`, which the caller has checked. Also removes
+/// temporary files of a killed program. Throws Error(usage) if a folder cannot be created,
+/// Error(data) if a file cannot be moved, or is a link or pipe.
 void archive_attempt(const context::RunContext& context, StaleRecords records,
                      const std::set<int>& undamaged_groups = {});
 

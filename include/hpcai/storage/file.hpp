@@ -33,9 +33,10 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 /// processes may create it at the same time. Throws Error(usage) naming the folder.
 void make_folder_durably(const std::filesystem::path& folder);
 
-/// Reads a regular file. Throws Error(data) naming the path if it cannot be read, is not a regular
+/// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular
 /// file, has more than `limit_bytes`, or grows while it is read.
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
+std::string read_file_text(const std::filesystem::path& path, std::size_t limit_bytes);
 
 /// A file or folder that gets its final name only when it is complete. The caller writes to path(),
 /// a temporary name in the target's folder. Without commit(), the destructor removes path().

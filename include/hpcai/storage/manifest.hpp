@@ -11,14 +11,16 @@ namespace hpcai::storage {
 
 inline constexpr const char* kManifestName = "manifest.sha256";
 
-/// Writes `folder`/manifest.sha256 in the format of `sha256sum`, so that `sha256sum --check
-/// manifest.sha256` in that folder verifies the files. The manifest lists each regular file below
-/// `folder` by its relative path, sorted by bytes. It omits itself, symbolic links, devices, pipes,
-/// and the names in `excluded`, where a name that ends in a slash is a top-level folder. Returns
-/// the SHA-256 of the manifest's text. Throws Error(usage) if the manifest cannot be written,
-/// Error(data) if a file or folder cannot be read.
-std::string write_manifest(const std::filesystem::path& folder,
-                           const std::set<std::string>& excluded = {});
+/// Returns the text of a manifest of `folder` in the format of `sha256sum`. It lists each regular
+/// file below `folder` by its relative path, sorted by bytes. It omits manifest.sha256, symbolic
+/// links, devices, pipes, and the names in `excluded`, where a name that ends in a slash is a
+/// top-level folder. Throws Error(data) if a file or folder cannot be read.
+std::string make_manifest(const std::filesystem::path& folder,
+                          const std::set<std::string>& excluded = {});
+
+/// Writes make_manifest() to `folder`/manifest.sha256. Returns the SHA-256 of its text. Throws
+/// Error(usage) if it cannot be written.
+std::string write_manifest(const std::filesystem::path& folder);
 
 /// Compares `file` with the manifest.sha256 in its folder. Returns false if there is no manifest or
 /// it does not list the file. Throws Error(data) naming the file if it cannot be read or its

@@ -31,4 +31,8 @@ Verification verify(const std::filesystem::path& directory);
 /// fails with the file's findings. `name` names the result.
 std::string to_junit(const std::string& name, const Verification& verification);
 
+/// Verifies a `record` that is not stored yet against the files of its groups and of evaluation/ in
+/// `directory`. Throws Error(mismatch) with the first finding.
+void require_verified(const std::filesystem::path& directory, const RunRecord& record);
+
 }  // namespace hpcai::verification

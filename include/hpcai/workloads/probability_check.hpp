@@ -36,7 +36,6 @@ protected:
 
 private:
     bool uses_majority() const;
-    int members() const { return static_cast<int>(member_names_.size()); }
     void check_unscored();
     std::int64_t count_unscored(std::span<const std::int32_t> labels);
     void report_unscored(const std::string& limit);

@@ -147,112 +147,139 @@ private:
     MPI_Datatype handle_ = MPI_DATATYPE_NULL;
 };
 
+/// A Communicator over MPI. It uses only non-blocking MPI operations and waits with the channel's
+/// deadline, because a blocking collective with a dead rank would never return.
+class MpiCommunicator final : public Communicator {
+public:
+    explicit MpiCommunicator(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+
+    int rank() const override { return channel_->rank(); }
+    int size() const override { return channel_->size(); }
+
+    void all_reduce_sum(std::span<float> values) override {
+        all_reduce(channel_, values, MPI_FLOAT, MPI_SUM);
+    }
+    void all_reduce_sum(std::span<double> values) override {
+        all_reduce(channel_, values, MPI_DOUBLE, MPI_SUM);
+    }
+    void all_reduce_sum(std::span<std::int64_t> values) override {
+        all_reduce(channel_, values, MPI_INT64_T, MPI_SUM);
+    }
+    void all_reduce_max(std::span<double> values) override {
+        all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
+    }
+
+    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override {
+        return std::make_unique<MpiRequest>(
+            channel_, start_all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM));
+    }
+
+    void reduce_sum(std::span<float> values, int root) override {
+        if (size() == 1) return;
+        Staging staging(channel_, std::as_bytes(values));
+        run_chunks(*channel_, values.size(), "MPI_Ireduce",
+                   [&](std::size_t offset, int count, MPI_Request* request) {
+                       float* chunk = staging.as<float>() + offset;
+                       const bool is_root = rank() == root;
+                       return MPI_Ireduce(is_root ? MPI_IN_PLACE : chunk, is_root ? chunk : nullptr,
+                                          count, MPI_FLOAT, MPI_SUM, root, channel_->handle(),
+                                          request);
+                   });
+        if (rank() == root) return staging.complete(std::as_writable_bytes(values));
+        staging.complete();
+    }
+
+    void broadcast(std::span<std::byte> bytes, int root) override {
+        Staging staging(channel_, bytes);
+        run_chunks(*channel_, bytes.size(), "MPI_Ibcast",
+                   [&](std::size_t offset, int count, MPI_Request* request) {
+                       return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
+                                         channel_->handle(), request);
+                   });
+        staging.complete(bytes);
+    }
+
+    void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+        ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
+               "all_gather: {} bytes of each of {} ranks do not fill {} bytes", mine.size(), size(),
+               all.size());
+        Staging sent(channel_, mine);
+        Staging received(channel_, all);
+        run_chunks(*channel_, mine.size(), "MPI_Iallgather",
+                   [&](std::size_t offset, int count, MPI_Request* request) {
+                       const StridedBytes chunk(count, mine.size());
+                       return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
+                                             received.as<std::byte>() + offset, 1, chunk.handle(),
+                                             channel_->handle(), request);
+                   });
+        sent.complete();
+        received.complete(all);
+    }
+
+    void send(std::span<const std::byte> bytes, int destination, int tag) override {
+        Staging staging(channel_, bytes);
+        Requests requests = start_send(*channel_, staging.bytes(), destination, tag);
+        channel_->wait(requests);
+        staging.complete();
+    }
+
+    void receive(std::span<std::byte> bytes, int source, int tag) override {
+        Staging staging(channel_, bytes);
+        Requests requests = start_receive(*channel_, staging.bytes(), source, tag);
+        channel_->wait(requests);
+        staging.complete(bytes);
+    }
+
+    std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
+                                            std::span<const Incoming> receives, int tag) override {
+        Requests requests;
+        const auto add = [&](const Requests& more) {
+            requests.insert(requests.end(), more.begin(), more.end());
+        };
+        for (const auto& [rank, bytes] : receives) add(start_receive(*channel_, bytes, rank, tag));
+        for (const auto& [rank, bytes] : sends) add(start_send(*channel_, bytes, rank, tag));
+        return std::make_unique<MpiRequest>(channel_, std::move(requests));
+    }
+
+    void barrier() override {
+        channel_->check_usable();
+        Requests requests(1, MPI_REQUEST_NULL);
+        check_mpi(MPI_Ibarrier(channel_->handle(), requests.data()), "MPI_Ibarrier");
+        channel_->wait(requests);
+    }
+
+    std::unique_ptr<Communicator> split(int color, int key) override {
+        barrier();  // detects a missing rank, for which MPI_Comm_split would wait forever
+        MPI_Comm created = MPI_COMM_NULL;
+        check_mpi(MPI_Comm_split(channel_->handle(), color, key, &created), "MPI_Comm_split");
+        return make_mpi_communicator(created, channel_->limits(), channel_->kept());
+    }
+
+    void wait_until(const std::function<bool()>& is_done) override {
+        channel_->check_usable();
+        channel_->wait_until(is_done);
+    }
+    void announce_failure(const Error& failure) noexcept override {
+        channel_->announce_failure(failure);
+    }
+    void check_for_failure() override { channel_->check_for_failure(); }
+    void set_wait_callback(std::function<void()> callback) override {
+        channel_->set_wait_callback(std::move(callback));
+    }
+    void keep_alive(std::shared_ptr<const void> buffer) override {
+        channel_->kept()->keep_alive(std::move(buffer));
+    }
+
+private:
+    std::shared_ptr<Channel> channel_;
+};
+
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MPI_Comm owned, const WorldLimits& limits,
-                                 std::shared_ptr<KeptBuffers> kept)
-    : channel_(std::make_shared<Channel>(owned, limits, std::move(kept))) {}
-
-void MpiCommunicator::all_reduce_sum(std::span<float> values) {
-    all_reduce(channel_, values, MPI_FLOAT, MPI_SUM);
-}
-
-void MpiCommunicator::all_reduce_sum(std::span<double> values) {
-    all_reduce(channel_, values, MPI_DOUBLE, MPI_SUM);
-}
-
-void MpiCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
-    all_reduce(channel_, values, MPI_INT64_T, MPI_SUM);
-}
-
-void MpiCommunicator::all_reduce_max(std::span<double> values) {
-    all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
-}
-
-std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
-    return std::make_unique<MpiRequest>(channel_,
-                                        start_all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM));
-}
-
-void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
-    if (size() == 1) return;
-    Staging staging(channel_, std::as_bytes(values));
-    run_chunks(*channel_, values.size(), "MPI_Ireduce",
-               [&](std::size_t offset, int count, MPI_Request* request) {
-                   float* chunk = staging.as<float>() + offset;
-                   const bool is_root = rank() == root;
-                   return MPI_Ireduce(is_root ? MPI_IN_PLACE : chunk, is_root ? chunk : nullptr,
-                                      count, MPI_FLOAT, MPI_SUM, root, channel_->handle(), request);
-               });
-    if (rank() == root) return staging.complete(std::as_writable_bytes(values));
-    staging.complete();
-}
-
-void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
-    Staging staging(channel_, bytes);
-    run_chunks(*channel_, bytes.size(), "MPI_Ibcast",
-               [&](std::size_t offset, int count, MPI_Request* request) {
-                   return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
-                                     channel_->handle(), request);
-               });
-    staging.complete(bytes);
-}
-
-void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-    ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
-           "all_gather: {} bytes of each of {} ranks do not fill {} bytes", mine.size(), size(),
-           all.size());
-    Staging sent(channel_, mine);
-    Staging received(channel_, all);
-    run_chunks(*channel_, mine.size(), "MPI_Iallgather",
-               [&](std::size_t offset, int count, MPI_Request* request) {
-                   const StridedBytes chunk(count, mine.size());
-                   return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
-                                         received.as<std::byte>() + offset, 1, chunk.handle(),
-                                         channel_->handle(), request);
-               });
-    sent.complete();
-    received.complete(all);
-}
-
-void MpiCommunicator::send(std::span<const std::byte> bytes, int destination, int tag) {
-    Staging staging(channel_, bytes);
-    Requests requests = start_send(*channel_, staging.bytes(), destination, tag);
-    channel_->wait(requests);
-    staging.complete();
-}
-
-void MpiCommunicator::receive(std::span<std::byte> bytes, int source, int tag) {
-    Staging staging(channel_, bytes);
-    Requests requests = start_receive(*channel_, staging.bytes(), source, tag);
-    channel_->wait(requests);
-    staging.complete(bytes);
-}
-
-std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoing> sends,
-                                                         std::span<const Incoming> receives,
-                                                         int tag) {
-    Requests requests;
-    const auto add = [&](const Requests& more) {
-        requests.insert(requests.end(), more.begin(), more.end());
-    };
-    for (const auto& [rank, bytes] : receives) add(start_receive(*channel_, bytes, rank, tag));
-    for (const auto& [rank, bytes] : sends) add(start_send(*channel_, bytes, rank, tag));
-    return std::make_unique<MpiRequest>(channel_, std::move(requests));
-}
-
-void MpiCommunicator::barrier() {
-    channel_->check_usable();
-    Requests requests(1, MPI_REQUEST_NULL);
-    check_mpi(MPI_Ibarrier(channel_->handle(), requests.data()), "MPI_Ibarrier");
-    channel_->wait(requests);
-}
-
-std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
-    barrier();  // detects a missing rank, for which MPI_Comm_split would wait forever
-    MPI_Comm created = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split(channel_->handle(), color, key, &created), "MPI_Comm_split");
-    return std::make_unique<MpiCommunicator>(created, channel_->limits(), channel_->kept());
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm owned, const WorldLimits& limits,
+                                                    std::shared_ptr<KeptBuffers> kept) {
+    return std::make_unique<MpiCommunicator>(
+        std::make_shared<Channel>(owned, limits, std::move(kept)));
 }
 
 }  // namespace hpcai::comm

@@ -52,9 +52,9 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
     check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, everyone.rank(),
                                   MPI_INFO_NULL, &shared),
               "MPI_Comm_split_type");
-    MpiCommunicator node_ranks(shared, limits, kept);
+    const auto node_ranks = make_mpi_communicator(shared, limits, kept);
     int lowest = everyone.rank();
-    node_ranks.broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
+    node_ranks->broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
     std::vector<int> nodes = all_gather(everyone, lowest);
     std::map<int, int> numbers;  // of nodes, by lowest rank
     for (int& node : nodes) {
@@ -204,7 +204,7 @@ StartUp MpiWorld::start_up() {
     const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
     MPI_Comm copy = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-    StartUp start(std::make_unique<MpiCommunicator>(copy, limits_, outbox_->kept));
+    StartUp start(make_mpi_communicator(copy, limits_, outbox_->kept));
     start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
     return start;
@@ -248,8 +248,8 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
             voters.push_back(leader_world_ranks[group]);
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
-        agreed.leaders = std::make_unique<MpiCommunicator>(
-            make_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
+        agreed.leaders = make_mpi_communicator(make_voters(voters, run_tag(kVotersTag), seconds),
+                                               limits_, outbox_->kept);
     }
     return agreed;
 }

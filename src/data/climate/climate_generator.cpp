@@ -30,14 +30,9 @@ void require_setting(const char* name, double value, double low, double high) {
 void check(const ClimateSettings& settings) {
     require_setting("height", settings.height, kMinClimateSide, kClimateRows);
     require_setting("width", settings.width, kMinClimateSide, kClimateColumns);
-    require_setting("amplitude", settings.amplitude, 0, 10);
-    require_setting("event_rate", settings.event_rate, 0, 10);
-    require_setting("distractor_rate", settings.distractor_rate, 0, 10);
-    require_setting("intensity_spread", settings.intensity_spread, 0, 2);
-    require_setting("extent_spread", settings.extent_spread, 0, 2);
-    require_setting("label_dropout", settings.label_dropout, 0, 1);
-    require_setting("event_windows", settings.event_windows, 0, 1);
-    require_setting("kept_share", settings.kept_share, 0, 1);
+    for (const ClimateNumber& number : kClimateNumbers) {
+        require_setting(number.name, settings.*number.setting, 0, number.maximum);
+    }
 }
 
 /// Returns the first pixel of a random window of `size` out of `extent` pixels, uniform among the

@@ -184,9 +184,8 @@ void write_index(const std::filesystem::path& pack, const PackIndex& index) {
 
 std::optional<PackIndex> read_index(const std::filesystem::path& pack) {
     try {
-        const std::vector<std::byte> bytes =
-            storage::read_file_bytes(index_path(pack), kMaxPackIndexBytes);
-        return from_json(storage::parse_strict_json(storage::text_of(bytes), pack.string()));
+        const std::string text = storage::read_file_text(index_path(pack), kMaxPackIndexBytes);
+        return from_json(storage::parse_strict_json(text, pack.string()));
     } catch (const Error&) {
         return std::nullopt;
     } catch (const json::exception&) {

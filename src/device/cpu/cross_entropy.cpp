@@ -174,14 +174,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<SoftmaxCrossEntropyKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::CellCrossEntropy& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<CellCrossEntropyKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(SoftmaxCrossEntropy)
+HPCAI_BUILD_KERNEL(CellCrossEntropy)
 
 }  // namespace hpcai::device::cpu

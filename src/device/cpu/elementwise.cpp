@@ -16,26 +16,13 @@ public:
     using OperationKernel::OperationKernel;
 
 private:
-    void forward() override {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile,
-                         {offset(tensors_.inputs[0], at), nullptr, offset(tensors_.output, at),
-                          identity_.ones, identity_.zeros, true});
-        });
-    }
+    void forward() override { loops_.add(tensors_.inputs[0], nullptr, tensors_.output, true); }
     void input_gradient() override {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            void* output = offset(tensors_.output, at);
-            const GradientSource source = identity_.source(
-                offset(output_gradient(), at), offset(second_output_gradient(), at), output, true);
-            loops_.gradient_apply(tile, {source, offset(tensors_.input_gradients[0], at),
-                                         identity_.ones, identity_.zeros, identity_.zeros});
-        });
+        loops_.relu_gradient(output_gradient(), second_output_gradient(), tensors_.output,
+                             tensors_.input_gradients[0]);
     }
 
-    const SimdKernels& loops_ = *context_.loops;
-    const FlatTiles flat_{op_.input.elements(), options_.compute};
-    Identity identity_;
+    const FlatLoops loops_{context_, op_.input.elements(), options_.compute};
 };
 
 class AddKernel final : public OperationKernel<ops::Add, Context> {
@@ -49,16 +36,9 @@ private:
             if (to != nullptr) sum(output_gradient(), second_output_gradient(), to);
         }
     }
-    void sum(void* a, void* b, void* to) const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(a, at), offset(b, at), offset(to, at), identity_.ones,
-                                identity_.zeros, false});
-        });
-    }
+    void sum(void* a, void* b, void* to) const { loops_.add(a, b, to, false); }
 
-    const SimdKernels& loops_ = *context_.loops;
-    const FlatTiles flat_{op_.input.elements(), options_.compute};
-    Identity identity_;
+    const FlatLoops loops_{context_, op_.input.elements(), options_.compute};
 };
 
 class InputNormalizeKernel final : public OperationKernel<ops::InputNormalize, Context> {
@@ -228,7 +208,10 @@ private:
         });
     }
     void input_gradient() override {
-        if (tensors_.input_gradients[0] != nullptr) sum_gradients();
+        if (tensors_.input_gradients[0] != nullptr) {
+            flat_.add(output_gradient(), second_output_gradient(), tensors_.input_gradients[0],
+                      false);
+        }
         if (tensors_.input_gradients[1] == nullptr) return;
         for_each_row(op_.coarse[1], [this](std::int64_t image, std::int64_t tile,
                                            std::int64_t row) { downsample(image, tile, row); });
@@ -261,14 +244,6 @@ private:
                      row_at(fine_, tensors_.output, image, tile, fine), columns_.coarse_of.data()});
     }
 
-    void sum_gradients() const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(output_gradient(), at), offset(second_output_gradient(), at),
-                                offset(tensors_.input_gradients[0], at), identity_.ones,
-                                identity_.zeros, false});
-        });
-    }
-
     void downsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
         Tile pixels = coarse_.tile;
         pixels.pixels = op_.coarse[2];
@@ -285,32 +260,16 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid fine_ = tile_grid(context_.layouts, op_.input, options_.compute);
     const TileGrid coarse_ = tile_grid(context_.layouts, op_.coarse, options_.compute);
-    const FlatTiles flat_{op_.input.elements(), options_.compute};
+    const FlatLoops flat_{context_, op_.input.elements(), options_.compute};
     const Axis rows_{op_.input[1], op_.coarse[1]}, columns_{op_.input[2], op_.coarse[2]};
-    Identity identity_;
 };
 
 }  // namespace
 
-KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<ReluKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<AddKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<InputNormalizeKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<BiasKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<UpsampleAddKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Relu)
+HPCAI_BUILD_KERNEL(Add)
+HPCAI_BUILD_KERNEL(InputNormalize)
+HPCAI_BUILD_KERNEL(Bias)
+HPCAI_BUILD_KERNEL(UpsampleAdd)
 
 }  // namespace hpcai::device::cpu

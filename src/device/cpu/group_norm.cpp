@@ -183,8 +183,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::GroupNorm& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<GroupNormKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(GroupNorm)
 
 }  // namespace hpcai::device::cpu

@@ -88,16 +88,16 @@ private:
     }
     void forward() override {
         forward_.run();
-        if (op_.relu) apply_relu();
+        if (op_.relu) flat_.add(tensors_.output, nullptr, tensors_.output, true);
     }
     void weight_gradient() override {
-        if (op_.relu) mask_gradient();
+        mask_gradient();
         weight_gradient_.run();
         gradient_.run(context_);
         bias_gradient_.run(context_);
     }
     void input_gradient() override {
-        if (op_.relu) mask_gradient();
+        mask_gradient();
         input_gradient_.run();
     }
 
@@ -108,23 +108,10 @@ private:
         return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
-    // Uses our own loops, whose ReLU preserves NaN.
-    void apply_relu() const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            void* y = offset(tensors_.output, at);
-            context_.loops->apply(tile, {y, nullptr, y, identity_.ones, identity_.zeros, true});
-        });
-    }
-
     void mask_gradient() const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            void* y = offset(tensors_.output, at);
-            const GradientSource source = identity_.source(
-                offset(output_gradient(), at), offset(second_output_gradient(), at), y, true);
-            context_.loops->gradient_apply(
-                tile, {source, offset(tensors_.workspace, at), identity_.ones, identity_.zeros,
-                       identity_.zeros});
-        });
+        if (!op_.relu) return;
+        flat_.relu_gradient(output_gradient(), second_output_gradient(), tensors_.output,
+                            tensors_.workspace);
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
@@ -180,15 +167,12 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     WorkingCopy forward_weights_, backward_weights_;
     ParameterGradient gradient_, bias_gradient_;
-    const FlatTiles flat_{output_shape(op_).elements(), options_.compute};
-    Identity identity_;
+    const FlatLoops flat_{context_, output_shape(op_).elements(), options_.compute};
     std::size_t masked_bytes_ = 0;
 };
 
 }  // namespace
 
-KernelPtr build(const ops::Linear& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<LinearKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Linear)
 
 }  // namespace hpcai::device::cpu

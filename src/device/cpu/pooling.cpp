@@ -152,13 +152,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::MaxPool& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<MaxPoolKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::GlobalAveragePool& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<GlobalAveragePoolKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(MaxPool)
+HPCAI_BUILD_KERNEL(GlobalAveragePool)
 
 }  // namespace hpcai::device::cpu

@@ -218,12 +218,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Proposals& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<ProposalsKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Detections& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<DetectionsKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Proposals)
+HPCAI_BUILD_KERNEL(Detections)
 
 }  // namespace hpcai::device::cpu

@@ -222,12 +222,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::RpnLoss& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RpnLossKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::RoiLoss& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RoiLossKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(RpnLoss)
+HPCAI_BUILD_KERNEL(RoiLoss)
 
 }  // namespace hpcai::device::cpu

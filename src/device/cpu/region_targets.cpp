@@ -321,13 +321,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::AnchorTargets& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<AnchorTargetsKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::RoiTargets& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RoiTargetsKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(AnchorTargets)
+HPCAI_BUILD_KERNEL(RoiTargets)
 
 }  // namespace hpcai::device::cpu

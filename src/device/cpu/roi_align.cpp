@@ -196,8 +196,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::RoiAlign& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RoiAlignKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(RoiAlign)
 
 }  // namespace hpcai::device::cpu

@@ -238,13 +238,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::AllGather& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<AllGatherKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::ReduceScatter& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<ReduceScatterKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(AllGather)
+HPCAI_BUILD_KERNEL(ReduceScatter)
 
 }  // namespace hpcai::device::cpu

@@ -6,8 +6,8 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "layout.hpp"
 #include "owned.hpp"
+#include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -186,7 +186,7 @@ public:
         auto* kept =
             trains() ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
         const auto statistic = [&](std::size_t index) {
-            return reinterpret_cast<float*>(kept + index * statistic_bytes());
+            return array_at(kept, index, statistic_bytes());
         };
         statistics_ = {.scale = statistic(0), .shift = statistic(1)};
         if (!trains()) return;
@@ -216,9 +216,7 @@ private:
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
-    std::size_t statistic_bytes() const {
-        return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
-    }
+    std::size_t statistic_bytes() const { return array_bytes(shape_.spans * shape_.channels); }
     std::size_t copies_offset() const {
         return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }
@@ -238,16 +236,9 @@ private:
 
     void compute_statistics() const {
         if (sync_batch_norm_sums_.ranks() > 1) return compute_shared_statistics();
-        if (!op_.from_sums) {
-            kernels::batch_norm_statistics(
-                shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
-                context_.stream);
-            return;
-        }
-        const Sums sums =
-            sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_from_sums(
-            shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
+        compute_batch_statistics(
+            op_, shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
+            context_.stream);
     }
 
     void compute_shared_statistics() const {

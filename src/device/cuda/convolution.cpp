@@ -88,8 +88,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<ConvolutionKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Convolution)
 
 }  // namespace hpcai::device::cuda

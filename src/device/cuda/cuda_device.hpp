@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include <hpcai/device/cuda_library.hpp>
@@ -15,6 +16,11 @@ int device_count();
 
 /// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
+
+/// Captures the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
+/// events in both directions, as a CUDA graph. Throws what `enqueue` throws, and Error(internal)
+/// for work that cannot be captured; the stream remains usable in both cases.
+std::unique_ptr<Recording> record_work(cudaStream_t stream, const std::function<void()>& enqueue);
 
 /// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.
 /// Throws Error(internal) for another device.

@@ -86,8 +86,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::DualNorm& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<DualNormKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(DualNorm)
 
 }  // namespace hpcai::device::cuda

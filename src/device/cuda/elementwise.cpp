@@ -164,13 +164,8 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<ReluKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<AddKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Relu)
+HPCAI_BUILD_KERNEL(Add)
 
 KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
                 const Context& context) {
@@ -178,12 +173,7 @@ KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
     return std::make_unique<StoreNumbersKernel>(op, options, context);
 }
 
-KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<BiasKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<UpsampleAddKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Bias)
+HPCAI_BUILD_KERNEL(UpsampleAdd)
 
 }  // namespace hpcai::device::cuda

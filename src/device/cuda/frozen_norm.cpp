@@ -15,9 +15,8 @@ public:
     KernelMemory memory() const override { return {.saved_bytes = 2 * vector_bytes()}; }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        auto* saved = static_cast<std::byte*>(tensors.saved);
-        scale_ = reinterpret_cast<float*>(saved);
-        shift_ = reinterpret_cast<float*>(saved + vector_bytes());
+        scale_ = array_at(tensors.saved, 0, vector_bytes());
+        shift_ = array_at(tensors.saved, 1, vector_bytes());
     }
 
 private:
@@ -37,9 +36,7 @@ private:
             context_.stream);
     }
 
-    std::size_t vector_bytes() const {
-        return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
-    }
+    std::size_t vector_bytes() const { return array_bytes(shape_.channels); }
 
     void prepare_map() const {
         if (op_.input[3] != shape_.channels) {

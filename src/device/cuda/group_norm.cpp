@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/group_norm.hpp"
 
-#include "layout.hpp"
+#include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -13,25 +13,19 @@ public:
     using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        const std::size_t coefficients = trains() ? 3 * array_bytes() : 0;
-        return {.saved_bytes = 4 * array_bytes(),
+        const std::size_t coefficients = trains() ? 3 * statistic_bytes() : 0;
+        return {.saved_bytes = 4 * statistic_bytes(),
                 .workspace_bytes = scratch_bytes() + coefficients};
     }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        const auto saved = [&](std::size_t index) {
-            return reinterpret_cast<float*>(static_cast<std::byte*>(tensors.saved) +
-                                            index * array_bytes());
-        };
-        statistics_ = {saved(0), saved(1), saved(2), saved(3)};
-        coefficients_ =
-            reinterpret_cast<float*>(static_cast<std::byte*>(tensors.workspace) + scratch_bytes());
+        statistics_ = statistics_at(tensors.saved, statistic_bytes());
+        coefficients_ = array_at(tensors.workspace, 1, scratch_bytes());
     }
 
 private:
-    std::size_t array_bytes() const {
-        return rounded_up(static_cast<std::size_t>(shape_.spans.spans * shape_.spans.channels) *
-                          sizeof(float));
+    std::size_t statistic_bytes() const {
+        return array_bytes(shape_.spans.spans * shape_.spans.channels);
     }
     std::size_t scratch_bytes() const {
         return rounded_up(batch_norm_workspace_bytes(shape_.spans));
@@ -98,8 +92,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::GroupNorm& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<GroupNormKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(GroupNorm)
 
 }  // namespace hpcai::device::cuda

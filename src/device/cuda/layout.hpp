@@ -16,6 +16,16 @@ constexpr std::size_t rounded_up(std::size_t bytes) {
     return align_up(bytes, 256);
 }
 
+/// Returns the bytes of an array in device memory, rounded up to that alignment.
+constexpr std::size_t array_bytes(std::int64_t elements, DType dtype = DType::f32) {
+    return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
+}
+
+/// Returns array `index` of fp32 arrays of `bytes` each that begin at `memory`.
+inline float* array_at(void* memory, std::size_t index, std::size_t bytes) {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(memory) + index * bytes);
+}
+
 /// Whether kernels compute in this type.
 constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;

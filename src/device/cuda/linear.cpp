@@ -131,10 +131,6 @@ private:
     bool has_bias_;
 };
 
-std::size_t aligned_bytes(std::int64_t elements, DType dtype) {
-    return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
-}
-
 /// Logits are fp32 for every compute type; their gradient has the compute type. A row-major matrix
 /// is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32 input of
 /// the ReLU; in backward passes it begins with the gradient of this input.
@@ -202,13 +198,13 @@ public:
 private:
     /// Bytes of the working copy at the start of the prepared memory; the column of ones follows.
     std::size_t weight_bytes() const {
-        return options_.compute == DType::f32 ? 0 : aligned_bytes(weights_, options_.compute);
+        return options_.compute == DType::f32 ? 0 : array_bytes(weights_, options_.compute);
     }
     std::size_t ones_bytes() const {
-        return trains() ? aligned_bytes(samples_, options_.compute) : 0;
+        return trains() ? array_bytes(samples_, options_.compute) : 0;
     }
 
-    std::size_t relu_bytes() const { return aligned_bytes(outputs_, DType::f32); }
+    std::size_t relu_bytes() const { return array_bytes(outputs_); }
 
     // The ReLU of cuBLASLt may turn a NaN into a number.
     void forward() override {
@@ -266,8 +262,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::Linear& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<LinearKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(Linear)
 
 }  // namespace hpcai::device::cuda

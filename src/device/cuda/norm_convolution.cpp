@@ -84,16 +84,14 @@ private:
     /// Bytes of scale or shift in the image's type; 0 where that is fp32.
     std::size_t factor_bytes() const {
         if (shape_.dtype == DType::f32) return 0;
-        return rounded_up(static_cast<std::size_t>(shape_.channels) * size_of(shape_.dtype));
+        return array_bytes(shape_.channels, shape_.dtype);
     }
     void round(const float* from, void* to) const {
         if (factor_bytes() == 0) return;
         kernels::cast_from_f32(from, shape_.dtype, to, shape_.channels, context_.stream);
     }
     /// Bytes of factor_dy, factor_x and constant (see Operand), (C) f32 each.
-    std::size_t coefficient_bytes() const {
-        return rounded_up(3 * static_cast<std::size_t>(shape_.channels) * sizeof(float));
-    }
+    std::size_t coefficient_bytes() const { return array_bytes(3 * shape_.channels); }
 
     void bind_forward() {
         const Sums sums =
@@ -167,9 +165,6 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::NormConvolution& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<NormConvolutionKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(NormConvolution)
 
 }  // namespace hpcai::device::cuda

@@ -63,15 +63,14 @@ public:
         OperationKernel::bind(tensors);
         if (!is_padded()) return;
         padded_ = tensors.workspace;
-        unpadded_ = reinterpret_cast<float*>(static_cast<std::byte*>(padded_) + padded_bytes());
+        unpadded_ = array_at(padded_, 1, padded_bytes());
     }
 
 private:
     bool is_padded() const { return rows_.channels != rows_.padded_channels; }
     std::int64_t elements() const { return rows_.rows * rows_.channels; }
     std::size_t padded_bytes() const {
-        return rounded_up(static_cast<std::size_t>(rows_.rows * rows_.padded_channels) *
-                          size_of(rows_.dtype));
+        return array_bytes(rows_.rows * rows_.padded_channels, rows_.dtype);
     }
 
     void forward() override {
@@ -106,13 +105,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::MaxPool& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<MaxPoolKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::GlobalAveragePool& op, const KernelOptions& options,
-                const Context& context) {
-    return std::make_unique<GlobalAveragePoolKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(MaxPool)
+HPCAI_BUILD_KERNEL(GlobalAveragePool)
 
 }  // namespace hpcai::device::cuda

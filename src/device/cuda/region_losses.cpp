@@ -62,12 +62,7 @@ private:
 
 }  // namespace
 
-KernelPtr build(const ops::RpnLoss& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RpnLossKernel>(op, options, context);
-}
-
-KernelPtr build(const ops::RoiLoss& op, const KernelOptions& options, const Context& context) {
-    return std::make_unique<RoiLossKernel>(op, options, context);
-}
+HPCAI_BUILD_KERNEL(RpnLoss)
+HPCAI_BUILD_KERNEL(RoiLoss)
 
 }  // namespace hpcai::device::cuda

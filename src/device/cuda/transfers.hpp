@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <span>
+#include <utility>
 
 #include "owned.hpp"
 
@@ -13,13 +16,51 @@ namespace hpcai::device::cuda {
 /// stream of the device's work.
 class Transfers {
 public:
-    explicit Transfers(cudaStream_t stream);
+    explicit Transfers(cudaStream_t stream)
+        : stream_(stream), chunk_(kChunkBytes), small_(kSmallSlots * kSmallBytes) {}
 
     /// These functions implement those of Device. Throw Error(internal) if earlier work has failed.
-    void upload(void* to, std::span<const std::byte> from);
-    void download(std::span<std::byte> to, const void* from);
-    void enqueue_upload(void* to, std::span<const std::byte> from);
-    void enqueue_fresh_upload(void* to, std::span<const std::byte> from);
+    void upload(void* to, std::span<const std::byte> from) {
+        auto* target = static_cast<std::byte*>(to);
+        while (!from.empty()) {
+            const auto part = from.first(std::min(from.size(), kChunkBytes));
+            std::memcpy(chunk_.data(), part.data(), part.size());
+            copy(target, chunk_.data(), part.size(), cudaMemcpyHostToDevice, stream_);
+            wait(stream_);
+            target += part.size();
+            from = from.subspan(part.size());
+        }
+    }
+    void download(std::span<std::byte> to, const void* from) {
+        const auto* source = static_cast<const std::byte*>(from);
+        while (!to.empty()) {
+            const auto part = to.first(std::min(to.size(), kChunkBytes));
+            copy(chunk_.data(), source, part.size(), cudaMemcpyDeviceToHost, stream_);
+            wait(stream_);
+            std::memcpy(part.data(), chunk_.data(), part.size());
+            source += part.size();
+            to = to.subspan(part.size());
+        }
+    }
+    void enqueue_upload(void* to, std::span<const std::byte> from) {
+        if (from.empty()) return;
+        from.size() <= kSmallBytes ? enqueue_small(to, from) : enqueue_large(to, from);
+    }
+    void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
+        auto* target = static_cast<std::byte*>(to);
+        while (!from.empty()) {
+            FreshSlot& slot = fresh_[next_fresh_];
+            next_fresh_ = (next_fresh_ + 1) % fresh_.size();
+            const auto part = from.first(std::min(from.size(), kFreshBytes));
+            slot.arrived.wait();
+            std::memcpy(slot.host.data(), part.data(), part.size());
+            copy(target, slot.host.data(), part.size(), cudaMemcpyHostToDevice, fresh_uploads_);
+            slot.arrived.record(fresh_uploads_);
+            slot.arrived.block(stream_);
+            target += part.size();
+            from = from.subspan(part.size());
+        }
+    }
     void reserve_uploads(std::size_t bytes) {
         for (Slot& slot : slots_) grow(slot, bytes);
     }
@@ -44,9 +85,44 @@ private:
         OwnedEvent arrived;
     };
 
-    void enqueue_small(void* to, std::span<const std::byte> from);
-    void enqueue_large(void* to, std::span<const std::byte> from);
-    static void grow(Slot& slot, std::size_t bytes);
+    static void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                     cudaStream_t stream) {
+        check(cudaMemcpyAsync(to, from, bytes, kind, stream), "copying");
+    }
+    static void wait(cudaStream_t stream) {
+        check(cudaStreamSynchronize(stream), "waiting for the device");
+    }
+
+    void enqueue_small(void* to, std::span<const std::byte> from) {
+        OwnedEvent& arrived = small_arrived_[next_small_];
+        std::byte* staged = small_.data() + next_small_ * kSmallBytes;
+        next_small_ = (next_small_ + 1) % kSmallSlots;
+        arrived.wait();
+        std::memcpy(staged, from.data(), from.size());
+        copy(to, staged, from.size(), cudaMemcpyHostToDevice, stream_);
+        arrived.record(stream_);
+    }
+    void enqueue_large(void* to, std::span<const std::byte> from) {
+        Slot& slot = slots_[next_slot_];
+        next_slot_ = (next_slot_ + 1) % slots_.size();
+        slot.arrived.wait();
+        grow(slot, from.size());
+        std::memcpy(slot.host.data(), from.data(), from.size());
+        slot.consumed.block(uploads_);
+        copy(slot.device.data(), slot.host.data(), from.size(), cudaMemcpyHostToDevice, uploads_);
+        slot.arrived.record(uploads_);
+        slot.arrived.block(stream_);
+        copy(to, slot.device.data(), from.size(), cudaMemcpyDeviceToDevice, stream_);
+        slot.consumed.record(stream_);
+    }
+    static void grow(Slot& slot, std::size_t bytes) {
+        if (slot.host.bytes() >= bytes) return;
+        slot.consumed.wait();
+        PinnedBytes host(bytes);
+        DeviceBytes device(bytes);
+        slot.host = std::move(host);
+        slot.device = std::move(device);
+    }
 
     cudaStream_t stream_;
     PinnedBytes chunk_, small_;

@@ -9,6 +9,23 @@
 
 namespace hpcai::device::cuda {
 
+/// Returns the statistics whose arrays, of `bytes` each, begin at `memory`.
+inline kernels::BatchNormStatistics statistics_at(void* memory, std::size_t bytes) {
+    return {array_at(memory, 0, bytes), array_at(memory, 1, bytes), array_at(memory, 2, bytes),
+            array_at(memory, 3, bytes)};
+}
+
+/// Computes the statistics from x or, with op.from_sums, from the sums that follow x.
+inline void compute_batch_statistics(const ops::BatchNorm& op, const kernels::BatchNormShape& shape,
+                                     const kernels::BatchNormStatisticsArguments& arguments,
+                                     cudaStream_t stream) {
+    if (!op.from_sums) return kernels::batch_norm_statistics(shape, arguments, stream);
+    const Sums sums = sums_of(const_cast<void*>(arguments.x), storage_bytes(op.input, shape.dtype),
+                              shape.channels);
+    kernels::batch_norm_statistics_from_sums(
+        shape, {sums.sum, sums.squares, arguments.parameters, arguments.statistics}, stream);
+}
+
 /// A BatchNorm in training that is part of a fused operation. It has the statistics of the whole
 /// batch and no padding channels.
 class WholeBatchNorm {
@@ -26,9 +43,7 @@ public:
     }
 
     const kernels::BatchNormShape& shape() const { return shape_; }
-    std::size_t vector_bytes() const {
-        return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
-    }
+    std::size_t vector_bytes() const { return array_bytes(shape_.channels); }
     std::size_t saved_bytes() const { return 4 * vector_bytes(); }
     std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
 
@@ -38,26 +53,14 @@ public:
         parameters_.epsilon = op_.epsilon;
         parameters_.momentum = op_.momentum;
         x_ = x;
-        const auto vector = [&](std::size_t index) {
-            return reinterpret_cast<float*>(static_cast<std::byte*>(saved) +
-                                            index * vector_bytes());
-        };
-        statistics_ = {vector(0), vector(1), vector(2), vector(3)};
+        statistics_ = statistics_at(saved, vector_bytes());
     }
     const void* x() const { return x_; }
     const float* gamma() const { return parameters_.gamma; }
     const kernels::BatchNormStatistics& statistics() const { return statistics_; }
 
-    /// Computes the statistics from x or, with op.from_sums, from the sums that follow x.
     void compute_statistics(void* workspace, cudaStream_t stream) const {
-        if (!op_.from_sums) {
-            kernels::batch_norm_statistics(shape_, {x_, parameters_, statistics_, workspace},
-                                           stream);
-            return;
-        }
-        const Sums sums = sums_of(x_, storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_from_sums(
-            shape_, {sums.sum, sums.squares, parameters_, statistics_}, stream);
+        compute_batch_statistics(op_, shape_, {x_, parameters_, statistics_, workspace}, stream);
     }
 
 private:

@@ -21,8 +21,7 @@ constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 /// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg".
 std::map<std::int32_t, std::string> class_names(const fs::path& samples,
                                                 std::span<const std::int32_t> labels) {
-    const auto bytes = storage::read_file_bytes(samples, kMaxNamesBytes);
-    std::istringstream lines{std::string(storage::text_of(bytes))};
+    std::istringstream lines(storage::read_file_text(samples, kMaxNamesBytes));
     std::map<std::int32_t, std::string> names;
     std::string line;
     for (const std::int32_t label : labels) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/workloads/tasks.hpp>
-
-#include "score_detections.hpp"
 
 namespace hpcai::workloads {
 namespace {
@@ -14,6 +13,110 @@ namespace {
 // The network outputs x1, y1, x2, y2, score, category for each detection.
 constexpr std::int64_t kNumbersPerDetection = 6;
 constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
+
+using evaluation::Detection;
+using evaluation::Judgement;
+
+const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json", "annotations.json"};
+
+constexpr const char* kNoBox = "no test sample has a box";
+
+Quantity mean_of(const evaluation::DetectionQuality& quality) {
+    if (!quality.mean) return no_value(kNoBox);
+    return {quality.mean->coco, ""};
+}
+
+CategoryRecord category_record(const evaluation::Category& category,
+                               const evaluation::CategoryQuality& strict,
+                               const evaluation::CategoryQuality& tolerant) {
+    CategoryRecord record{.name = category.name,
+                          .boxes = strict.boxes,
+                          .detections = strict.detections,
+                          .hits = strict.hits};
+    record.ap50 = record.voc_ap50 = record.ap10 = no_value("no labelled box has this category");
+    if (strict.precision) {
+        record.ap50 = {strict.precision->coco, ""};
+        record.voc_ap50 = {strict.precision->voc_area, ""};
+        record.ap10 = {tolerant.precision->coco, ""};
+    }
+    return record;
+}
+
+/// Computes the AP50 of one member's detections.
+void score_detections(const evaluation::DetectionTruth& truth,
+                      std::span<const Detection> detections, GroupResult& result) {
+    result.quality =
+        mean_of(evaluation::detection_quality(truth, detections, evaluation::kAp50Overlap));
+    result.quality_top_5 = no_value("detections have no Top-5");
+}
+
+/// Computes the quality of an ensemble's detections, its interval and each category's quality.
+void score_fusion(const evaluation::Annotations& truth, std::span<const Detection> detections,
+                  QualityRecord& quality) {
+    const auto strict =
+        evaluation::detection_quality(truth.truth, detections, evaluation::kAp50Overlap);
+    const auto tolerant =
+        evaluation::detection_quality(truth.truth, detections, evaluation::kAp10Overlap);
+    quality.ensemble = mean_of(strict);
+    AveragePrecisionRecord metric;
+    metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : no_value(kNoBox);
+    metric.ensemble_ap10 = mean_of(tolerant);
+    for (std::size_t index = 0; index < strict.categories.size(); ++index) {
+        metric.categories.push_back(category_record(
+            truth.categories[index], strict.categories[index], tolerant.categories[index]));
+    }
+    quality.metric = std::move(metric);
+    const auto interval =
+        evaluation::bootstrap_interval_95(truth.truth, detections, evaluation::kAp50Overlap);
+    quality.confidence_interval = interval_record(interval, kNoBox, "bootstrap over test samples");
+}
+
+/// Returns the fusion options of the configuration's `bagging` and `detector` sections.
+evaluation::FusionOptions fusion_options(const config::Config& config) {
+    const bool is_wbf = config.bagging.aggregation == config::Aggregation::wbf;
+    const double fallback = is_wbf ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
+    const double configured = config.detector.fusion_overlap;
+    return {.method = is_wbf ? evaluation::FusionMethod::weighted_fusion
+                             : evaluation::FusionMethod::suppression,
+            .overlap = configured > 0 ? configured : fallback,
+            .min_score = config.detector.score_threshold,
+            .limit = evaluation::kDetectionsPerImage};
+}
+
+struct DetectorMembers {
+    std::span<const evaluation::Member> local;
+    int first = 0;  // index of local.front() among all detectors
+    int total = 0;  // detectors of all ranks
+};
+
+/// Returns quality.members_interval on rank 0. Collective.
+IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
+                                  const evaluation::DetectionTruth& truth,
+                                  const DetectorMembers& members) {
+    const evaluation::MemberDraws draws = evaluation::draw_members(members.total, config.run.seed);
+    const std::string reason = evaluation::reason_to_skip_draws(draws, truth.images);
+    if (!reason.empty()) return members_interval_record(reason, std::nullopt);
+    const auto interval =
+        evaluation::bootstrap_detections(ranks, {members.local, members.first, draws}, truth,
+                                         evaluation::kAp50Overlap, fusion_options(config));
+    return members_interval_record(interval ? "" : kNoBox, interval);
+}
+
+/// Compares two ensembles by a paired bootstrap over the test samples.
+QualityComparison compare_detections(const ComparedResults& results) {
+    const auto annotations =
+        evaluation::read_coco_annotations(results.file_of_first(kDetectionFiles.labels));
+    const auto read = [&](const std::filesystem::path& file) {
+        return evaluation::read_coco_detections(file, annotations);
+    };
+    const auto first = read(results.file_of_first(kDetectionFiles.ensemble));
+    const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
+    if (first == second) return {Judgement::same, "both have the same detections"};
+    const auto interval =
+        evaluation::paired_precision_interval_95(annotations.truth, first, second, kPairedDraws);
+    if (!interval) return {Judgement::unclear, kNoBox};
+    return comparison(*interval, annotations.truth.images);
+}
 
 class DetectionEvaluator final : public Evaluator {
 public:
@@ -43,7 +146,7 @@ public:
 
     EnsemblePredictions combine(const MemberPredictions& predictions, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
-        const std::vector<evaluation::Detection> detections = detections_of(predictions);
+        const std::vector<Detection> detections = detections_of(predictions);
         const evaluation::Member member{detections, 1};
         EnsemblePredictions ensemble;
         ensemble.labels = predictions.validation.labels;
@@ -93,13 +196,12 @@ private:
         return annotations;
     }
 
-    static std::vector<evaluation::Detection> detections_of(const MemberPredictions& member) {
+    static std::vector<Detection> detections_of(const MemberPredictions& member) {
         return member.detections ? *member.detections : detections_of(member.validation);
     }
 
-    static std::vector<evaluation::Detection> detections_of(
-        const training::Predictions& predictions) {
-        std::vector<evaluation::Detection> detections;
+    static std::vector<Detection> detections_of(const training::Predictions& predictions) {
+        std::vector<Detection> detections;
         for (std::size_t image = 0; image < predictions.labels.size(); ++image) {
             if (predictions.labels[image] < 0) continue;
             for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
@@ -122,8 +224,6 @@ private:
     const config::Config& config_;
     const data::SampleSets& samples_;
 };
-
-using evaluation::Detection;
 
 class DetectionCheck final : public PredictionCheck {
 public:

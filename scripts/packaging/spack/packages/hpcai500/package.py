@@ -32,6 +32,7 @@ class Hpcai500(CMakePackage, CudaPackage):
     depends_on("onednn@2.6:3 cpu_runtime=omp")
     depends_on("hwloc@2:")
     depends_on("jpeg")
+    depends_on("libpng@1.6:")
     depends_on("hdf5@1.10:1")
     depends_on("zlib")
     depends_on("pugixml@1.12:")

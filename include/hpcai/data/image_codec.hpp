@@ -16,7 +16,7 @@ namespace hpcai::data {
 inline constexpr int kMaxImageSide = 16384;  // pixels
 inline constexpr std::int64_t kMaxImagePixels = 100'000'000;
 
-/// Error for a file that is not a usable JPEG; what() is the reason without the file name.
+/// Error for a file that is not a usable image; what() is the reason without the file name.
 class DecodeError : public Error {
 public:
     explicit DecodeError(const std::string& reason) : Error(ExitCode::data, reason) {}
@@ -30,7 +30,7 @@ struct ImageSize {
 };
 
 struct DecodeRequest {
-    int denominator = 1;             // 1, 2, 4 or 8; downscales each side, rounded up
+    int denominator = 1;  // 1, 2, 4 or 8; downscales each side, rounded up; ignored for a PNG
     std::optional<PixelBox> region;  // part to decode, in full-size pixels; if absent, everything
 };
 
@@ -43,21 +43,23 @@ struct DecodedImage {
     ImageSize full_size;  // of the entire image, before downscaling
     int left = 0;         // column of the downscaled image where `image` begins
     int top = 0;          // row of the downscaled image where `image` begins
-    std::string damage;   // first sign of damage; empty if there is none
+    int denominator = 1;  // by which `image` is downscaled
+    std::string damage;   // why the file is not completely decoded; empty if it is
+    std::string warning;  // the decoder's first warning, or empty
 };
 
-/// Reads the size from the header. Throws DecodeError for anything but a JPEG with 1, 3 or 4
-/// components, and for one larger than kMaxImageSide or kMaxImagePixels, before it allocates
-/// pixels.
-ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
+/// Reads the size from the header of a PNG, or of a JPEG with 1, 3 or 4 components. Throws
+/// DecodeError for other first bytes, and above kMaxImageSide or kMaxImagePixels.
+ImageSize read_image_size(std::span<const std::uint8_t> bytes);
 
-/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. With the default
-/// request, the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
-/// inverted inks). Missing parts of a damaged file are grey or garbled, and `damage` has the
-/// reason. A region has the same pixels as a full decode; `image` may have a few more columns at
-/// either side, which may differ. Throws DecodeError like read_jpeg_size(), and when decoding
-/// cannot begin. Thread-safe.
-DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
+/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling, or with libpng. With
+/// the default request, the pixels equal Pillow's convert("RGB"): inks are inverted as Adobe's;
+/// EXIF orientation, gamma and alpha are ignored; 16-bit grey is clipped to 255. Missing parts of a
+/// damaged file are grey or garbled, and `damage` has the reason, also a wrong checksum or missing
+/// end of a PNG. A region of a JPEG has the same pixels as a full decode; `image` may have a few
+/// more columns at either side, which may differ. A PNG is always decoded whole. Throws
+/// DecodeError like read_image_size(), and when decoding cannot begin. Thread-safe.
+DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
 /// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.
 std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality);
