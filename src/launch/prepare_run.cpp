@@ -61,7 +61,7 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// The run of `series` (run.repeat) that this launch resumes, which may not have begun yet.
+/// The run of a series (run.repeat) that this launch resumes. It may not have begun yet.
 struct Resumption {
     LaunchRecord launch;      // of earlier launches; complete topology on rank 0 only
     bool is_trained = false;  // whether all groups have finished
@@ -92,8 +92,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts rank 0's facts except the lock, because any rank may write the result.
-    /// Collective.
+    /// Broadcasts rank 0's facts (not the lock), as any rank may write the result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large
@@ -151,10 +150,9 @@ void skip_complete_runs(context::RepeatedRuns& series) {
         series.folder.string(), last, verification::kRepetitionsName);
 }
 
-/// Locks and reads the next run of `series` at rank 0. If that run has not begun, reads the launch
-/// of the previous run instead. Returns nothing if no run has begun. Throws Error(launch) for
-/// another number of ranks, Error(usage) if another process uses the directory.
-/// Collective.
+/// Locks and reads the next run of `series` at rank 0, or reads the previous run if the next has
+/// not begun. Returns nothing if no run has begun. Throws Error(launch) for another number of
+/// ranks, Error(usage) if another process uses the directory. Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;
@@ -306,8 +304,7 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
     return controller;
 }
 
-/// Checks the faults to inject. Marks the data as disqualified if the program was built with fault
-/// injection. Collective.
+/// Checks the faults to inject. Disqualifies data if the program can inject faults. Collective.
 void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
                   data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {
