@@ -8,8 +8,8 @@
 /// Helpers for operations that depend on the channel of an element, for any number of channels.
 namespace hpcai::kernels {
 
-/// Treats adjacent pixels as one pixel, so that their channels together fill vectors. Pixels stay
-/// separate if their number is not a multiple of the number of pixels that fill vectors.
+/// Treats `fold` adjacent pixels as one, so that their channels together fill 16-byte vectors.
+/// Pixels stay separate (fold 1) if their number is not a multiple of the required `fold`.
 struct Folded {
     BatchNormShape shape;   // one span
     std::int64_t fold = 1;  // pixels combined into one
@@ -22,13 +22,13 @@ struct Folded {
     }
 };
 
-/// An output and its gradient, which is dy0 + dy1.
+/// The output of an operation that may end with a ReLU, and its gradient, which is dy0 + dy1.
 template <typename T>
 struct GatedTensors {
     const T *y, *dy0, *dy1;
 };
 
-/// The gradient of kWidth inputs of a ReLU. Without kGated there is no ReLU.
+/// The gradient of kWidth elements before the ReLU. kGated: there is a ReLU.
 template <typename T, int kWidth, bool kGated, bool kHasDy1>
 struct GatedGradient {
     using Elements = batch_norm::Raw<T, kWidth>;

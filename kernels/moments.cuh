@@ -7,7 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// The constants of one step of Adam or LAMB. Shared memory allows no default values.
+/// The constants of one step of Adam or LAMB; without defaults, because shared memory allows none.
 struct Moments {
     float gradient_factor;
     float beta1, one_minus_beta1;

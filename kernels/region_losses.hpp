@@ -26,8 +26,8 @@ struct RpnLossGradientArguments {
     RpnOutputs rpn;
     const float* targets = nullptr;             // (N, S, 6), no anchor twice in an image
     const float* loss_scale = nullptr;          // one number in device memory
-    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients, as rpn.logits; null: not computed
-    void* deltas[AnchorGrid::kMaxLevels] = {};  // gradients, as rpn.deltas; null: not computed
+    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients of rpn.logits; null: not computed
+    void* deltas[AnchorGrid::kMaxLevels] = {};  // gradients of rpn.deltas; null: not computed
 };
 /// Overwrites the gradients of all anchors with those of the losses times the loss scale.
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,

@@ -91,7 +91,7 @@ __device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
 }
 
 /// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects rows
-/// less than 1 away.
+/// less than one pixel away.
 __device__ inline bool reaches(float begin, float bin, int pooled, int first) {
     const float end = begin + static_cast<float>(pooled) * bin;
     return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));
@@ -287,7 +287,7 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
         const std::int64_t channel_chunks = divide_up(shape.stored_channels, kWarp * V);
         const std::int64_t blocks_y = shape.images * channel_chunks;
         if (blocks_y > 65535)
-            fail("roi_align_gradient: the channels of all images take more than 65535 warps");
+            fail("roi_align_gradient: the channels of all images need more than 65535 blocks");
         launch(roi_align_gradient_kernel<T, V>,
                {.blocks_x = static_cast<unsigned>(tiles),
                 .blocks_y = static_cast<unsigned>(blocks_y),

@@ -37,6 +37,7 @@ struct AxisSample {
     float low_weight, high_weight;
 };
 
+/// The grid of bins of a region, which has shape.region_columns elements.
 HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};
@@ -82,7 +83,7 @@ struct RoiAlignGradientArguments {
     void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
 /// Overwrites the gradients of the levels. Each pixel sums its terms in the order of the regions.
-/// Throws like roi_align(), and if the stored channels of N images take more than 65535 warps.
+/// Throws like roi_align(), and if the channels of N images need more than 65535 blocks.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 

@@ -32,7 +32,7 @@ private:
 /// threads must call these functions; then all can read the results without a barrier.
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
-inline constexpr int kChunk = 16384;  // keys per block where several blocks share a search
+inline constexpr int kChunk = 16384;  // keys per block if several blocks search one list
 
 /// The inclusive prefix sum of the values of the threads.
 __device__ inline unsigned prefix_sum(unsigned value) {
@@ -49,8 +49,8 @@ __device__ inline unsigned prefix_sum(unsigned value) {
     return value;
 }
 
-/// Returns a threshold such that exactly `limit` (above 0) of the keys key_at(i), i < count, do not
-/// exceed it, or all keys if there are fewer. Ignores kNoKey. Radix selection, 10 bits at a time.
+/// Returns a threshold that exactly `limit` (above 0) of the keys key_at(i), i < count, do not
+/// exceed; none exceeds it if there are fewer keys. Ignores kNoKey. Radix selection by 10 bits.
 template <typename KeyAt>
 __device__ std::uint64_t select_threshold(const KeyAt& key_at, int count, int limit) {
     constexpr int kDigitBits = 10;

@@ -9,12 +9,11 @@
 
 namespace hpcai::kernels {
 
-/// 64-bit sort keys. They are unique, because their low half is the unique index of an element.
-
-/// The key of an excluded element, above all other keys.
+/// Sort keys have 64 bits. They are unique, because the low half is the index of an element. This
+/// is the key of an excluded element, above all other keys.
 inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
-/// The ascending order of keys is the descending order of scores; of equal scores, the lower index
+/// Returns a key whose ascending order is the descending order of scores; in a tie, the lower index
 /// comes first. A NaN has kNoKey.
 HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index) {
     if (score != score) return kNoKey;

@@ -10,8 +10,8 @@
 
 namespace hpcai::kernels {
 
-/// comm::encode in device memory, with the same bits except for NaN. `residual` has the length of
-/// `values` or is null; wire (comm::wire_bytes) is 4-byte aligned.
+/// comm::encode in device memory, with the same bits except for NaN. `residual` (error feedback)
+/// has the length of `values` or is null; `wire`, of comm::wire_bytes(), is 4-byte aligned.
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 

@@ -69,7 +69,7 @@ std::unique_ptr<Timeline> Device::make_timeline() {
 }
 
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {
-    throw Error(ExitCode::internal, "this device cannot record work");
+    throw Error(ExitCode::internal, "this device cannot capture work as a graph");
 }
 
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {

@@ -22,7 +22,7 @@ using Candidates = std::span<const Candidate>;
 struct Cluster {
     double score_sum = 0;
     double boxes = 0;
-    // Sums of coordinates, each times the weighted score of its box.
+    // Sums of the coordinates of the boxes, each times the weighted score of its box.
     double left = 0;
     double top = 0;
     double right = 0;

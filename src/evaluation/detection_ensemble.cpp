@@ -50,7 +50,7 @@ std::vector<std::int64_t> gather_models(comm::Communicator& ranks, const RankSet
     for (const auto& [settings, legal, rank_models] : all) {
         ensure(legal != 0 && settings == local.settings,
                "fusion settings are invalid or differ between ranks; this rank has {} images in "
-               "rounds of {}, {} models",
+               "rounds of {} images, and {} models",
                local.settings.images, local.settings.chunk_images, local.models);
         models.push_back(rank_models);
         sum += rank_models;

@@ -17,9 +17,10 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
                      std::int64_t chunk_rows) {
     const std::array<std::int64_t, 3> local{samples, classes, chunk_rows};
     for (const auto& remote : comm::all_gather(members, local)) {
-        ensure(remote == local,
-               "vote: sizes differ between members; here {} samples, {} classes, chunks of {}",
-               samples, classes, chunk_rows);
+        ensure(
+            remote == local,
+            "vote: sizes differ between members; this one has {} samples, {} classes, chunks of {}",
+            samples, classes, chunk_rows);
     }
 }
 

@@ -41,8 +41,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`, with the fusions so far. Null if any other or fused
-    /// operation computes it, the statistics do not span the batch, or another node reads `value`.
+    /// The BatchNorm that computes `value`. Null if another or a fused operation computes it, the
+    /// statistics do not span the batch, or a node other than `reader` reads `value`.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
@@ -51,7 +51,7 @@ private:
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
 
-    /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from sums.
+    /// Whether the only reader of `value` is a BatchNorm that can use the per-channel sums of it.
     bool reader_uses_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;

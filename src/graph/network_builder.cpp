@@ -81,7 +81,6 @@ void Network::Builder::schedule_forward() {
     touch_outputs();
 }
 
-/// The caller reads the results after the last step.
 void Network::Builder::touch_results() {
     for (std::size_t node = 0; node < graph_.nodes().size(); ++node) {
         const bool is_last = node + 1 == graph_.nodes().size();

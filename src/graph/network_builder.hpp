@@ -9,8 +9,8 @@
 
 namespace hpcai::graph {
 
-/// Builds a network from a graph in three phases: plans the kernels; schedules the steps and
-/// records the lifetime of each tensor; allocates memory and binds the tensors.
+/// Builds a network from a graph in three phases: plans the kernels; schedules their calls (steps)
+/// and finds the first and last step that uses each tensor; allocates memory and binds the tensors.
 class Network::Builder {
 public:
     Builder(Network& network, ParameterStore& store, const NetworkOptions& options)
@@ -40,12 +40,14 @@ private:
 
     void plan_kernels();
     void schedule_forward();
+    /// Keeps losses and the last node's output up to this step: the caller reads them afterwards.
     void touch_results();
+    /// Keeps the outputs of a pipeline stage, which the caller reads after the forward pass.
     void touch_outputs();
     void schedule_backward();
-    /// Allocates the gradients of outputs, which are written before the backward pass.
+    /// Allocates gradients of a stage's outputs, which the caller writes before the backward pass.
     void allocate_output_gradients();
-    /// Sums the gradients of each received value, which are read after the backward pass.
+    /// Sums the gradients of each value from an earlier stage; the caller sends the sum to it.
     void finish_received_gradients();
     void schedule_backward(std::size_t index);
     /// Allocates a partial gradient of each parameter whose gradient an earlier step of the
@@ -55,9 +57,11 @@ private:
     void add_partial_gradients(const Binding& binding);
     /// Returns the parameters of the node whose gradients no later step writes.
     std::vector<ParameterId> completed_parameters(const Node& node);
-    /// Marks the gradients that no step completes as complete after the first backward step.
+    /// Reports the gradients that no step writes (they stay 0) as final after the first backward
+    /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, as many as its producer can read.
+    /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
+    /// sum.
     void sum_gradients(ValueId value, std::size_t limit);
     void allocate();
     void bind();
@@ -85,14 +89,14 @@ private:
     // [node], then sums of gradients. A deque keeps references valid while sums are appended.
     std::deque<Binding> bindings_;
     std::vector<TensorId> values_;                  // [value]
-    std::vector<std::vector<TensorId>> gradients_;  // [value] its gradients so far, to be summed
+    std::vector<std::vector<TensorId>> gradients_;  // [value] from each reader so far, to be summed
     std::map<ValueId, TensorId> output_gradients_, received_gradients_;
     std::vector<int> pending_writers_;  // [parameter] nodes that must still write its gradient
     std::vector<bool> is_written_;      // [parameter] a step has written its gradient
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
     std::size_t workspace_bytes_ = 0;
-    int step_ = 0;
+    int step_ = 0;  // index of the next kernel call
 };
 
 }  // namespace hpcai::graph

@@ -50,8 +50,8 @@ public:
     }
 
 private:
-    /// What each shard computes: the whole node, its channels of a channelwise operation, its
-    /// filters, or partial sums of all filters from its input channels.
+    /// What each shard computes: the whole node, its channels of a channelwise operation, the
+    /// outputs of its filters, or partial sums of all outputs over its input channels.
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
     ops::ChannelRange own_range(std::int64_t channels) const {
@@ -67,7 +67,7 @@ private:
 
     /// Determines how the shards compute each node, and thus which values are split.
     void classify_nodes() {
-        ensure(model_.outputs().empty(), "a stage cannot be divided into shards");
+        ensure(model_.outputs().empty(), "a pipeline stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
             kinds_.push_back(kind);
@@ -94,8 +94,8 @@ private:
     }
 
     /// Returns whether convolutions that read `value` compute partial sums from the shard's
-    /// channels: `value` is split, no linear layer reads it, and it has more elements than all
-    /// their outputs.
+    /// channels: `value` is split, no linear layer reads it, and it has more elements than the
+    /// outputs of these convolutions together.
     bool prefers_partial_sums(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t outputs = 0;

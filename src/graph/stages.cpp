@@ -11,8 +11,9 @@
 namespace hpcai::graph {
 namespace {
 
-// FLOPs of a core per byte sent, by docs/RESULTS.md: 181 GFLOP/s (15.62 images/s of 23.2 GFLOP on
-// two cores, bf16) / 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks of a host).
+// FLOPs of a core per byte sent, by docs/RESULTS.md: 181 GFLOP/s per core (two cores in bf16 train
+// 15.62 images/s of 23.2 GFLOP) / 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks
+// of a host).
 constexpr double kFlopsPerByte = 170;
 
 /// Returns the last node that reads each value, [value]; 0 if there is none.
@@ -179,7 +180,6 @@ std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> cut
     return partitions;
 }
 
-/// The caller reads outputs between the forward and the backward pass.
 void Network::Builder::touch_outputs() {
     for (const ValueId output : graph_.outputs()) touch(values_[output]);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <system_error>
 
@@ -92,7 +91,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts rank 0's facts (not the lock), as any rank may write the result. Collective.
+    /// Broadcasts rank 0's facts except the lock; any rank may write the result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large

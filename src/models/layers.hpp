@@ -35,7 +35,7 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
     bool zero_gamma = true;  // scale of each block's last norm starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // counted from the last; 5: also the stem; < 5: requires frozen norms
+    int trained_stages = 5;  // from the last; 5: also the stem; fewer require frozen norms
 };
 
 /// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's

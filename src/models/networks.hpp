@@ -71,9 +71,10 @@ struct FasterRcnn {
     std::array<double, 5> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
     std::vector<double> anchor_ratios = {0.5, 1, 2};               // height over width
 
-    std::int64_t anchor_samples = 256;       // per image, for the losses
-    std::int64_t region_samples = 512;       // per image, for the box head
-    std::int64_t training_proposals = 2000;  // per level before suppression, per image after it
+    std::int64_t anchor_samples = 256;  // per image, for the losses
+    std::int64_t region_samples = 512;  // per image, for the box head
+    // Per level before non-maximum suppression, and per image after it.
+    std::int64_t training_proposals = 2000;
     std::int64_t inference_proposals = 1000;
     double score_threshold = 0.05;
     std::int64_t detections = 100;  // per image

@@ -24,7 +24,7 @@ struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
-    std::string resume = {};   // directory of a run or series; config.files and output are empty
+    std::string resume = {};   // folder of one or several runs; config.files and output are empty
 };
 
 /// The state that all runs of one invocation share. The first run sets all but `number`.
@@ -38,7 +38,7 @@ struct RepeatedRuns {
     std::shared_ptr<storage::FileLock> lock;  // of the parent of several runs; held by rank 0
 };
 
-/// The launch that executes a run, and the number of the run in a series (run.repeat).
+/// The launch that executes a run, and the number of the run among those of run.repeat.
 struct LaunchContext {
     std::string started_utc;
     Stopwatch since_start;

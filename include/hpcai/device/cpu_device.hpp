@@ -17,9 +17,9 @@ struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
     /// True: results have the same bits for any `threads`. oneDNN then processes up to 16
-    /// sub-batches, each with one thread, so more threads than sub-batches do not help. Our own
-    /// loops sum in a fixed order. Each sub-batch has its own weight gradients. Those of a layer
-    /// take at most 16 MiB, or four times the layer's weights if that is more.
+    /// sub-batches, each with one thread, so more threads than sub-batches do not help. Each
+    /// sub-batch has its own copy of a layer's weight gradients. If 16 copies would exceed 16 MiB,
+    /// the weight gradient uses 8 sub-batches; if 8 would, 4. Our own loops sum in a fixed order.
     bool deterministic = false;
 };
 

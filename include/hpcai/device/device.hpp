@@ -33,7 +33,8 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset of the channel sums that follow `element_bytes` (ops::outputs_channel_sums).
+/// Offset of a value's channel sums (ops::outputs_channel_sums) after its elements'
+/// `element_bytes`.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -66,15 +67,15 @@ struct WorkingCopy {
     void* address = nullptr;    // 64-byte aligned
 };
 
-/// One operation, planned for one device, shape and precision, and bound to its memory. Running it
-/// allocates no memory except for messages to other ranks. Calls return when the work is enqueued
-/// on the stream of the device; on a CPU, when it is complete.
+/// One operation, planned for one device, shape and precision, and bound to its memory. run()
+/// allocates memory for messages only. On a CPU it returns when the work is complete. On a GPU it
+/// enqueues the work on the device's stream and waits only for messages of other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The number of output gradients that the kernel can sum while it reads them.
+    /// The largest number of output gradients that the kernel can sum while it reads them.
     virtual std::size_t max_output_gradients() const { return 1; }
     virtual bool backward_reads_inputs() const { return false; }
     virtual bool backward_reads_output() const { return false; }
@@ -182,7 +183,7 @@ public:
     virtual void run() = 0;
 };
 
-/// Captured work, such as a CUDA graph, which can be enqueued many times at low cost.
+/// Captured work, a CUDA graph, which can be enqueued many times at low cost.
 class Recording {
 public:
     virtual ~Recording() = default;
@@ -194,8 +195,8 @@ public:
 class Timeline {
 public:
     virtual ~Timeline() = default;
-    /// Enqueues a mark after the work enqueued so far. Inside Device::record the mark belongs to
-    /// the captured work and has the time of its last run.
+    /// Enqueues a mark after the work enqueued so far. Inside Device::record() the mark is captured
+    /// too, and has the time of the last Recording::run().
     virtual void mark() = 0;
     /// Returns the seconds between consecutive marks, in the order of the calls of mark(). Waits
     /// for enqueued work.
@@ -246,10 +247,10 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change after the call. The call may wait for a free staging
-    /// buffer: above 4096 bytes, until the work enqueued before the fourth-last such upload is
-    /// complete; else, before the 32nd-last smaller upload. It may wait for all work if it needs
-    /// more memory than reserve_uploads() reserved.
+    /// Enqueues an upload; `from` may change after the call. On a GPU, an upload of up to 4096
+    /// bytes may wait for the 32nd-last upload of this size and all work before it. A larger one
+    /// may wait for the work before the fourth-last larger upload, or for all work if it needs more
+    /// memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.
@@ -272,8 +273,8 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Returns whether a fused operation is faster than the operations it replaces: a Convolution
-    /// with `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May time both.
+    /// Returns whether to use a fused operation instead of those it replaces: a Convolution with
+    /// `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May time both.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
@@ -305,13 +306,13 @@ public:
 
     /// Returns whether the device supports record().
     virtual bool can_record() const { return false; }
-    /// Captures the work that `enqueue` enqueues on this device without running it. `enqueue` must
-    /// not wait for the device or upload to it, and everything it uses must outlive the recording.
+    /// Captures the work that `enqueue` enqueues on this device, without running it. `enqueue` must
+    /// not wait for the device or upload to it, and everything it uses must outlive the Recording.
     /// Throws Error(internal) if can_record() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
 
     /// Returns a timeline without marks. The default, for synchronous devices, uses the host's
-    /// clock. The device must outlive the timeline, which must outlive every recording that
+    /// clock. The device must outlive the timeline, which must outlive every Recording that
     /// contains its marks.
     virtual std::unique_ptr<Timeline> make_timeline();
 
@@ -340,7 +341,7 @@ std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
 
 /// The work that a device has spent on timing kernels to choose among them.
 struct Tuning {
-    int convolutions = 0;  // forward and gradient passes whose plans were timed
+    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
     double seconds = 0;    // including trials of fused operations
 };
 

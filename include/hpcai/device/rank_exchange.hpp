@@ -11,7 +11,7 @@ namespace hpcai::device {
 class ShardMessages {
 public:
     virtual ~ShardMessages() = default;
-    /// The functions up to write() are not called for this shard itself.
+    /// bytes_to(), bytes_from() and write() are not called for this shard itself.
     virtual std::size_t bytes_to(int shard) const = 0;
     virtual std::size_t bytes_from(int shard) const = 0;
     /// Writes the message to another shard into `to`, which has bytes_to() bytes.

@@ -40,9 +40,9 @@ struct MemberDetection {
 };
 
 /// Returns the fused detections of one image by descending score, equal scores by category.
-/// `pooled` is ordered by member and then in each member's order; this order decides between equal
-/// scores. Ignores invalid detections (is_valid) and those with an area or score of 0 or less.
-/// `weights` has a positive weight for each model, also for models without detections.
+/// `pooled` has the detections of member 0, then 1 ..., each in the member's order. This order also
+/// ranks equal scores. Ignores invalid detections (is_valid) and those with an area or score of
+/// 0 or less. `weights` has a positive weight for each model, also for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);
 

@@ -7,7 +7,7 @@
 
 namespace hpcai::evaluation {
 
-inline constexpr std::int32_t kPaddingLabel = -1;
+inline constexpr std::int32_t kPaddingLabel = -1;  // of rows that are not scored
 
 /// Numbers of samples whose label is the class of the highest score or of the 5 highest scores.
 struct TopK {

@@ -34,7 +34,7 @@ struct Parameter {
     std::string name;
     tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); others (C)
     ParameterKind kind = ParameterKind::filters;
-    bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
+    bool starts_at_zero = false;  // gamma of a residual block's last normalization
     bool is_trained = true;       // false: keeps its initial value
     double deviation = 0;         // standard deviation of initial values; 0: determined by `kind`
     // Pixels of the feature map that a linear layer flattens. The weight's columns are ordered
@@ -55,7 +55,7 @@ struct Value {
     tensor::Shape shape;
     NodeId producer = kNoNode;           // kNoNode: an input
     std::optional<tensor::DType> dtype;  // absent: the compute type of the network
-    bool is_received = false;            // from an earlier stage, in the device's layout
+    bool is_received = false;            // from an earlier pipeline stage, in device layout
 };
 
 struct Node {
@@ -74,9 +74,9 @@ class Graph {
 public:
     /// Adds an input, such as the pixels.
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
-    /// Adds a value that an earlier stage computes; see partition_stages().
+    /// Adds a value that an earlier pipeline stage computes; see partition_stages().
     ValueId add_received(const Value& value, bool needs_gradient);
-    /// Marks `value` as read outside the graph. If it needs a gradient, the reader provides it.
+    /// Marks `value` as read outside the graph. The reader provides its gradient if it needs one.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
@@ -109,6 +109,7 @@ public:
     bool needs_gradient(ValueId value) const {
         return needs_gradient_.at(static_cast<std::size_t>(value));
     }
+    /// The number of elements of all parameters, trained or not.
     std::int64_t parameter_count() const;
 
 private:

@@ -6,7 +6,7 @@
 
 namespace hpcai::graph {
 
-/// A tensor that must exist from step `first` to step `last`, inclusive.
+/// A tensor that must exist from the kernel call with index `first` to that with index `last`.
 struct Lifetime {
     std::size_t bytes = 0;
     int first = 0;

@@ -19,7 +19,9 @@ struct KernelCall {
     std::string name;  // of the node; for a sum of gradients: "<value or parameter>.gradient"
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
-    std::vector<ParameterId> final_gradients;  // parameters whose gradient this call completes
+    // Parameters whose gradients are final after this call. The first call of the backward pass
+    // also lists the parameters that have no gradient.
+    std::vector<ParameterId> final_gradients;
 };
 
 /// Called before and after each kernel call of a network, for timing, tracing and communication.
@@ -54,8 +56,8 @@ public:
     /// Throws Error(internal) if the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
-    /// A second network with the graph and device of `twin`, for another batch in flight. Both
-    /// networks share and keep alive the step scalars and working copies. Call the functions that
+    /// A second network with the graph and device of `twin`, for another micro-batch in flight.
+    /// Both share and keep alive the StepScalars and working copies. Call the functions that
     /// prepare copies on `twin` only.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
@@ -69,16 +71,16 @@ public:
     /// The exchange with the other shards; null if the network is not a shard.
     device::ShardExchange* exchange() const { return options_.exchange; }
 
-    /// Copies `bytes`, elements in canonical layout, to the input value `name`. Every input must be
-    /// set before each forward pass, which may overwrite it.
+    /// Copies `bytes`, elements in row-major order of the value's shape, to the input `name`. Every
+    /// input must be set before each forward pass, which may overwrite it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Sets the factor that multiplies each sample's loss gradients, initially 1, and resets the
-    /// other step scalars. With 1 / global batch, the gradients are those of the mean loss.
+    /// Sets StepScalars::loss_scale, the factor of each sample's loss gradients, and resets all
+    /// other fields. With 1 / global batch, the gradients are those of the mean loss.
     void reset_step_scalars(float scale);
-    /// The step scalars in device memory.
+    /// The step scalars (ops/step_scalars.hpp) in device memory.
     device::StepScalars* step_scalars() const {
         return static_cast<device::StepScalars*>(step_scalars_->data());
     }
@@ -121,10 +123,10 @@ public:
     /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
     const std::vector<std::span<const float>>& losses() const { return losses_; }
 
-    /// Memory for the gradient of a stage's output `name`, in the layout of the value and the
-    /// compute type. The caller writes it between the forward and the backward pass.
+    /// Memory for the gradient of a pipeline stage's output `name`, in the layout of the value and
+    /// the compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
-    /// Like output_gradient(): the gradient of the received value `name` after the backward pass.
+    /// Like output_gradient(): after the backward pass, that of input `name` from an earlier stage.
     std::span<const std::byte> received_gradient(const std::string& name) const;
 
 private:

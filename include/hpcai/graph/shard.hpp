@@ -32,7 +32,7 @@ struct Shard {
 Shard shard(const Graph& graph, int shards, int number);
 
 /// Builds each stage of each shard, [stage * shards + shard]. The stages of all shards begin at the
-/// same nodes as those of partition_stages(graph, stages). Throws like that overload and shard().
+/// same nodes as those of partition_stages(graph, stages). Throws like that function and shard().
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards);
 
 /// The bytes that a shard exchanges with the other shards of its stage.

@@ -12,24 +12,25 @@ namespace hpcai::graph {
 /// The costs of running the nodes of a graph, in FLOPs or another additive unit.
 struct StageCosts {
     std::vector<double> nodes;  // [node]
-    // [node] cost of a cut before it, added to both adjacent stages; infinite: no cut is possible
+    // [node] cost of a cut before the node, added to both stages; infinite: no cut is possible
     std::vector<double> cuts;
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then their total
-/// cost; ties go to the earliest last cut, then the cut before it. Time: O(stages x nodes^2).
+/// cost. In a tie the earliest last cut wins, then that before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
 struct Stage {
     /// The nodes of the stage with their parameters and statistics. A value that an earlier stage
-    /// computes and this or a later stage reads is received. A value that a later stage reads is an
-    /// output; outputs have the order in which the next stage receives them. A value may be both.
+    /// computes and this or a later stage reads is an input (Value::is_received). A value that a
+    /// later stage reads is an output; a value that only passes through is both. Outputs have the
+    /// order of the next stage's inputs.
     Graph graph;
-    std::vector<ParameterId> parameters;   // [of `graph`] index in the model
-    std::vector<std::int32_t> statistics;  // [of `graph`] index in the model
+    std::vector<ParameterId> parameters;   // [parameter of `graph`] its index in the model
+    std::vector<std::int32_t> statistics;  // [statistics of `graph`] their index in the model
     std::size_t first_node = 0;
     std::size_t nodes = 0;
 };
@@ -37,7 +38,7 @@ struct Stage {
 /// The costs of a graph: FLOPs of training by ops::Ledger::table3 and, for each byte of activations
 /// and gradients that crosses a cut, the FLOPs that a CPU rank performs during its transfer. Bytes
 /// are counted in fp32, so that the stages do not depend on the precision. No cut separates the
-/// users of a parameter or of an input.
+/// nodes that read the same parameter or input.
 StageCosts stage_costs(const Graph& graph);
 
 /// Bytes of the values that cross a cut before node `position` in the forward pass if the compute

@@ -28,7 +28,7 @@ struct LedgerRow {
     const ops::Flops& flops_in(ops::Ledger ledger) const;
 };
 
-/// FLOPs, parameters and activations of one sample, by node. Work, APC and FLOPS follow from them.
+/// FLOPs, parameters and activations of one sample, by node. Work and FLOPS follow from them.
 class FlopsLedger {
 public:
     /// Only the constructor uses `graph`, which must be unfused with batch 1, else Error(internal).

@@ -10,7 +10,7 @@
 namespace hpcai::metrics {
 
 /// A rank is a straggler if its work takes longer than this ratio times the median of the ranks of
-/// its stage.
+/// its pipeline stage.
 inline constexpr double kStragglerRatio = 1.2;
 
 /// Summarizes the steps of one rank: median, p99 (nearest rank) and maximum of `step_seconds`, and

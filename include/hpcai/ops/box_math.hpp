@@ -13,7 +13,7 @@
 #endif
 
 /// Box arithmetic in fp32, shared by CPU and GPU code. Each product and sum is rounded separately
-/// (no FMA), so that matching, suppression and sampling are the same on both. Only exp and log may
+/// (no FMA), so that matching, suppression and sampling give the same results. Only exp and log may
 /// differ in their last bits.
 namespace hpcai::ops {
 
@@ -108,9 +108,9 @@ HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float i
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// Returns the key of a candidate of stage 0 (anchors) or 1 (regions). Sampling takes the smallest
-/// keys, in a tie the lower candidate. The key is the high half of 2^32 image_key + candidate +
-/// 0x9e3779b97f4a7c15 (stage + 1) after the finalizer of SplitMix64 (Stafford's variant 13).
+/// Returns the pseudo-random key of a candidate of stage 0 (anchors) or 1 (regions). The smallest
+/// keys are sampled, in a tie the lower candidate. The key is the high half of 2^32 image_key +
+/// candidate + 0x9e3779b97f4a7c15 (stage + 1) after SplitMix64's finalizer (Stafford's variant 13).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
     std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +

@@ -48,10 +48,10 @@ struct BoxCoder {
 /// The target of an anchor is the box with which it has the highest IoU (in a tie the first). Up to
 /// `samples` anchors are sampled: at most samples x positive_share positives, then negatives, each
 /// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
-/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32. Output (N, samples, 6):
-/// anchor number, 1 (positive) or 0, and the targets of its four deltas (zeros for a negative);
-/// unused rows have anchor number -1. Positives come first; positives and negatives are each in
-/// anchor order.
+/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32, the random seed of each
+/// image. Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four
+/// deltas (zeros for a negative); unused rows have anchor number -1. Positives come first;
+/// positives and negatives are each in anchor order.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -94,9 +94,9 @@ struct Proposals {
 /// candidates are sampled: at most samples x positive_share of foreground, then background, each
 /// with the smallest sampling_key of (the image's key, stage 1, candidate). Unused rows count in
 /// candidate numbers but are not sampled. Inputs: proposals (N, R, 5), boxes (N, G, 5), keys (N)
-/// s32. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row), targets of
-/// the four deltas by `coder` (zeros for background). Foreground comes first; foreground and
-/// background are each in ascending candidate order.
+/// s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1:
+/// unused row), targets of the four deltas by `coder` (zeros for background). Foreground comes
+/// first; foreground and background are each in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;

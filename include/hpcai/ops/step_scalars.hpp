@@ -5,9 +5,10 @@
 
 namespace hpcai::ops {
 
-/// The scalars of a training step in device memory, which a captured step reads each time it runs.
-/// The host initializes all fields, writes learning_rate and micro_batch, clears loss_sum, and
-/// clears `finite` if another stage skips the step. The step adds to loss_sum and writes the rest.
+/// The scalars of a training step, in device memory so that each launch of a CUDA graph reads them.
+/// The host initializes all fields, writes learning_rate and
+/// micro_batch, clears loss_sum, and clears `finite` if another stage skips the step. The step adds
+/// to loss_sum and writes the rest.
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the samples' losses

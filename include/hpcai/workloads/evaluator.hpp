@@ -15,15 +15,15 @@ namespace hpcai::workloads {
 
 /// The predictions of one model of the ensemble.
 struct MemberPredictions {
-    training::Predictions validation;
+    training::Predictions validation;  // for the test samples
     // Detections read from a file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // [training sample] 1: not in this model's bootstrap
     training::Predictions out_of_bag_samples;  // predictions for these samples, in order
 };
 
-/// The predictions of the ensemble, at rank 0 of the leaders; empty at other ranks. A workload has
-/// either probabilities or detections.
+/// The predictions of the ensemble at rank 0 of the leaders (the first ranks of the groups); empty
+/// at other ranks. A workload has either probabilities or detections.
 struct EnsemblePredictions {
     std::vector<float> probabilities;               // (rows, classes) by bagging.aggregation
     std::vector<std::int32_t> labels;               // (rows) of samples or of their cells
@@ -42,8 +42,8 @@ public:
     /// Stores one model's predictions in `directory`; each file is written atomically.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Reads the files that store() wrote to `directory` into `member`, which must have the labels
-    /// of the samples. Throws Error(data), naming the file, if it does not match.
+    /// Reads the files that store() wrote to `directory` into `member`, whose labels must be set.
+    /// Throws Error(data), naming the file, if the file does not match the labels.
     virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and sets
     /// `quality`, except for the numbers that summarize the members. Collective among the leaders.

@@ -27,7 +27,7 @@ public:
     std::int64_t first(std::size_t level) const { return first_[level]; }
     std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
     std::int64_t count() const { return first_.back(); }
-    AnchorIndex index_of(std::int64_t number) const;
+    AnchorIndex index_of(std::int64_t number) const;  // of anchor `number`
     ops::Box box(const AnchorIndex& at) const;
 
 private:

@@ -14,8 +14,8 @@ constexpr int kMaxLanes = 16;
 /// Per-channel numbers are fp32 arrays of (spans, C), where a span is a set of samples that share
 /// statistics. The workspace has two sums for each image and channel, (2, N, C). These are combined
 /// in double precision in a fixed order, so the number of threads does not change the bits. If a
-/// span covers several ranks, moments and gradient sums are all-reduced in double, which is precise
-/// enough without a common pivot.
+/// span covers several ranks, moments and gradient sums are all-reduced in double. This is precise
+/// enough even though each rank subtracts its own pivot (see load_pivot()).
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)

@@ -12,8 +12,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower. The limit
-// kGradientBytes reduces this to 1.1 times.
+// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower. With fewer
+// sub-batches where the gradients exceed kGradientBytes, they are at most 1.1 times slower.
 constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 

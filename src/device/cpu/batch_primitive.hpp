@@ -108,8 +108,8 @@ private:
 };
 
 /// Returns the number of samples in each sub-batch: one sub-batch or, in a deterministic engine, up
-/// to 16 of similar size. If each primitive writes a gradient of `gradient_bytes`, the limit is 8
-/// or 4 sub-batches if 16 or 8 such gradients take over 16 MiB.
+/// to 16 of similar size. Each sub-batch writes `gradient_bytes` of gradients. If 16 gradients
+/// exceed 16 MiB, the limit is 8 sub-batches; if 8 do, it is 4.
 std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t samples,
                                           std::size_t gradient_bytes = 0);
 

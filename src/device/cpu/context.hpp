@@ -104,6 +104,7 @@ private:
     bool needed_ = false;
 };
 
+/// Plans a BatchNorm with `frozen`, for build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal): the engine does not compute this operation.

@@ -152,7 +152,7 @@ private:
 
     /// Also writes the gradient of the input.
     void sum_gradients() const {
-        // The loop always reads a gate, but does not use it without a ReLU.
+        // The loop always reads a gate (GradientSource::y), but ignores it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             const GradientSource source =

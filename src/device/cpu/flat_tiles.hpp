@@ -44,11 +44,11 @@ inline void* offset(void* base, std::size_t bytes) {
     return base == nullptr ? nullptr : static_cast<std::byte*>(base) + bytes;
 }
 
-/// With scale 1 and shift 0, the normalization loops compute ReLU, addition and their gradients.
+/// Scale 1 and shift 0: with these, normalization loops compute ReLU, addition and their gradients.
 struct Identity {
     float ones[16], zeros[16] = {};
     Identity() { std::fill_n(ones, 16, 1.0f); }
-    /// Describes the gradient dy0 (+ dy1), with `relu` only where `gate` is positive.
+    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` is not positive.
     GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
         return {dy0, dy1, gate, gate, ones, zeros, relu};
     }

@@ -23,14 +23,14 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters per block; divides the number of filters
+constexpr std::int64_t kBlock = 8;  // filters per block; ops::computes_in_int8 requires a multiple
 
 std::size_t floats(std::int64_t count) {
     return aligned_bytes(Desc({count}, type::f32, tag::x));
 }
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
-constexpr std::int64_t kPart = 1 << 14;          // elements of a sample per part
+constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
 constexpr std::int64_t kDitheredElements = 128;  // elements per kDitherBlocks Philox blocks
 constexpr std::int64_t kDitherBlocks = 16;
 

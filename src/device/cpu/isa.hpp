@@ -6,7 +6,7 @@
 /// Instruction sets of this processor; CMake links isa_x86.cpp or isa_other.cpp.
 namespace hpcai::device::cpu {
 
-/// Returns the loops for the instruction sets of this processor.
+/// Returns the engine's own loops, compiled for the instruction sets of this processor.
 const SimdKernels& loops_for_this_cpu();
 
 /// Returns whether the processor multiplies bfloat16 numbers. Otherwise oneDNN emulates bfloat16,

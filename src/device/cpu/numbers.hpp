@@ -7,7 +7,7 @@
 
 #include "context.hpp"
 
-/// Element access for loops that are too short to need a version per instruction set.
+/// Access to single elements, for loops that are not compiled for several instruction sets.
 namespace hpcai::device::cpu {
 
 struct BFloat {

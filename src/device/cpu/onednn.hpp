@@ -5,7 +5,7 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, whose primitives are planned from a description; oneDNN 3 takes its parts.
+/// True for oneDNN 2, which plans from a Primitive::desc; oneDNN 3 takes the desc's arguments.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;

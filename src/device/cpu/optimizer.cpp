@@ -26,7 +26,7 @@ public:
         ensure(!optimizer.rounds_parameters, "the CPU engine needs fp32 parameters");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
-            ensure(range.working_copy == nullptr, "the CPU engine has no plain working copies");
+            ensure(range.working_copy == nullptr, "a CPU optimizer updates no working copies");
             for (std::size_t begin = range.begin; begin < range.end; begin += kPartElements) {
                 parts_.push_back({index, begin, std::min(begin + kPartElements, range.end)});
             }
@@ -139,7 +139,7 @@ private:
     std::vector<Optimizer::Range> ranges_;
     ShardExchange* exchange_;
     std::vector<SquareSums> sums_;
-    std::vector<float> ratios_;  // by range
+    std::vector<float> ratios_;  // [range]
 };
 
 /// A step of one rule; step() is specialized for each rule.

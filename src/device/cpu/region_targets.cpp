@@ -59,8 +59,8 @@ struct CellRow {
 };
 
 /// Parallel over the rows of cells of all images. For each anchor the workspace has the number of
-/// the matching box and the highest IoU. The IoU is kForced if no anchor has a higher IoU with some
-/// box. For each row and box it has the highest IoU, from which the box's highest IoU is computed.
+/// the matching box and the highest IoU, or kForced if no anchor has a higher IoU with some box.
+/// For each row and box it has the highest IoU, from which the box's highest IoU is computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
@@ -89,7 +89,7 @@ private:
         for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
-    static constexpr float kForced = 2;  // above every IoU
+    static constexpr float kForced = 2;  // above every IoU, so that the anchor is positive
 
     std::int64_t row_count() const {
         return static_cast<std::int64_t>(rows_.size());

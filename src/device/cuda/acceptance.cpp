@@ -133,7 +133,7 @@ using P = ConvolutionPass;
 
 constexpr const char *kFusedEntry = "joined", *kSeparateEntry = "apart";  // in the plan cache
 
-/// Fused kernels are tested with multiples of 8 channels only, as in all fast networks.
+/// Fused kernels are tested with multiples of 8 channels only.
 bool fills_vectors(std::int64_t channels) {
     return channels % 8 == 0;
 }

@@ -25,10 +25,10 @@ bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions&
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
 /// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
-/// need cuDNN plans, which exist in fp16 only, and a successful trial if there is a device. With
-/// autotune they must take less time than the separate operations, both with their fastest plans;
-/// Context::plans stores the result. A deterministic device makes no trial. An object never changes
-/// a decision.
+/// also need cuDNN plans, which exist in fp16 only, and a successful trial if the context has a
+/// device. With autotune they must take less time than the separate operations, both with their
+/// fastest plans; Context::plans stores the result. A deterministic device makes no trial. An
+/// Acceptance gives the same answer each time it is asked about an operation.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -48,7 +48,7 @@ private:
         bool fused = false;
         bool is_final = true;  // false if a trial failed: later runs decide again
     };
-    /// Returns the known decision, else that of `compare`; false if a pass has no plan.
+    /// Returns an earlier decision, else that of `compare`; false if cuDNN has no plan for a pass.
     bool decide(const std::string& kind, const ConvolutionShape& shape,
                 std::initializer_list<ConvolutionPass> passes,
                 const std::function<Decision()>& compare);

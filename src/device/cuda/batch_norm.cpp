@@ -14,7 +14,7 @@ namespace {
 
 /// Sums two numbers per channel of a BatchNorm over the ranks that share its statistics. The host
 /// computes the sums and waits for the stream and the other ranks, so this work cannot be captured
-/// in a CUDA graph. With one rank, the object needs no memory and must not sum.
+/// as a CUDA graph. With one rank, the object needs no memory and must not sum.
 class SyncBatchNormSums {
 public:
     /// `reducer` sums over `ranks` ranks if there are several, and must outlive the object.

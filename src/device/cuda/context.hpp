@@ -49,9 +49,10 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// Waits for the device; rethrows the current exception if it is unusable. For catch blocks only.
+/// Waits for the device; if it is unusable, rethrows the current exception. For catch blocks only.
 void rethrow_fault();
 
+/// Plans a BatchNorm with `frozen`, for build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal) for an `exchange`, buffers of different lengths, and ranges out of order,

@@ -79,7 +79,7 @@ public:
         // Nodes keep the priority of their stream, which differs for all-reduces.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
-            "preparing a CUDA graph");
+            "instantiating a CUDA graph");
     }
 
     void run() override { check(cudaGraphLaunch(executable_, stream_), "launching a CUDA graph"); }

@@ -36,7 +36,7 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// Limits of the trials for each graph. Heuristics list good plans first: over 66 graphs of
+/// Limits of the trials for each pass. Heuristics list good plans first: over 66 cuDNN graphs of
 /// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than the fastest
 /// of all. Trials of all plans take a minute more, because compiling a plan can take seconds.
 constexpr std::size_t kMaxTrials = 20;
@@ -86,7 +86,7 @@ TimedPlan fastest(const std::vector<TimedPlan>& trials, const Majority& majority
 }
 
 /// Tries plans in order, each once, except those in `barred`, up to kMaxTrials and kMaxSeconds.
-/// `run` takes a plan and a limit in seconds and returns the trial; it compares no slower plan.
+/// `run` takes a plan and a limit in seconds, above which it compares no results.
 template <typename Run>
 std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> barred,
                                   const Run& run) {
@@ -246,7 +246,7 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
     return fastest(trials, majority).plan;
 }
 
-/// Replaces the graph, because its timed plans keep code on the GPU until it is destroyed.
+/// Replaces the cuDNN graph, which keeps the code of all timed plans on the GPU while it exists.
 void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = index_of_plan(*plans_, plan);

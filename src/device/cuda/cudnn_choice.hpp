@@ -21,7 +21,7 @@ public:
     ChosenPlan() = default;
     /// Times plans on the context's stream in temporary memory and adds the fastest to
     /// Context::plans. Throws Error(internal) when cuDNN has no plan, or when the device is
-    /// unusable after a plan, which is then barred in Context::plans.
+    /// unusable after a plan, which Context::plans then excludes from later runs (PlanCache::bar).
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
     std::size_t workspace_bytes() const { return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_); }
@@ -44,15 +44,16 @@ private:
 /// need more, the plan with the smallest workspace; -1 if no plan can be finalized.
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
-/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
+/// Whether cuDNN has a plan for this pass. Can take seconds if Context::plans has no entry for it.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
-/// The key of the plan of a graph in Context::plans.
+/// The key in Context::plans under which the plan of a pass is stored.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
 /// The operands that a pass reads, and the operands that it writes.
 std::span<const Operand> operands_read(ConvolutionPass pass);
 std::span<const Operand> operands_written(ConvolutionPass pass);
+/// The bytes and the type of an operand (see Operand).
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
@@ -75,7 +76,7 @@ public:
     /// The time and the result of a plan.
     struct Trial {
         double seconds = 0;  // median, or the only time
-        // Index of the result, equal for plans whose results agree. None: not compared.
+        // A number that is equal for plans whose results agree. Absent: not compared.
         std::optional<int> result;
     };
 

@@ -55,7 +55,7 @@ ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelO
 /// shapes give different lines.
 std::string to_string(const ConvolutionShape& shape);
 
-/// What a graph computes. A normalized image is max(scale x + shift, 0), with scale and shift
+/// What a cuDNN graph computes. A normalized image is max(scale x + shift, 0), with scale and shift
 /// (channels) of the type of x: the BatchNorm and ReLU before the convolution.
 enum class ConvolutionPass {
     forward,                             // y
@@ -70,7 +70,7 @@ inline constexpr int kConvolutionPasses = 7;
 
 std::string_view name_of(ConvolutionPass pass);
 
-/// The operands of a graph, in the type of the shape unless stated.
+/// The operands of a cuDNN graph, in the type of the shape unless stated.
 enum class Operand {
     image,       // x or dx (N, H, W, C)
     filters,     // w (K, R, S, C)
@@ -94,7 +94,7 @@ enum class Operand {
 };
 inline constexpr int kOperands = 16;
 
-/// An address for each operand that the graph has, aligned to 16 bytes.
+/// An address for each operand of a cuDNN graph, aligned to 16 bytes; null for absent ones.
 class Operands {
 public:
     void*& operator[](Operand operand) { return data_[static_cast<std::size_t>(operand)]; }

@@ -121,7 +121,7 @@ struct PlanTimer::State {
         check(cudaStreamSynchronize(stream), "filling an operand");
     }
 
-    /// Fills the results with NaN (all ones), to detect elements that a plan does not write.
+    /// Fills the results with NaN (all bits 1), to detect elements that a plan does not write.
     void fill_results_with_nan() const {
         for (const Operand operand : operands_written(pass)) {
             check(cudaMemsetAsync(operands[operand], 255, bytes_of(operand, shape), stream),

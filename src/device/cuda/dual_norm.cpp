@@ -14,7 +14,7 @@ public:
           inner_(op.inner, options.compute) {
         ensure(trains(), "fused norms are supported in training only");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
-               "of fused norms, the outer must have an addition and a ReLU, the inner neither");
+               "the outer norm must have an addition and a ReLU, the inner norm none of them");
     }
 
     KernelMemory memory() const override {

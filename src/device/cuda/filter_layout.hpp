@@ -24,6 +24,7 @@ public:
     /// Whether a copy has the elements of the master weights in order, perhaps followed by zeros.
     bool is_plain_copy() const { return !uses_masters_ && !is_padded(); }
 
+    /// Enqueues the conversion of the master weights to the filters for cuDNN.
     void update_copy(const float* weights, void* copy, const Context& context) const {
         if (uses_masters_) return;
         const std::size_t filled =

@@ -12,9 +12,10 @@ namespace {
 
 using P = ConvolutionPass;
 
-/// Each graph that reads the image normalizes it; the normalized image is never stored. Saved for
-/// the backward pass: the statistics, and scale and shift in the image's type, as cuDNN requires.
-/// The input_gradient pass computes all gradients: gamma and beta need the input's gradient.
+/// Each cuDNN graph that reads the image normalizes it; the normalized image is never stored. Saved
+/// for the backward pass: the statistics, and scale and shift in the image's type, as cuDNN
+/// requires. The input_gradient pass computes all gradients: gamma and beta need the input's
+/// gradient.
 class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
@@ -135,8 +136,8 @@ private:
     float* coefficients() const { return reinterpret_cast<float*>(workspace_); }
 
     /// Computes the gradient through the convolution and the ReLU, then in place through the norm.
-    /// cuDNN evaluates the gate of the ReLU with fp32 factors, but the forward pass rounds them to
-    /// the type of the image. Both may differ for values near 0.
+    /// To find where the ReLU passed, cuDNN uses fp32 scale and shift, but the forward pass rounds
+    /// them to the type of the image. The results may differ for values near 0.
     void run_input_gradient() const {
         input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
         const kernels::BatchNormGradientArguments arguments{

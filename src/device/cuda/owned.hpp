@@ -59,8 +59,8 @@ private:
     OwnedHandle<cudaEvent_t, cudaEventDestroy> event_;
 };
 
-/// A point in a stream with its time. On a stream that is being captured it belongs to the
-/// CUDA graph and has its time in the last launch of the graph.
+/// A point in a stream with its time. On a stream that is being captured it belongs to the CUDA
+/// graph and has the time of the graph's last launch.
 class TimedEvent {
 public:
     TimedEvent() { check(cudaEventCreate(event_.out()), "creating an event"); }
@@ -68,7 +68,7 @@ public:
     void record(cudaStream_t stream) {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
         check(cudaStreamIsCapturing(stream, &status), "timing work");
-        // By default the event would order the captured streams and have no time.
+        // In a capture, a default event would only order streams and have no time.
         const unsigned flags = status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal
                                                                        : cudaEventRecordDefault;
         check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");

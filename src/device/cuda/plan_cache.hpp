@@ -12,8 +12,9 @@ namespace hpcai::device::cuda {
 
 /// For one device and version of cuDNN: the fastest known plan of each problem, the times of tried
 /// plans, and the barred plans, which made the device unusable and must not run. A JSON file keeps
-/// them between runs. A problem is a graph, or a fusion, whose plan is "joined" (fused) or "apart"
-/// (separate). Throws nothing: a failure to read or write the file is a warning.
+/// them between runs. A problem is a pass of a convolution (plan_key()), or a possible fusion; the
+/// plan of a fusion is "joined" (use the fused operation) or "apart" (use the separate ones).
+/// Throws nothing: a failure to read or write the file is a warning.
 class PlanCache {
 public:
     /// Plans are valid for one GPU model and cuDNN version; other files are not used.

@@ -154,7 +154,7 @@ struct DownsampleRow {
     const std::int32_t* first_column;  // (pixels + 1)
 };
 
-/// A position between two rows or columns of an image, and the weights of these.
+/// A position between two rows or columns of an image, with the interpolation weights of both.
 struct AxisSample {
     std::int32_t low;
     std::int32_t high;
@@ -186,7 +186,7 @@ struct FilterRows {
     std::int64_t channels;  // of a row, a multiple of 16
 };
 
-/// The random numbers of a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
+/// Random numbers to round a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
 /// where b counts from first_block. 16 blocks serve 128 elements, pixel after pixel: element e
 /// takes the lower ((e / 16) % 2 = 0) or upper half of word e / 32 of block e % 16.
 struct Dither {
@@ -195,7 +195,7 @@ struct Dither {
     std::uint32_t first_block;
 };
 
-/// y = scale times a sum.
+/// y = scale sum, from the integer sums of an int8 convolution.
 struct SumsTile {
     const std::int32_t* sums;
     std::int64_t sums_stride;  // elements between pixels
@@ -268,6 +268,7 @@ struct SimdKernels {
     void (*scale_sums)(const Tile&, const SumsTile&);
 };
 
+// The loops compiled for each instruction set.
 namespace baseline {
 const SimdKernels& table();
 }

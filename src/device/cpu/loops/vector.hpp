@@ -26,7 +26,7 @@ inline Floats<Lanes> load(const float* from) {
     return values;
 }
 
-/// Puts a zero before every half, which widens bfloat16 to float in one shuffle.
+/// Puts 16 zero bits below each bfloat16, which converts it to float in one shuffle.
 template <int Lanes, int... Half>
 inline Floats<Lanes> widen(typename Vectors<Lanes>::Halves halves,
                            std::integer_sequence<int, Half...>) {
