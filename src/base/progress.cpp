@@ -14,7 +14,7 @@ namespace hpcai {
 std::string render(const Progress& progress) {
     std::string line;
     if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-    // Before the first reading the loss is unknown, and the device may be at an earlier step.
+    // Until results are read, the loss is unknown, and the device may be at an earlier step.
     if (std::isnan(progress.loss)) {
         return line + fmt::format("step {}/{} under way", progress.step, progress.steps);
     }

@@ -15,7 +15,7 @@
 namespace hpcai::benchmark {
 
 /// The paper's Job Controller after its jobs have run. It finds the groups that finished, combines
-/// their predictions, scores the run and writes the result directory. Every rank has an instance.
+/// their predictions (the vote), scores the run and writes the results. Every rank has an instance.
 class JobController {
 public:
     /// All arguments must outlive the object. `since_start` measures from the start of this run.
@@ -33,8 +33,8 @@ public:
     ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
     ///    another run follows, then the worst code of all runs.
     ///  * If a group has stopped, there is no vote. The writer prints the command and the step to
-    ///    resume from and returns stopped, internal if a checkpoint could not be written, or
-    ///    watchdog if groups were `terminated` while another group had failed.
+    ///    resume from. It returns stopped; or internal if a checkpoint could not be written; or
+    ///    watchdog if SIGTERM stopped groups after another group had failed.
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
     ///  * A rank that lost its leader returns watchdog if its exit would end other ranks.
     ///  * Any other rank returns ok.

@@ -187,7 +187,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const StopSignals signals;
     const context::RepeatedRuns runs;
-    training::faults_of_environment();  // throws on all ranks
+    training::faults_of_environment();  // throws on all ranks if the faults are invalid
     std::list<RunSession> sessions;
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         return run_repetitions({world, request, out}, runs, sessions);

@@ -129,8 +129,7 @@ void require_finished_groups(const ScoreRequest& request, const StoredGroups& gr
             fmt::join(missing, "; "), resume);
 }
 
-/// Combines the members' predictions. Each member is a rank of the vote, as a thread of this
-/// process.
+/// Combines the members' predictions. For each member, a thread of this process acts as leader.
 results::EnsembleResult combine(const results::LaunchedRun& run,
                                 std::vector<group::GroupOutcome>& members) {
     const config::Config& config = run.context.config;
@@ -139,7 +138,7 @@ results::EnsembleResult combine(const results::LaunchedRun& run,
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
         group::GroupOutcome& member = members[leaders.rank()];
         group::load_predictions(run.context, run.samples, threads, member);
-        if (config.bagging.sampler == config::Sampler::none) {  // every bag has all samples
+        if (config.bagging.sampler == config::Sampler::none) {  // every model trains on all samples
             member.predictions.out_of_bag.resize(
                 static_cast<std::size_t>(run.samples.training->samples()));
         }

@@ -15,7 +15,7 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;      // int8 sends smaller values as 0: 127 / x may overflow
+constexpr float kMinScaled = 1e-35F;      // int8 sends blocks below it as 0: 127 / x overflows
 constexpr float kRounder = 12582912.0F;   // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;  // int8 code of a value that is not finite
 

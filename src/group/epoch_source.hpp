@@ -20,12 +20,13 @@ plan::DataSampler make_sampler(const context::RunContext& context, const data::S
 /// pipeline's first stage read samples; other ranks get batches without samples.
 class EpochSource {
 public:
-    /// `pictures` may be null.
+    /// `pictures` has images in GPU memory and may be null.
     EpochSource(const context::RunContext& context, const context::Resources& resources,
                 data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
+    /// Begins `epoch` with its batch `first_batch`; both count from 0.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }
-    /// Both are empty on ranks that read no samples.
+    /// The samples that could not be decoded, as in TrainingSource; none on ranks without samples.
     data::BadSampleReport bad_samples() const;
     std::vector<std::uint32_t> bad_sample_numbers() const;
     void restore_bad_samples(std::span<const std::uint32_t> samples) {

@@ -107,7 +107,7 @@ public:
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
     }
-    /// Call it after a possible phase that followed `steps_done` steps.
+    /// Call it after each epoch, with the duration of the phase. Ignored if no phase was due.
     void phase_ended(std::int64_t steps_done, double seconds);
 
     bool must_read_results(std::int64_t steps_done) const override;

@@ -17,6 +17,7 @@
 
 namespace hpcai::group {
 
+/// The arguments of train().
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;

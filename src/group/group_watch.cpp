@@ -26,7 +26,7 @@ constexpr double kPollSeconds = 1;
 constexpr double kRecordWaitSeconds = 10;  // for the records of ranks that detect the failure
 constexpr double kFileDelaySeconds = 30;   // until a shared file system shows a new file
 constexpr double kMaxRecordWaitSeconds = 300;
-constexpr double kReportSeconds = 30;       // from the end of this wait to the report of a failure
+constexpr double kReportSeconds = 30;       // after record_wait_seconds(), to report the failure
 constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
@@ -145,7 +145,7 @@ void GroupWatch::on_timeout(const std::string& reason) {
 
 /// Ignores errors: the group has already failed.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for a long time, or forever if the file system hangs. The
+    // The thread that holds the lock may write for long, or forever if the file system hangs. The
     // watchdog's thread must not replace a record of the training thread.
     const std::unique_lock lock(write_mutex_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;

@@ -44,13 +44,14 @@ public:
     /// Makes `ranks` poll this object whenever a call waits for other ranks.
     void watch(comm::Communicator& ranks);
 
+    /// Begins the first step after `steps_done` steps, those of earlier launches included.
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
     /// Begins a phase between two steps, such as "checkpoint". It may take `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
-    void resume() { watchdog_.resume(); }
+    void resume() { watchdog_.resume(); }  // ends the phase
     void end() { watchdog_.end(); }
 
     double checkpoint_timeout_seconds() const {

@@ -66,7 +66,7 @@ namespace {
 std::unique_ptr<data::ResidentPictures> make_resident_pictures(
     const context::RunContext& context, const context::Resources& resources) {
     // GPU memory that images leave free for buffers of all-reduces, for kernels that load at
-    // their first use, and for the recorded step.
+    // their first use, and for the CUDA graph of the step.
     constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
     const config::Config& config = context.config;
     if (config.data.resident_mib == 0) return nullptr;

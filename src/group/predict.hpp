@@ -16,8 +16,8 @@ struct Evaluation {
     data::BadSampleReport bad_samples;  // of this rank's share
 };
 
-/// Predicts `samples` with the parameters of the whole model; each rank predicts one block.
-/// Collective in the group; a failure on one rank is thrown on all.
+/// Predicts `samples` with the parameters of the whole model; each rank predicts one block of
+/// samples. Collective in the group; a failure on one rank is thrown on all.
 Evaluation predict(const context::RunContext& context, const context::Resources& resources,
                    graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
                    comm::Communicator& group);

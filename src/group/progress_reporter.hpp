@@ -16,8 +16,8 @@ namespace hpcai::group {
 
 /// Reports the progress of a group. The first group prints as run.progress asks: on standard error
 /// one live line on a terminal and occasional lines elsewhere, or JSON lines on standard output.
-/// Each group writes its progress.json every few seconds and when its state changes. Only leaders
-/// and acting leaders report.
+/// Each group writes its progress.json every few seconds and when its state changes. Only leaders,
+/// and ranks that replace a lost leader (acting leaders), report.
 class ProgressReporter {
 public:
     /// `context` outlives the object. `test_samples` are evaluated after the training.

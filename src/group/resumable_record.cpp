@@ -51,13 +51,14 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "another shard has no measured value" : mine.reason};
 }
 
-/// Returns the exposed time of this rank's all-reduces; with `is_device_sum` by the device's clock.
+/// Returns the exposed time of this rank's all-reduces. If `is_device_sum`, the device runs them
+/// (NCCL), and its clock times them.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
                          const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
         return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
     }
-    if (!sums.timed) return {std::nullopt, "no recorded step was replayed"};
+    if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
     return {sums.timed->exposed, ""};
 }
 

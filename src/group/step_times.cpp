@@ -67,7 +67,7 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
     } else if (steps.is_asynchronous()) {
-        reasons.phases = "no recorded step was replayed, and the GPU's clock times only these";
+        reasons.phases = "no CUDA graph was replayed, which timing on the GPU requires";
         reasons.host_phases = "the host's clock does not show when a GPU waits";
     }
     return reasons;
@@ -119,7 +119,7 @@ Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, i
     if (!is_device_sum) {
         return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }
-    if (!accounting.timed) return {std::nullopt, "no recorded step was replayed"};
+    if (!accounting.timed) return {std::nullopt, "no CUDA graph was replayed"};
     const double overlapped = accounting.timed->in_flight - accounting.timed->exposed;
     return {std::max(overlapped, 0.0) / static_cast<double>(accounting.timed_steps), ""};
 }

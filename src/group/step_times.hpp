@@ -45,7 +45,8 @@ training::StepLog make_step_log(const config::RunConfig& run, device::Device& de
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
 /// Returns the seconds per step in which all-reduces over `replicas` ranks overlapped with
-/// computation, from this rank's `accounting`; with `is_device_sum` by the device's clock.
+/// computation, from this rank's `accounting`. If `is_device_sum`, the device runs the
+/// all-reduces (NCCL), and the seconds are by its clock.
 Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
                                      bool is_device_sum);
 

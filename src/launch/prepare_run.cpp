@@ -60,7 +60,7 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// A run to resume, as its directory describes it, or the next run after it, which has not begun.
+/// The run of a series (run.repeat) that this launch resumes. It may not have begun yet.
 struct Resumption {
     LaunchRecord launch;      // of earlier launches; complete topology on rank 0 only
     bool is_trained = false;  // whether all groups have finished
@@ -136,7 +136,7 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
 }
 
 /// Chooses the first run without a result, from the current one on. Locks the folder of the series.
-/// Throws Error(usage) if there is none; then repetitions.json lists all runs.
+/// If all runs have a result, writes repetitions.json and throws Error(usage).
 void skip_complete_runs(context::RepeatedRuns& series) {
     const int last = series.config->run.repeat;
     if (last == 1) return;
@@ -149,9 +149,9 @@ void skip_complete_runs(context::RepeatedRuns& series) {
         series.folder.string(), last, verification::kRepetitionsName);
 }
 
-/// Locks and reads the next run of `series` at rank 0, or reads the run before it if it has not
-/// begun. Returns nothing if no run has begun. Throws Error(launch) if this launch has another
-/// number of ranks, Error(usage) if another process uses the directory. Collective.
+/// Locks and reads the next run of `series` at rank 0, or reads the previous run if the next has
+/// not begun. Returns nothing if no run has begun. Throws Error(launch) for another number of
+/// ranks, Error(usage) if another process uses the directory. Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;
@@ -303,8 +303,7 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
     return controller;
 }
 
-/// Checks the faults to inject. Marks the data as disqualified if the program was built with fault
-/// injection. Collective.
+/// Checks the faults to inject. Disqualifies data if the program can inject faults. Collective.
 void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
                   data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {

@@ -106,7 +106,8 @@ private:
                 given);
     }
 
-    /// Returns the `auto` degree `name`: P_degree / (first x second), the other two degrees.
+    /// Returns the `auto` degree `name`: P_degree / (first x second), where `first` and `second`
+    /// are the other two degrees.
     int degree_left(const char* name, int first, int second) const {
         const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
         require(used_ranks <= layout_.degree, error_,
@@ -165,7 +166,7 @@ void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// Throws unless make_layout()'s rule for training.batch_norm_samples, the span, holds.
+/// Throws unless training.batch_norm_samples fits, by the rule of make_layout().
 void check_batch_norm_samples(const config::TrainingConfig& training, const Layout& layout,
                               bool is_degree_fixed) {
     const int samples = layout.micro_batch_size(training.batch_size);

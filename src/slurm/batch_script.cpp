@@ -17,8 +17,8 @@ struct SchedulerWords {
     const char* job;       // number of the job
     const char* task;      // index in the array
     const char* restarts;  // variable that counts restarts
-    const char* signal;    // stops all ranks
-    const char* resubmit;  // submits a script, because users may not requeue a job
+    const char* signal;    // command that requests all ranks to stop
+    const char* resubmit;  // command to submit a script, where users may not requeue jobs; or ""
 };
 
 const SchedulerWords& words_of(const BatchJob& job) {
@@ -79,7 +79,8 @@ std::string option_words(const char* option, const std::vector<std::string>& val
     return words;
 }
 
-/// If the program were missing, mpirun with --enable-recovery would hang silently.
+/// Returns commands that check for the program, without which mpirun with --enable-recovery would
+/// hang silently.
 std::string find_program(const BatchJob& job) {
     std::string container, folder, binds;
     if (!job.container.empty()) {

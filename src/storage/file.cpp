@@ -201,7 +201,7 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t limit_
 }
 
 PendingPath::PendingPath(const fs::path& target)
-    : target_(target.has_filename() ? target : target.parent_path()) {  // "set/" is "set"
+    : target_(target.has_filename() ? target : target.parent_path()) {  // without a final slash
     require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());

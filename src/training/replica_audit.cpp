@@ -52,9 +52,10 @@ const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
 }
 
 std::string message(const Divergence& divergence) {
-    return fmt::format("replica audit after step {}: {} differ, group ranks {} of {} compared",
-                       divergence.step, fmt::join(divergence.parts, " and "),
-                       fmt::join(divergence.group_ranks, ", "), divergence.ranks);
+    return fmt::format(
+        "replica audit after step {}: different {} among {} ranks; diverged group ranks: {}",
+        divergence.step, fmt::join(divergence.parts, " and "), divergence.ranks,
+        fmt::join(divergence.group_ranks, ", "));
 }
 
 /// Waits until all ranks have all hashes. No rank may throw earlier: it would announce its failure,

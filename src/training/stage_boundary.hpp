@@ -66,6 +66,7 @@ class Outbox {
 public:
     explicit Outbox(comm::Communicator& group) : group_(group) {}
 
+    /// Starts to send a message, which `write` fills.
     void send(const Route& route, const std::function<void(std::span<std::byte>)>& write) {
         const auto is_free = [&](const std::unique_ptr<MessageBuffer>& buffer) {
             return buffer->bytes().size() == route.bytes && buffer->test();
@@ -99,12 +100,14 @@ public:
     Inbox(comm::Communicator& group, const Route& route)
         : route_(route), buffer_(group, route.bytes) {}
 
+    /// Begins to receive the `messages` messages of a step.
     void begin(int messages) {
         ensure(pending_ == 0, "{} messages of the previous step were not read", pending_);
         if (route_.bytes == 0) return;
         pending_ = messages;
         buffer_.start_receive(route_);
     }
+    /// Lets the transport advance; returns true if the next message has arrived.
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
     void take(const std::function<void(std::span<const std::byte>)>& use) {
@@ -160,6 +163,7 @@ public:
           gradients_in_(group, make_route(neighbours.next, kGradientTag, output_gradients_, network,
                                           &Network::output_gradient)) {}
 
+    /// Begins to receive the messages of a step.
     void begin(int micro_batches) {
         values_in_.begin(micro_batches);
         gradients_in_.begin(micro_batches);
@@ -167,12 +171,14 @@ public:
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
+    /// Copies the message that has arrived to `network`. Values are activations.
     void take_values(const Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
+    /// Starts to send a copy of the values that `network` has computed.
     void send_values(const Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }

@@ -39,7 +39,7 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
         has_run_recording_ = true;
         buckets_.count_repeated_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
-        reducer_.check();  // throws if a rank is lost, for which recording would wait forever
+        reducer_.check();  // throws if a rank is lost: a capture would wait for it forever
         if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();

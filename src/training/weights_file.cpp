@@ -23,7 +23,7 @@ constexpr std::string_view kBackbone = "backbone.body.";  // of a detector
 struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // in the file
-    std::span<float> target;          // in the store, in canonical layout
+    std::span<float> target;          // in the store
     std::int64_t pixels = 1;  // inner axes: (pixels, channels) in the store, reversed in the file
 };
 

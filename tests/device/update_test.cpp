@@ -12,7 +12,7 @@
 #include "support/naive_random.hpp"
 #include "support/reference_optimizer.hpp"
 
-/// The last operations of a training step on devices, and recorded steps.
+/// The last operations of a training step on devices, and captured steps.
 namespace hpcai::device {
 namespace {
 
@@ -315,7 +315,7 @@ TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
 
 TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
     const auto device = GetParam().make(), one = make_cpu_device({.threads = 1});
-    if (device->can_record()) return;  // the CPU records nothing
+    if (device->can_record()) return;  // the CPU cannot capture work
     for (const OptimizerRule& rule : kRules) {
         EXPECT_EQ(stepped(*device, rule, false), stepped(*one, rule, false));
     }

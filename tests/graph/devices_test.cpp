@@ -60,7 +60,7 @@ TEST_P(NetworkOn, DoesNotDependOnWhatItRanBefore) {
 }
 
 /// The parameters after `steps` training steps with changing inputs and learning rate, and the
-/// losses. The first step is never recorded, as libraries may allocate in it.
+/// losses. The first step is never captured, as libraries may allocate in it.
 std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool recorded) {
     Observer nobody;
     ParameterStore& store = runner.store;

@@ -76,7 +76,7 @@ protected:
         gpu_->upload(values.data(), std::as_bytes(std::span(to)));
     }
     std::vector<float> mine(std::uint32_t step) const { return gradients_of(group_.rank(), step); }
-    /// Runs the all-reduces of a step that is not recorded.
+    /// Runs the all-reduces of a step that is not captured.
     std::vector<float> sum(GradientReducer& reducer, const Array<float>& values,
                            std::uint32_t step) const {
         set(values, mine(step));

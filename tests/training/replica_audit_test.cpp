@@ -90,8 +90,8 @@ TEST(ReplicaAudit, ReportsWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
     const ReplicaDivergence error(*find_divergence(held, std::vector<int>(4, 0), 12));
     EXPECT_STREQ(error.what(),
-                 "replica audit after step 12: parameters and optimizer state differ, group ranks "
-                 "2 of 4 compared");
+                 "replica audit after step 12: different parameters and optimizer state among 4 "
+                 "ranks; diverged group ranks: 2");
     EXPECT_EQ(error.code(), ExitCode::invalid);
 }
 

@@ -15,11 +15,11 @@ struct Progress {
     std::int64_t steps = 0;
     int epoch = 0;  // the current epoch, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean since the previous reading; NaN: nothing was read yet
+    double loss = 0;               // mean since the loss was last read; NaN: never read yet
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     std::optional<int> slowest_group = {};
-    std::string time_utc = {};  // ISO 8601; only in JSON, as the next two
+    std::string time_utc = {};  // ISO 8601; this and the next two are only in JSON
     int group = 0;
     int groups_training = 1;
 };

@@ -9,10 +9,10 @@
 
 namespace hpcai::benchmark {
 
-/// Executes one rank of a run: configuration, layout, bootstrap, training, vote, score and result
-/// directory. Initializes and finalizes MPI. The leader that writes the result prints the summary
-/// to `out`; progress and warnings go to standard error. Returns the verdict's exit code. Prints a
-/// failure once and returns its code; never throws.
+/// Executes one rank of a run: configuration, layout, bootstrap, training, ensemble, score and
+/// result directory. Initializes and finalizes MPI. The leader that writes the result prints the
+/// summary to `out`; progress and warnings go to standard error. Returns the exit code of the
+/// result's verdict. Prints a failure once and returns its code; never throws.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 /// The request of `hpcai500 score`.

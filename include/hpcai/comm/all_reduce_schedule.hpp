@@ -20,7 +20,7 @@ std::string_view name_of(AllReduceAlgorithm algorithm);
 struct AllReduceOptions {
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     WireFormat format = WireFormat::fp32;
-    std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
+    std::optional<int> torus_columns;  // of the torus_2d grid; absent: nearest to a square
     std::vector<int> node_of_rank;     // node of each rank of the group
     // Number of consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
     std::optional<int> ranks_per_node = std::nullopt;
@@ -99,7 +99,7 @@ struct AllReduceSchedule {
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 
-/// Returns whether a library may do the whole all-reduce: native, and all_reduce in fp32.
+/// Returns whether MPI or NCCL may do the whole all-reduce: native, or all_reduce in fp32.
 bool is_library_all_reduce(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm

@@ -23,7 +23,7 @@ struct AllReduceTraffic {
 struct PlannedAllReduce {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> other_sent;  // bytes of other messages, by rank; empty: none
+    std::vector<SentBytes> other_sent;  // by rank, in messages besides the all-reduce; empty: none
 };
 
 /// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B

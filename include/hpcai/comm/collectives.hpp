@@ -58,7 +58,8 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
 
 /// Runs `work` on every rank and waits for all ranks. If `work` throws on some ranks, every rank
 /// throws the Error of the lowest of these ranks, so that no rank waits in a later collective.
-/// Other exceptions become Error(internal). No rank may throw before a collective call in `work`.
+/// Other exceptions become Error(internal). If `work` makes collective calls, no rank may throw
+/// before the last of these calls.
 void collective_try(Communicator& ranks, const std::function<void()>& work);
 
 /// Returns the first 255 bytes of every rank's string, by rank.

@@ -39,13 +39,14 @@ struct Incoming {
 };
 
 /// A set of ranks: all ranks before StartUp::split, a group or part of it, the leaders of the
-/// groups that vote, or one process alone. All ranks must call every collective in the same order.
-/// Calls block unless they return a Request; the buffers of a Request must not change until it is
-/// complete. All calls throw Error(internal) if MPI rejects a call and Error(watchdog) if a rank
-/// cannot be reached or does not answer in time. They also throw a failure that another rank
-/// announced. After a throw the communicator cannot be used any more. The caller may then free its
-/// buffers, except those of start_exchange() and of an all-reduce of more than 64 KiB: late
-/// messages may arrive in these buffers until the process ends or MPI is finalized.
+/// groups whose predictions form the ensemble, or one process alone. All ranks must call every
+/// collective in the same order. Calls block unless they return a Request; the buffers of a Request
+/// must not change until it is complete. All calls throw Error(internal) if MPI rejects a call and
+/// Error(watchdog) if a rank cannot be reached or does not answer in time. They also throw a
+/// failure that another rank announced. After a throw the communicator cannot be used any more. The
+/// caller may then free the buffers of its calls, except those of start_exchange() and of an
+/// all-reduce of more than 64 KiB: late messages may arrive in these buffers until the process ends
+/// or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -76,8 +77,8 @@ public:
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
 
-    /// Starts all_reduce_sum(values), always in place; null if it is complete. After a failure,
-    /// pass the memory of `values` to keep_alive().
+    /// Starts all_reduce_sum(values), always in place; returns null if it is already complete.
+    /// After a failure, pass the memory of `values` to keep_alive().
     virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) {
         all_reduce_sum(values);
         return nullptr;

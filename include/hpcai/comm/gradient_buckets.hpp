@@ -24,14 +24,14 @@ struct BucketOptions {
 
 /// Costs of the all-reduces on this rank since the buckets were made. Times are by the host's
 /// clock, except `timed`. If the device runs the all-reduces, the host measures only the time to
-/// enqueue them. Steps that repeat a recording (a CUDA graph) add no host time.
+/// enqueue them. Steps that replay a captured CUDA graph add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
-    std::int64_t bytes_reduced = 0;  // gradient bytes passed to an all-reduce
-    double exposed_seconds = 0;      // in finish(): communication that did not overlap
-    double interleaved_seconds = 0;  // in ready() and progress(), which run between kernels
-    double overlapped_seconds = 0;   // outside of these calls, with all-reduces in progress
-    std::int64_t timed_steps = 0;    // steps that repeated a recording and that the device timed
+    std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
+    double exposed_seconds = 0;             // in finish(): communication that did not overlap
+    double interleaved_seconds = 0;         // in ready() and progress(), which run between kernels
+    double overlapped_seconds = 0;          // outside of these calls, with all-reduces in progress
+    std::int64_t timed_steps = 0;           // replayed steps that the device timed
     std::optional<AllReduceSeconds> timed;  // sums over the timed steps
 };
 
@@ -50,13 +50,13 @@ public:
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> before_all_reduce = {});
-    /// During an exception, aborts `reducer`: without that, freeing memory would wait for
+    /// During an exception, aborts `reducer`: otherwise, freeing memory would wait for
     /// all-reduces that cannot complete.
     ~GradientBuckets();
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-    /// Call it after the work that computes this parameter's gradient was enqueued. Nothing may
+    /// Call it when the work that computes this parameter's gradient was enqueued. Nothing may
     /// write the gradient again before finish(). May start all-reduces. Throws as GradientReducer
     /// does.
     void ready(std::size_t parameter_index);
@@ -69,11 +69,11 @@ public:
     /// Throws as GradientReducer does.
     void finish();
 
-    /// Counts a step that repeated a recording of ready() and finish(). Starts no all-reduces.
+    /// Counts a step that replayed a CUDA graph of ready() and finish(). Starts no all-reduces.
     void count_repeated_step();
 
-    /// Call it after the reducer's check(). Attributes the device's times of the last repeated step
-    /// to each step repeated since the previous call.
+    /// Call it after the reducer's check(). Attributes the device's times of the last replayed step
+    /// to each step replayed since the previous call.
     void read_times();
 
     /// Called when the host starts an all-reduce and when it observes its completion.

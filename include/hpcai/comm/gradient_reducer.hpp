@@ -49,11 +49,11 @@ public:
     /// Describes the reducer in messages: "mpi, torus_2d in int8", "mpi through host memory,
     /// all_reduce in fp32", "nccl 2.28.9" or "nccl 2.28.9, torus_2d in int8".
     virtual std::string description() const = 0;
-    /// Returns the transport's name in records.
+    /// Returns the transport's name in result files.
     virtual std::string_view backend() const { return "mpi"; }
 
     /// Allocates the memory for the all-reduce of these values. Call it once for the values of each
-    /// all-reduce, before the first all-reduce and not while Device::record records.
+    /// all-reduce, before the first all-reduce and not inside Device::record.
     virtual void prepare(std::span<float> /*device_values*/) {}
 
     /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
@@ -62,11 +62,11 @@ public:
     /// optional.
     virtual std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) = 0;
 
-    /// Whether Device::record can record start_all_reduce and wait(). If so, all ranks must run
-    /// their recordings together, and all recordings must be destroyed before the reducer.
+    /// Whether Device::record can capture start_all_reduce and wait() in a CUDA graph. If so, all
+    /// ranks must replay their graphs together and destroy them before the reducer.
     virtual bool can_be_recorded() const = 0;
 
-    /// Waits until all all-reduces are complete, including recorded ones; throws if they cannot
+    /// Waits until all all-reduces are complete, also those in CUDA graphs; throws if they cannot
     /// complete. Call it before the host waits for the device without checking other ranks. May
     /// wait for all work enqueued on the device.
     virtual void check() = 0;
@@ -80,8 +80,8 @@ public:
     /// not carry over to the next step. Not needed if one of the sums is not finite.
     virtual void skip_step() {}
 
-    /// Returns the times of the recording that ran last; call it after check(). Empty if the device
-    /// does not run the all-reduces or no recording with all-reduces has run.
+    /// Returns the times of the CUDA graph that ran last; call it after check(). Empty if the
+    /// device does not run the all-reduces or no graph with all-reduces has run.
     virtual std::optional<AllReduceSeconds> recorded_seconds() const { return std::nullopt; }
 
     /// Returns the bytes that this rank has sent so far; empty if a library chooses the messages.

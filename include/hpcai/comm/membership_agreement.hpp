@@ -64,14 +64,15 @@ struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
-    // Statuses with reasons. At the collector and at the leader of writer(): of all unfinished
-    // groups that are not absent. Without agreement: of this leader's group. Elsewhere empty.
+    // Statuses with reasons. The collector and the leader of writer() have those of all unfinished
+    // groups that are not absent. Without agreement, a leader has its own group's. Elsewhere empty.
     std::vector<GroupStatus> known;
 
     /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
     /// groups are absent.
     GroupStatus status(int group) const;
     std::vector<GroupStatus> statuses() const;
+    /// Returns the completed groups if `agreed`. They vote unless a group has stopped.
     std::vector<int> voters() const;
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
     bool has_absent_group() const;  // also true if not agreed
@@ -88,7 +89,7 @@ private:
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
-    notice,     // heartbeat of a collector; leaders follow it unless they follow a later one
+    notice,     // heartbeat of a collector; leaders follow the collector of the highest group
     proposal,   // collector to its followers, which join its decision or decline
     joined,     // follower to collector; the follower will join no other collector
     declined,   // leader to collector: the leader is not its follower or has already replied
@@ -115,8 +116,8 @@ struct AddressedMessage {
     AgreementMessage message;
 };
 
-/// One leader's state machine of the protocol by which leaders agree on the groups that vote. The
-/// caller supplies transport and clock.
+/// One leader's state machine of the protocol by which leaders agree on the groups that vote,
+/// which means that their predictions form the ensemble. The caller supplies transport and clock.
 ///
 /// Following: each leader sends its status to a collector, first the leader of group 0. If the
 /// collector is lost, or silent for status_seconds, the leader follows the leader of the next

@@ -89,7 +89,7 @@ public:
     /// Another rank of that group calls it instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it after agree_on_members, or in a lost group, if no rank of another group still works.
+    /// Call it after agree_on_members, or in a lost group, if all ranks of other groups are done.
     void mark_others_gone() {
         others_may_work_ = false;
         has_lost_ranks_ = true;

@@ -15,7 +15,7 @@ using tensor::WireFormat;
 /// Returns the name in communication.precision.
 std::string_view name_of(WireFormat format);
 
-/// Returns the bytes of one value, without scales.
+/// Returns the bytes of one value, without the scales of fp16 and int8 blocks.
 std::size_t value_bytes(WireFormat format);
 
 /// Returns the bytes of `values` encoded values, padded to a multiple of 4, and of their scales.

@@ -24,7 +24,8 @@ public:
     /// Takes the last reading and returns all readings of this rank.
     std::vector<CounterRecord> finish();
 
-    /// Returns the steps of the group as a counter. `record` has training time and iterations.
+    /// Returns a counter of the group's steps with two readings: when training began and ended.
+    /// `record` has training time and iterations.
     CounterRecord steps_counter(const GroupRecord& record) const;
 
 private:

@@ -49,8 +49,9 @@ struct Layout {
 ///   - training.batch_norm_samples neither divides the samples of a rank's micro-batch nor is k
 ///     times these samples, where k divides the number of replicas.
 ///
-/// The error is Error(launch) if eq. 5 is violated or another number of ranks may fix it: P_degree
-/// and, for the second and last rule, data_degree are `auto`. Otherwise it is Error(usage).
+/// The error is Error(launch) if eq. 5 is violated, or if another number of ranks may fix it
+/// because P_degree is `auto` (for the second and last rule, data_degree too). Otherwise it is
+/// Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -81,7 +82,7 @@ struct LayoutSummary {
     Layout layout;
     int nodes = 0;  // with at least one rank
     int ranks_of_fullest_node = 0;
-    int groups_on_one_node = 0;  // the gradients of these groups never leave a node
+    int groups_on_one_node = 0;  // number of groups whose ranks are all on one node
     int nodes_of_widest_group = 0;
     std::vector<std::vector<NodeShare>> groups;  // [group], ordered by node
 };

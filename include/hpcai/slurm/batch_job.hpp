@@ -26,17 +26,17 @@ struct BatchJob {
     int ranks_per_node = 1;
     int gpus_per_node = 0;  // 0: none
     int cpus_per_rank = 0;  // 0: whole nodes
-    std::string time;       // limit in the form of time_limit_seconds(); empty: the partition's
-    std::int64_t time_seconds = 0;         // the same limit; 0: the partition's
-    Launcher launcher = Launcher::mpirun;  // Flux has its own
+    std::string time;  // limit in a format of time_limit_seconds(); empty: the partition's limit
+    std::int64_t time_seconds = 0;         // the same limit; 0: the partition's limit
+    Launcher launcher = Launcher::mpirun;  // ignored by Flux, which has its own
     std::vector<ArrayTask> array;          // empty: one job
     int requeues = 0;                 // maximum number of restarts after a stop at a checkpoint
     std::string results = "results";  // parent of the result directories
     std::map<std::string, std::string> site_options;  // such as {"account", "physics"}
     std::vector<std::string> modules;                 // loaded before the launch
-    std::string prologue;            // file that the script sources then; empty: none
+    std::string prologue;            // file that the script sources after the modules; empty: none
     std::string container;           // Apptainer image in which the program runs; empty: none
-    std::vector<std::string> binds;  // paths that it needs besides the working directory
+    std::vector<std::string> binds;  // paths mounted in the container besides the working directory
 };
 
 /// A job of batch_script() stops this many seconds before its time limit.

@@ -20,7 +20,7 @@ namespace hpcai::training {
 struct ReplicaHashes {
     std::uint64_t parameters = 0;
     std::uint64_t optimizer_state = 0;  // of all buffers of the optimizer
-    std::uint64_t statistics = 0;
+    std::uint64_t statistics = 0;       // BatchNorm's running statistics
     bool operator==(const ReplicaHashes&) const = default;
 };
 
@@ -28,8 +28,8 @@ struct ReplicaHashes {
 struct Divergence {
     std::int64_t step = 0;           // steps done
     std::vector<std::string> parts;  // differing "parameters", "optimizer state", "statistics"
-    // Ascending: the replicas of each shard that differ from its majority, or all without a
-    // majority.
+    // Ascending. Of each affected shard: the replicas that differ from the majority, or all
+    // replicas if no majority has equal hashes.
     std::vector<int> group_ranks;
     int ranks = 0;                   // number of ranks that hold an affected shard
     std::int64_t passed_before = 0;  // number of audits that passed before

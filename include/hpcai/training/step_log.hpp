@@ -37,6 +37,7 @@ public:
     /// Ends the step and returns its phases. Their sum is the time since begin().
     PhaseSeconds end(double now);
 
+    /// The current phase and the time at which it began.
     Phase phase() const { return phase_; }
     double entered_at() const { return phase_begin_; }
     /// Returns the number of calls of begin(), enter() and end().
@@ -71,9 +72,10 @@ public:
 
     void before(const graph::KernelCall&) override { kernel_begin_ = now_(); }
     void after(const graph::KernelCall& call) override;
-    /// Adds a phase that has ended.
+    /// Adds a phase, or a step, that has ended.
     void phase(Phase phase, double begin, double end);
     void step(std::int64_t number, double begin, double end);
+    /// Call it when an all-reduce begins and again when it is complete.
     void log_all_reduce(std::size_t bucket, bool is_complete);
 
     const std::vector<TraceEvent>& events() const { return events_; }

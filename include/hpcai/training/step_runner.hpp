@@ -30,7 +30,7 @@ struct StepSetup {
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
     StepLog* log = nullptr;          // null: no log
     // Called with the elements of each bucket before its all-reduce; may be null. If set, steps are
-    // not recorded as a CUDA graph.
+    // not captured as a CUDA graph.
     std::function<void(const comm::Range& elements)> before_all_reduce = nullptr;
 };
 
@@ -38,7 +38,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters. The first is the `twin` from which the others were built.
+    // flight. They share parameters. The others were built from the first (Network's `twin`).
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
@@ -103,8 +103,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate, this rank's failure status, and the working copies of
-    /// parameters that were changed since the last step.
+    /// Enqueues the step's learning rate, this rank's failure status, and the compute-type copies
+    /// of parameters that were changed since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>

@@ -118,8 +118,8 @@ public:
     /// ranks that train the same parameters. Collective; call it before an evaluation.
     void average_statistics();
 
-    /// Audits parameters, optimizer states and statistics. Throws ReplicaDivergence on all ranks.
-    /// Collective; call it after average_statistics.
+    /// Compares the replicas' parameters, optimizer states and statistics. Throws ReplicaDivergence
+    /// on all ranks. Collective; call it after average_statistics.
     void audit_final_state() { audit_.audit_final_state(steps_done_); }
 
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }

@@ -9,9 +9,9 @@
 namespace hpcai::training {
 
 /// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
-/// backward with all-reduces, update. If device.recording is set, device and reducer can record,
-/// and before_all_reduce is null, the third step is recorded once (as a CUDA graph) and later steps
-/// enqueue the recording. The host then waits only to read results.
+/// backward with all-reduces, update. If device.recording is set, device and reducer
+/// support capture, and before_all_reduce is null, the third step is captured once (as a CUDA
+/// graph) and later steps replay the graph. The host then waits only to read results.
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);
@@ -31,7 +31,7 @@ private:
 
     bool can_be_recorded_;
     std::int64_t steps_ = 0;
-    std::unique_ptr<device::Timeline> timeline_;  // times the recording's phases
+    std::unique_ptr<device::Timeline> timeline_;  // times the phases of the CUDA graph
     std::unique_ptr<device::Recording> recording_;
     bool has_run_recording_ = false;  // since results were last read
 };

@@ -58,8 +58,8 @@ public:
     /// Waits until `is_done` returns true, at most WorldLimits::wait_seconds.
     void wait_until(const std::function<bool()>& is_done);
 
+    /// These functions are as in Communicator.
     void announce_failure(const Error& failure) noexcept;
-    /// Throws as Communicator::check_for_failure does.
     void check_for_failure();
     void set_wait_callback(std::function<void()> callback) { wait_callback_ = std::move(callback); }
 

@@ -12,7 +12,7 @@ namespace hpcai::comm {
 
 inline constexpr const char* kTimingAllReduces = "timing all-reduces";
 
-/// A CUDA event in a recording, with its time in the recording's last run.
+/// A CUDA event in a CUDA graph, with its time in the last launch of the graph.
 class RecordedEvent {
 public:
     RecordedEvent() { check_cuda(cudaEventCreate(&event_), kTimingAllReduces); }
@@ -20,13 +20,13 @@ public:
     RecordedEvent(const RecordedEvent&) = delete;
     RecordedEvent& operator=(const RecordedEvent&) = delete;
 
-    /// Call it on a stream that is being recorded.
+    /// Call it on a stream that is being captured.
     void record(cudaStream_t stream) {
-        // Without this flag, the event would only order the recorded streams and have no time.
+        // Without this flag, the event would only order the captured streams and have no time.
         check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal),
                    kTimingAllReduces);
     }
-    /// Call it after the recording has run.
+    /// Call it after the graph has run.
     double seconds_since(const RecordedEvent& start) const {
         float milliseconds = 0;
         check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTimingAllReduces);
@@ -37,8 +37,8 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-/// Times the all-reduces of one recording on the device. Calls on a stream that is not being
-/// recorded have no effect.
+/// Times the all-reduces of one CUDA graph on the device. Calls on a stream that is not being
+/// captured have no effect.
 class AllReduceTimes {
 public:
     /// Call both around each all-reduce, on its stream, after the wait for its inputs.

@@ -82,8 +82,8 @@ public:
         nccl.connect({sends, receives, static_cast<std::byte*>(messages->data())}, stream);
     }
 
-    /// Enqueues the all-reduce of prepared values on `stream`, or records it if `stream` is being
-    /// recorded. All calls must use the same stream.
+    /// Enqueues the all-reduce of prepared values on `stream`, or captures it while `stream`
+    /// captures a CUDA graph. All calls must use the same stream.
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream) {
         const Sum& sum = find_sum(device_values);
         has_enqueued_ = true;
@@ -102,7 +102,7 @@ public:
     void skip_step(cudaStream_t stream) {
         check_cuda(cudaMemsetAsync(skip_flag(), 1, sizeof(int), stream), "skipping a step");
     }
-    /// Call it after each step, recorded or not, on a stream that waits for the all-reduces.
+    /// Call it after each step, captured or not, on a stream that waits for the all-reduces.
     void end_step(cudaStream_t stream) {
         if (!std::exchange(has_counted_step_, false)) sent_ += sent_per_recording_;
         if (options_.format != WireFormat::int8) return;
@@ -127,7 +127,7 @@ public:
         if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
     }
 
-    /// Returns the bytes sent in steps that have ended and in later, unrecorded all-reduces.
+    /// Returns the bytes sent in ended steps and in later all-reduces that were not captured.
     const SentBytes& sent() const { return sent_; }
 
 private:
@@ -204,8 +204,8 @@ private:
     Buffer wire_;                    // used by every all-reduce
     Buffer skip_flag_;               // int: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
-    bool has_counted_step_ = false;  // sent_ has this step; false: the step may run a recording
-    SentBytes sent_per_recording_;   // bytes sent by one run of the recording
+    bool has_counted_step_ = false;  // sent_ has this step; false: the step may replay a graph
+    SentBytes sent_per_recording_;   // bytes sent by one replay of the CUDA graph
     SentBytes sent_;
 };
 

@@ -76,14 +76,14 @@ public:
         });
     }
 
-    /// Enqueues an all-reduce on `stream`, or records it if `stream` is being recorded.
+    /// Enqueues an all-reduce on `stream`, or captures it while `stream` captures a CUDA graph.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
         enqueue("enqueueing an all-reduce over GPUs", wait_seconds_, [&] {
             return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
                                  ncclFloat32, ncclSum, handle_, stream);
         });
     }
-    /// Enqueues or records messages. Messages between two ranks match in the order of these calls.
+    /// Enqueues or captures messages. Messages between two ranks match in the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream) {
         if (messages.sends.empty() && messages.receives.empty()) return;
         enqueue("enqueueing messages between GPUs", wait_seconds_,

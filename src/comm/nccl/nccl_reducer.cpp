@@ -144,7 +144,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // The end of the recording reports the failure, because this all-reduce is missing.
+            // The end of the graph capture reports the failure: this all-reduce is missing.
         }
     }
     bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls
@@ -158,7 +158,7 @@ private:
 std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
     gradients_ready_.record(device_stream_);
     gradients_ready_.block(all_reduce_stream_.handle());
-    // Make the request before any call can fail: a recording cannot end until this stream has
+    // Make the request before any call can fail: a graph capture cannot end until this stream has
     // joined the device's stream.
     auto request = std::make_unique<NcclRequest>(*this, ++started_);
     times_.begin_all_reduce(all_reduce_stream_.handle());
