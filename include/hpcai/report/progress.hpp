@@ -36,9 +36,9 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// A table with a row for each group, the reasons of failures and stops, and a last line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED or UNFINISHED. The lines before it report a silence of at least
-/// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the lock
-/// is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has the
-/// remark "unless another node runs it". Escapes control characters.
+/// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the
+/// lock is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has
+/// the remark "unless another node runs it". Escapes control characters.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report
