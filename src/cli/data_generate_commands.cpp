@@ -100,7 +100,8 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
 void add_size(Command command, const std::string& name, int& target, int largest) {
     command.add_integer(
         name, target, {data::kMinClimateSide, largest},
-        fmt::format("pixels; less than {} is a window of the grid; default: {}", largest, target));
+        fmt::format("pixels; below {}, each sample is a window of the grid; default: {}", largest,
+                    target));
 }
 
 void add_data_generate_climate_command(Command parent) {
@@ -132,7 +133,7 @@ struct MiniOptions {
     int threads = 0;
 };
 
-// The settings that affect the digest of the samples.
+// Settings that affect the digest of the samples, and those that make the configuration legal.
 constexpr const char* kMiniPhotographs =
     "workload: {problem_class: mini, classes: 24, image_size: 48}\n"
     "data: {kind: image_folder, path: '-', validation_path: '-'}";
@@ -142,7 +143,7 @@ constexpr const char* kMiniWeather =
     "bagging: {aggregation: wbf, out_of_bag: false}\n"
     "data: {kind: climate_hdf5, path: '-', validation_path: '-', climate_precision: bf16}";
 
-/// Throws Error(data) with the command that removes the set unless its samples are right.
+/// Throws Error(data) if the set has other samples. The message has the command that removes it.
 void check_mini_set(const std::filesystem::path& training, const std::filesystem::path& validation,
                     const char* settings) {
     config::Config config = config::parse(settings, "problem class mini", {});

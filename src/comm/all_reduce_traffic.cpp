@@ -11,7 +11,7 @@ namespace hpcai::comm {
 
 namespace {
 
-/// The numbers of ranks with which a rank exchanges messages.
+/// The place of a rank in the all-reduce (see AllReduceTopology), and how many peers are remote.
 struct PeerCounts {
     int inner = 1, parts = 1, sets = 1;
     bool owns_part = true;

@@ -10,7 +10,8 @@
 namespace hpcai::data {
 namespace {
 
-/// Returns the crop in downscaled pixels, relative to the pixels `touched` that it overlaps.
+/// Returns the crop after downscaling by `denominator`, relative to the first pixel of `touched`,
+/// the smallest box of whole downscaled pixels that contains the crop.
 RealBox downscaled_crop(const PixelBox& touched, const PixelBox& crop, int denominator) {
     const auto scale = static_cast<float>(denominator);
     const auto left = static_cast<float>(crop.left) / scale - static_cast<float>(touched.left);

@@ -58,7 +58,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
-    // The state of the device is unknown until results are read.
+    // The loss is NaN until one has been read from the device. Until then, speed is unknown, too.
     if (!std::isnan(step.loss)) {
         record_.loss = {step.loss, ""};
         record_.images_per_second = {progress.images_per_second, ""};

@@ -52,7 +52,7 @@ public:
     graph::Graph& graph() { return graph_; }
     const tensor::Shape& shape(ValueId value) const { return graph_.value(value).shape; }
 
-    /// Adds the images of the batch; the network normalizes them if they are pixels.
+    /// Adds the images of the batch and a node that normalizes pixels (u8) or converts other types.
     ValueId images(const tensor::Shape& shape, const ImageInput& input);
     /// Adds a convolution without bias. Its padding preserves height and width at stride 1.
     ValueId convolution(const std::string& name, ValueId input, std::int64_t filters, Window window,

@@ -33,7 +33,7 @@ std::string_view meaning_of(const VerdictRecord& verdict) {
         case Status::partial:
             return "Some base models are missing from the ensemble.";
         case Status::custom:
-            return "The run finished outside the rules of any level.";
+            return "The run finished at level custom, whose results are not ranked.";
     }
     return "";
 }
@@ -157,8 +157,8 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string description = fmt::format(
-        "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on a "
-        "bootstrap sample ({}) of {} in batches of {}, computed in {}. {}",
+        "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on "
+        "the draw of sampler {} from {}, in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
@@ -168,8 +168,8 @@ Markup headline(const RunRecord& record) {
     const bool is_raised = scores.penalty_coefficient.value.value_or(0) > 1;
     return element(R"(section id="headline" aria-label="Headline numbers")",
                    {element(R"(dl class="headline")",
-                            {flops_card("VFLOPS", scores.vflops, "eq. 7"),
-                             flops_card("FLOPS", scores.flops, "eq. 6"),
+                            {flops_card("VFLOPS", scores.vflops, "eq. 7 of the paper"),
+                             flops_card("FLOPS", scores.flops, "eq. 6 of the paper"),
                              card("quality", quality.ensemble, quality_text(quality.ensemble),
                                   fmt::format("{}, target {}", metric_name(quality.metric),
                                               quality_text({quality.target, ""}))),

@@ -40,7 +40,8 @@ std::optional<bool> has_failed(const std::filesystem::path& record) {
     }
 }
 
-/// Returns the progress from the record of a group whose leader could not write its progress.
+/// Returns the progress from the record of a group without progress.json. This file is removed when
+/// the run has its result.
 ProgressRecord progress_from_record(const std::filesystem::path& path) {
     const GroupRecord record = read_record(path).record;
     ProgressRecord progress;

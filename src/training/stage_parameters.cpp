@@ -20,8 +20,8 @@ std::vector<std::span<float>> tensors_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// The slice of a tensor of the model that a shard holds: `runs` runs of `length` elements. The
-/// first run begins at element `first`, each later run `stride` elements after the previous run.
+/// The slice of a tensor of the model that a shard holds: `runs` contiguous pieces of `length`
+/// elements. The first begins at element `first`, each later one `stride` elements after it.
 struct TensorSlice {
     std::span<float> tensor;
     std::size_t runs = 1, length = 0, stride = 0, first = 0;

@@ -27,7 +27,7 @@ struct PlannedAllReduce {
 };
 
 /// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B
-/// bytes on the wire over P ranks, in R sets of n inner ranks, a rank sends
+/// bytes on the wire over P ranks, in R sets of n inner ranks (AllReduceTopology), a rank sends
 ///
 ///   owner of a part   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
 ///   other ranks       B

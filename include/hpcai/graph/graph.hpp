@@ -21,7 +21,7 @@ inline constexpr NodeId kNoNode = -1;
 /// Determines how a parameter is initialized, and whether weight decay applies to it.
 enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
 
-/// The channels of a model's tensor that a tensor-parallel shard holds.
+/// The position of a tensor-parallel shard's channels in the model's tensor.
 struct ChannelSlice {
     int axis = 0;
     std::int64_t first = 0;
@@ -65,7 +65,7 @@ struct Node {
     ValueId output = -1;
     std::vector<ParameterId> parameters;  // in the order of the operation
     std::int32_t statistics = -1;         // index of its NormStatistics, if it has a BatchNorm
-    std::int32_t inner_statistics = -1;   // index for the inner BatchNorm; DualNorm only
+    std::int32_t inner_statistics = -1;   // of the second BatchNorm of an ops::DualNorm
 };
 
 /// The DAG of a model, in topological order. A graph is independent of devices; FLOPs, backward
@@ -121,7 +121,8 @@ private:
     std::vector<bool> needs_gradient_;  // per value
 };
 
-/// FLOPs of one node for the batch of the graph; an untrained node has a forward pass only.
+/// FLOPs of one node for the batch of the graph, by the counting rules of `ledger`. An untrained
+/// node has a forward pass only.
 ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
 /// Sum of the nodes' FLOPs.
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);

@@ -37,8 +37,8 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
 /// Reads a flight record. The result is empty if the file cannot be read.
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 
-/// Describes from the flight record of a group's first rank why it was written, and in which step
-/// and phase this rank is. Returns an empty text if there is no readable record.
+/// Describes why the flight record of a group's first rank was written, and in which step and phase
+/// the rank was. Returns an empty text if there is no readable record.
 std::string describe_hang(const std::filesystem::path& output, int group);
 
 /// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because

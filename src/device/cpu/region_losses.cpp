@@ -12,7 +12,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-constexpr std::int64_t kRpnTargetColumns = 6;  // of a row of targets
+// Columns of a target: anchor index (-1: unused), label, four deltas.
+constexpr std::int64_t kRpnTargetColumns = 6;
 
 class RpnLossKernel final : public OperationKernel<ops::RpnLoss, Context> {
 public:
@@ -113,7 +114,8 @@ private:
     const RpnOutputs outputs_{op_.batch, op_.anchors, context_.layouts, options_.compute};
 };
 
-constexpr std::int64_t kTargetColumns = 9;  // of a row of targets
+// Columns of a target: four box coordinates, class (-1: unused), four deltas.
+constexpr std::int64_t kTargetColumns = 9;
 
 class RoiLossKernel final : public OperationKernel<ops::RoiLoss, Context> {
 public:
