@@ -57,7 +57,7 @@ std::string command_line_of(const std::vector<std::string>& arguments) {
 /// Returns whether the reader of standard output has closed it, as `head` does.
 bool has_lost_reader() {
     pollfd output{STDOUT_FILENO, POLLOUT, 0};
-    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+    return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ struct Resumption {
     /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch) or
     /// Error(usage) with the right command, or Error(data) if files of finished groups are damaged.
     void check(const context::RepeatedRuns& series, const config::Config& config,
-               const std::string& config_text, const plan::Layout& layout) {
+               const plan::Layout& layout) {
         std::error_code error;
         const fs::path folder = output_of(series);
         const TopologyRecord& topology = launch.topology;
@@ -81,8 +81,10 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
+        const int begun = has_begun() ? series.number : series.number - 1;  // run of `launch`
+        const config::Config stored = verification::repetition_config(series.stored_config, begun);
+        results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
-        results::require_same_config(series.folder, config_text, launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
         require(!has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
                 "{}: the run is complete, with the results of {}; `hpcai500 verify` checks it",
@@ -118,7 +120,7 @@ struct Resumption {
         comm::collective_try(everyone, [&] {
             if (everyone.rank() == 0) results::require_same_samples(output, samples, launch);
         });
-        if (has_begun()) add_faults_disqualification(launch.environment, samples);
+        add_faults_disqualification(launch.environment, samples);
     }
 };
 
@@ -201,9 +203,8 @@ void open_series(const context::RunRequest& request, comm::Communicator& everyon
         sources.files = {request.resume + "/config.yaml"};
     }
     series.config = agree_on_config(sources, everyone);
-    series.stored_config = *series.config;
-    if (!request.resume.empty())
-        series.stored_config = agree_on_config({sources.files, {}}, everyone);
+    series.stored_config =
+        request.resume.empty() ? *series.config : agree_on_config({sources.files, {}}, everyone);
     series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
 }
 
@@ -352,7 +353,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     OpenedDevice rank_device = open_rank_device(config, controller, start_up);
     comm::collective_try(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
-        if (resumption) return resumption->check(series, config, config_text, layout);
+        if (resumption) return resumption->check(series, config, layout);
         const bool is_new = request.resume.empty() && series.number == 1;
         results::require_new_or_empty(is_new ? series.folder : output);
     });
@@ -360,7 +361,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     const DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, rank_device.threads);
-    if (resumption) resumption->check_samples(output, samples, everyone);
+    if (resumption && resumption->has_begun()) resumption->check_samples(output, samples, everyone);
     check_faults(layout, everyone, samples);
 
     const plan::RankPlace place = controller.place(everyone.rank());

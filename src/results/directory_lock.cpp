@@ -35,8 +35,9 @@ void require_not_taken(const fs::path& output, const FileLock& lock) {
 }
 
 FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
-    const bool is_job =
-        std::getenv("SLURM_JOB_ID") != nullptr || std::getenv("PBS_JOBID") != nullptr;
+    const bool is_job = std::getenv("SLURM_JOB_ID") != nullptr ||
+                        std::getenv("PBS_JOBID") != nullptr ||
+                        std::getenv("FLUX_JOB_ID") != nullptr;
     const double timeout = is_job ? kJobLockTimeoutSeconds : kLockTimeoutSeconds;
     const Stopwatch watch;
     bool has_reported = false;

@@ -60,7 +60,8 @@ RunEnd close_repetition(const context::RunContext& context, bool all_answer, std
 void record_stop(const std::filesystem::path& folder, const std::string& reason,
                  std::ostream& out) noexcept {
     try {
-        if (verification::has_repetitions(folder)) list_repetitions(folder, reason, &out);
+        if (verification::has_repetitions(folder) && next_repetition(folder, 1) > 1)
+            list_repetitions(folder, reason, &out);
     } catch (const std::exception& error) {
         std::cerr << "hpcai500: " << error.what() << "\n";
     }

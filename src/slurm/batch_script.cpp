@@ -281,9 +281,10 @@ fi
         constexpr const char* kTask = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
         text += fmt::format("    scontrol requeue \"{}\"\n", job.array.empty() ? words.job : kTask);
     } else {
+        // qsub rejects the name of a variable that is not set.
         text += fmt::format(
-            "    export HPCAI500_RESULTS=$results HPCAI500_RESTARTS=$((${{HPCAI500_RESTARTS:-0}} + "
-            "1))\n"
+            "    export HPCAI500=${{HPCAI500:-hpcai500}} HPCAI500_RESULTS=$results\n"
+            "    export HPCAI500_RESTARTS=$((${{HPCAI500_RESTARTS:-0}} + 1))\n"
             "    {} \"$0\"\n",
             words.resubmit);
     }

@@ -9,6 +9,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+TEST(Program, ReturnsItsOwnCodeWhenTheReaderOfItsOutputHasEnded) {
+    const TemporaryFolder folder;
+    const std::string command = "{ sleep 0.3; '" + environment("HPCAI500_BINARY") +
+                                "' config explain; echo $? >code; } | true";
+    EXPECT_EQ(execute_in(folder.path(), {"bash", "-c", command}).exit_code, 0);
+    EXPECT_EQ(text_of(folder / "code"), "0\n");
+}
+
 /// Returns the lines of a help page below "Examples:".
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");

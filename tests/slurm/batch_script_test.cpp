@@ -221,6 +221,8 @@ TEST(BatchScript, SubmitsItselfWhereAUserMayNotRequeue) {
         const std::string script = batch_script(job);
         EXPECT_TRUE(has(script, "code == 8 && ${HPCAI500_RESTARTS:-0} < 3"));
         EXPECT_TRUE(has(script, std::string("    ") + command + " \"$0\"\n"));
+        EXPECT_TRUE(has(script, "    export HPCAI500=${HPCAI500:-hpcai500} "))
+            << "qsub rejects the name of a variable that is not set";
         EXPECT_TRUE(has(script, "results=${HPCAI500_RESULTS:-$results}\n"));
     }
 }
