@@ -260,7 +260,7 @@ void add_time(Command command, slurm::BatchJob& job) {
 void add_sbatch_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"sbatch",
-         "Print a script for Slurm, PBS or Flux: run, stop before the time ends, requeue, resume.",
+         "Print a script for Slurm, PBS or Flux: run, stop before the time limit, requeue, resume.",
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
