@@ -204,8 +204,8 @@ private:
         return state == ncclSuccess;
     }
     void end_together() noexcept {
-        const Stopwatch watch;
         ncclResult_t state = ncclCommFinalize(handle_);
+        const Stopwatch watch;
         while (state == ncclInProgress && watch.seconds() < finish_seconds_) {
             std::this_thread::sleep_for(kSleep);
             if (ncclCommGetAsyncError(handle_, &state) != ncclSuccess) break;
