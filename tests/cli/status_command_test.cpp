@@ -55,7 +55,8 @@ TEST_F(Status, ExitsAsTheVerdictDoes) {
     write("run/manifest.sha256", "");
     const Outcome partial = status();
     EXPECT_EQ(partial.exit_code, 7) << partial.error;
-    EXPECT_TRUE(partial.out.starts_with("RESULT PARTIAL  workload=")) << partial.out;
+    EXPECT_TRUE(partial.out.starts_with("report: hpcai500 report run\nRESULT PARTIAL  workload="))
+        << "the summary is missing; " << partial.out;
     EXPECT_TRUE(partial.out.ends_with(
         "=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"));
 }

@@ -121,7 +121,8 @@ TEST_F(PlanCacheFile, OfAnotherMachineCountsAsEmpty) {
                                             PlanCache::Machine{"NVIDIA H200", "9.20.0"}}) {
         const PlanCache cache(path(), other);
         EXPECT_EQ(cache.find("forward 1x2x3x4"), "");
-        EXPECT_NE(cache.warning().find("plans of NVIDIA H200 with cuDNN 9.19.0"), std::string::npos)
+        EXPECT_NE(cache.warning().find("plans are of NVIDIA H200 with cuDNN 9.19.0"),
+                  std::string::npos)
             << cache.warning();
     }
 }

@@ -56,7 +56,7 @@ TEST_F(TamperedWeather, IsDetectedWhereAPredictionWasChanged) {
 }
 
 TEST_F(TamperedWeather, IsReportedAsOfAnotherBuild) {
-    const std::string note = "note: another build wrote this result";
+    const std::string note = "note: another build of the program wrote this result";
     const ResultCopy copy(result());
     copy.put("notes.txt", "all was well");
     const Outcome same = verify_by_program(copy.path());
@@ -201,7 +201,7 @@ TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
              put_header(copy, labels, R"({"descr":"<i4","shape":(1_2,),"fortran_order":False} #)");
          },
          labels},
-        {"name of a sample", "evaluation/samples.txt", "has",
+        {"name of a sample", "evaluation/samples.txt", "number of lines is",
          [](const ResultCopy& copy) {
              const std::string text = copy.text("evaluation/samples.txt");
              copy.put("evaluation/samples.txt", text.substr(text.find('\n') + 1));
