@@ -33,7 +33,7 @@ std::string_view meaning_of(const VerdictRecord& verdict) {
         case Status::partial:
             return "Some base models are missing from the ensemble.";
         case Status::custom:
-            return "The run finished at level custom, whose results are not ranked.";
+            return "The run finished at level custom.";
     }
     return "";
 }
