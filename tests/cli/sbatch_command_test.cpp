@@ -28,13 +28,13 @@ TEST(Sbatch, PrintsAScriptThatBashReads) {
 TEST(Sbatch, PassesTheOptionsOfASiteOn) {
     const TemporaryFolder folder;
     const std::string prologue = (folder / "site.sh").string();
-    const Words words{"--nodes",    "1",      "--ranks-per-node", "2",   "--partition", "gpu",
-                      "--prologue", prologue, "--module",         "gcc", "--module",    "openmpi"};
+    const Words words{"--nodes=1",    "--ranks-per-node=2", "--partition=gpu",       "--mem=0",
+                      "--module=gcc", "--module=openmpi",   "--prologue=" + prologue};
     expect_refused(sbatch(words), 2, "sbatch: --prologue: expected a file with commands of bash");
     std::ofstream(prologue) << "true\n";
     const Outcome outcome = sbatch(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_NE(outcome.out.find("#SBATCH --partition=gpu\n"), std::string::npos);
+    EXPECT_NE(outcome.out.find("#SBATCH --mem=0\n#SBATCH --partition=gpu\n"), std::string::npos);
     EXPECT_NE(outcome.out.find("module load gcc || exit 2\nmodule load openmpi || exit 2\nsource " +
                                prologue + " || exit 2\n"),
               std::string::npos)
