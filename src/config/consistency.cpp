@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -75,6 +77,7 @@ public:
         }
         check(config_.workload.classes > 0 || data.kind != DataKind::synthetic, "workload.classes",
               "an integer" + as_kind);
+        check_source_keys();
         check_paths();
         check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
               "0" + as_kind);
@@ -261,6 +264,25 @@ private:
     bool is_synthetic() const {
         return config_.data.kind == DataKind::synthetic ||
                config_.data.kind == DataKind::climate_synthetic;
+    }
+
+    /// Checks that keys which only other kinds of sources read have their defaults.
+    void check_source_keys() const {
+        constexpr const char* kFiles = "image_folder, voc, coco or climate_hdf5";
+        constexpr std::pair<const char*, std::string_view> kReaders[] = {
+            {"data.path", kFiles},
+            {"data.validation_path", kFiles},
+            {"data.image_path", "coco"},
+            {"data.validation_image_path", "coco"},
+            {"data.training_split", "voc"},
+            {"data.validation_split", "voc"},
+            {"data.class_names", "voc or coco"}};
+        const std::string kind = value_text(config_, "data.kind");
+        for (const auto& [key, readers] : kReaders) {
+            check(readers.find(kind) != readers.npos || has_default(key), key,
+                  fmt::format("{}{} (set data.kind to {} to use this key)",
+                              in_quotes(value_text(Config{}, key)), as("data.kind"), readers));
+        }
     }
 
     void check_paths() const {

@@ -17,6 +17,7 @@
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/comm/launch.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/context/devices.hpp>
@@ -203,7 +204,10 @@ private:
             comm::collective_try(everyone(), [&] {
                 if (world_.rank() == 0) data::require_data_paths(config_.data);
             });
-            return std::string("all configured paths exist; no data was read");
+            return config_.data.path.empty()
+                       ? std::string("samples are generated; there is no path to check")
+                       : fmt::format("the paths that data.kind {} reads exist; no data was read",
+                                     config::value_text(config_, "data.kind"));
         });
     }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tuple>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 namespace hpcai::config {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 
@@ -28,6 +31,25 @@ TEST(Consistency, RejectsWhatAKindOfDeviceDoesNotHave) {
                            "validation_path: b, resident_mib: 9}"),
                 HasSubstr("data.resident_mib: expected 0, as device.kind is cpu"));
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
+}
+
+TEST(Consistency, RejectsKeysThatTheSourceOfTheSamplesIgnores) {
+    EXPECT_EQ(message_of("data: {path: /mine/train}"),
+              "f.yaml:1:14: data.path: expected '', as data.kind is synthetic (set data.kind to "
+              "image_folder, voc, coco or climate_hdf5 to use this key), got '/mine/train'");
+    const std::string folder = "data: {kind: image_folder, path: a, validation_path: b";
+    EXPECT_EQ(message_of(folder + "}"), "accepted");
+    for (const auto& [setting, key, value] :
+         {std::tuple{"image_path: c", "image_path", "c"},
+          {"validation_image_path: c", "validation_image_path", "c"},
+          {"training_split: val", "training_split", "val"},
+          {"validation_split: val", "validation_split", "val"},
+          {"class_names: [fox]", "class_names", "[fox]"}}) {
+        EXPECT_THAT(message_of(fmt::format("{}, {}}}", folder, setting)),
+                    AllOf(HasSubstr(fmt::format("data.{}: expected ", key)),
+                          HasSubstr(", as data.kind is image_folder (set data.kind to "),
+                          EndsWith(fmt::format("got '{}'", value))));
+    }
 }
 
 TEST(Consistency, LeavesClassesToCountToLoad) {

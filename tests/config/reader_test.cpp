@@ -25,7 +25,8 @@ TEST(Reader, ReadsEveryTypeOfValue) {
         "run: {name: a-1, seed: 9007199254740991, level: free}\n"
         "workload:\n  model: resnet50_v1\n"
         "bagging:\n  M: 4\n  P_degree: auto\n"
-        "data:\n  path: \"a # b\"\n  mean:\n    - 0.5\n    - .25\n    - 1\n"
+        "data:\n  kind: image_folder\n  path: \"a # b\"\n  validation_path: b\n  mean:\n    - "
+        "0.5\n    - .25\n    - 1\n"
         "training:\n  learning_rate: 1e-2\n  schedule_epochs: []\n  nesterov: true\n",
         "f.yaml", {});
     EXPECT_EQ(config.run.name, "a-1");
@@ -317,7 +318,8 @@ TEST(Reader, AppliesOverridesWithTheSameChecks) {
     const Config config =
         parse("training:\n  batch_size: 64\n", "f.yaml",
               {"training.batch_size=32", "bagging.M=auto", "data.mean=[0.1, 0.2, 0.3]",
-               "run.output=a: b # c", "data.path=x=y"});
+               "run.output=a: b # c", "data.kind=image_folder", "data.path=x=y",
+               "data.validation_path=b"});
     EXPECT_EQ(config.training.batch_size, 32);
     EXPECT_THAT(config.data.mean, ElementsAre(0.1, 0.2, 0.3));
     EXPECT_EQ(config.run.output, "a: b # c");

@@ -51,6 +51,10 @@ TEST_F(DoctorOfALaunch, FindsThatAllRanksComputeTheSameBitsAndLeavesNoFiles) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_NE(outcome.out.find("\nlayout    ok      M=2 x P_degree=1\n"), std::string::npos)
         << outcome.out;
+    EXPECT_NE(outcome.out.find("\ndata      ok      the paths that data.kind image_folder reads "
+                               "exist; no data was read\n"),
+              std::string::npos)
+        << outcome.out;
     EXPECT_NE(outcome.out.find("\ngolden    ok      all ranks have the result "), std::string::npos)
         << outcome.out;
     EXPECT_NE(outcome.error.find("doctor 8/8: golden steps, at most "), std::string::npos);
