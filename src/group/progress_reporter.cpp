@@ -32,7 +32,10 @@ ProgressReporter::ProgressReporter(const context::RunContext& context, std::int6
     ProgressSettings settings;
     settings.json = output == config::ProgressOutput::json;
     settings.live = !settings.json && isatty(STDERR_FILENO) == 1;
-    if (context.controller.layout().groups > 1) settings.prefix = "group 0  ";
+    const context::LaunchContext& launch = context.launch;
+    if (launch.repetitions > 1)
+        settings.prefix = fmt::format("run {} of {}  ", launch.repetition, launch.repetitions);
+    if (context.controller.layout().groups > 1) settings.prefix += "group 0  ";
     line_.emplace(settings.json ? std::cout : std::cerr, settings);
 }
 
@@ -73,7 +76,7 @@ void ProgressReporter::step(const training::StepReport& step) {
 }
 
 /// Estimates the rest of the run: the training of the slowest known group, the evaluation, and the
-/// remaining repetitions, which take as long as the earlier ones.
+/// remaining repetitions, each with all steps.
 void ProgressReporter::estimate_run(Progress& progress) const {
     const std::vector<double>& ends = end_unix_seconds_;
     const auto slowest = std::ranges::max_element(ends);
@@ -84,8 +87,9 @@ void ProgressReporter::estimate_run(Progress& progress) const {
         *slowest - meters::UtcClock().seconds() +
         static_cast<double>(test_samples_) / (kTrainingPasses * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
+    const double steps_of_launch = static_cast<double>(progress.steps - *first_step_ + 1);
     const double repetition_seconds =
-        (launch.since_start.seconds() + left) / (launch.repetition - launch.first_repetition + 1);
+        (watch_.seconds() + left) * static_cast<double>(progress.steps) / steps_of_launch;
     progress.seconds_left = left + (launch.repetitions - launch.repetition) * repetition_seconds;
 }
 

@@ -157,7 +157,6 @@ void skip_complete_runs(context::RepeatedRuns& series) {
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;
-    const bool is_first = series.number == 1;
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         skip_complete_runs(series);
@@ -177,7 +176,6 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                 results::resume_command(ranks, series.folder));
     });
     series.number = comm::broadcast(everyone, std::vector{series.number}).front();
-    if (is_first) series.first_number = series.number;
     found.launch.started_utc = comm::broadcast(everyone, found.launch.started_utc);
     if (series.number == 1 && !found.has_begun()) return std::nullopt;
     return found;
@@ -375,7 +373,6 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                                 .is_resumed = resumption && resumption->has_begun(),
                                 .launch = {.started_utc = started,
                                            .since_start = series.since_program_start,
-                                           .first_repetition = series.first_number,
                                            .repetition = series.number,
                                            .repetitions = series.config->run.repeat}},
                     .resources = {.device = std::move(rank_device.opened.device),

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <set>
 #include <system_error>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
@@ -112,6 +114,20 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
+/// Returns ", 5.0 min left of all" if the run in `directory` is training and `later_runs` follow.
+std::string describe_time_left(const fs::path& directory, int later_runs) {
+    double left = 0;
+    for (const int group : groups_of(directory)) {
+        const auto progress = read_progress(directory, group).progress;
+        if (!progress || progress->step >= progress->steps) continue;
+        const auto steps = static_cast<double>(progress->steps);
+        const double whole_runs =
+            1 + later_runs * steps / static_cast<double>(progress->steps - progress->step);
+        left = std::max(left, progress->seconds_left.value.value_or(0) * whole_runs);
+    }
+    return left > 0 ? ", " + format_seconds(left) + " left of all" : "";
+}
+
 /// Returns the status of the unfinished run of run.repeat, or of all runs if there is none. Between
 /// two runs, the status is not final.
 RunStatus status_of_repetitions(const fs::path& directory) {
@@ -129,7 +145,10 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next, directory);
         const bool has_result = path_exists(next / storage::kManifestName);
-        status.text = fmt::format("repetition {} of {}\n{}{}", done + 1, record.requested,
+        const std::string left = has_result || status.is_final
+                                     ? ""
+                                     : describe_time_left(next, record.requested - done - 1);
+        status.text = fmt::format("repetition {} of {}{}\n{}{}", done + 1, record.requested, left,
                                   has_result ? resume : "", status.text);
         if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
         if (is_recent(next / storage::kManifestName)) status.is_final = false;

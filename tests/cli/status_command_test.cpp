@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 
@@ -145,6 +146,21 @@ TEST_F(Status, ShowsTheCurrentRepetition) {
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
     EXPECT_TRUE(outcome.out.starts_with("repetition 1 of 2\n")) << outcome.out;
     EXPECT_TRUE(outcome.out.ends_with("directory=run/repetition_1\n")) << outcome.out;
+}
+
+TEST_F(Status, EstimatesTheTimeLeftOfAllRepetitions) {
+    write("run/config.yaml", "run: {repeat: 3}\nbagging: {M: 2, P_degree: 1}\n");
+    write("run/repetition_1/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
+    for (const int group : {0, 1}) {
+        ProgressRecord progress;
+        progress.step = 90;  // the last tenth takes 30 and 60 s, two whole runs 20 times as long
+        progress.steps = 100;
+        progress.seconds_left = {30.0 * (group + 1), ""};
+        write(fmt::format("run/repetition_1/groups/{}/progress.json", group),
+              records::to_json(progress));
+    }
+    const std::string line = "repetition 1 of 3, " + format_seconds(60 * 21) + " left of all\n";
+    EXPECT_TRUE(status().out.starts_with(line)) << status().out;
 }
 
 }  // namespace

@@ -31,22 +31,22 @@ protected:
         results::write_progress(context_.output, 1, peer);
     }
 
-    /// Returns what the first group prints after one of ten steps.
-    std::string print_first_step() {
+    /// Returns what the first group prints after `step`, its first one, of ten steps.
+    std::string print_first_step(std::int64_t step = 1) {
         testing::internal::CaptureStderr();
         testing::internal::CaptureStdout();
         ProgressReporter reporter(context_, 0);
         reporter.begin();
-        reporter.step({.step = 1, .steps = 10, .loss = 0.5, .samples = 8, .is_read = true});
+        reporter.step({.step = step, .steps = 10, .loss = 0.5, .samples = 8, .is_read = true});
         const std::string out = testing::internal::GetCapturedStdout();
         const std::string error = testing::internal::GetCapturedStderr();
         const bool is_json = context_.config.run.progress == config::ProgressOutput::json;
         EXPECT_EQ(is_json ? error : out, "");
         return is_json ? out : error;
     }
-    nlohmann::json json_of_first_step() {
+    nlohmann::json json_of_first_step(std::int64_t step = 1) {
         context_.config.run.progress = config::ProgressOutput::json;
-        return nlohmann::json::parse(print_first_step());
+        return nlohmann::json::parse(print_first_step(step));
     }
 
     storage::TemporaryFolder folder_;
@@ -86,6 +86,11 @@ TEST_F(Reporter, IncludesTheRemainingRepetitions) {
     write_peer(ProgressState::training, {5000.0, ""});
     context_.launch.repetitions = 3;
     EXPECT_NEAR(json_of_first_step()["seconds_left"].get<double>(), 15000, 30);
+    // A resume at the sixth of ten steps leaves half of this run; the other two are whole.
+    EXPECT_NEAR(json_of_first_step(6)["seconds_left"].get<double>(), 25000, 50);
+    context_.config.run.progress = config::ProgressOutput::human;
+    context_.launch.repetition = 2;
+    EXPECT_EQ(print_first_step().find("run 2 of 3  group 0  epoch 1/"), 0U);
 }
 
 }  // namespace

@@ -33,7 +33,6 @@ struct RepeatedRuns {
     std::optional<config::Config> config;     // of this launch, with the changes of `resume --set`
     config::Config stored_config;             // of the first launch
     std::filesystem::path folder;             // result directory, or the parent of several
-    int first_number = 1;                     // of the first run in this launch
     int number = 1;                           // of the current run, from 1
     std::shared_ptr<storage::FileLock> lock;  // of the parent of several runs; held by rank 0
 };
@@ -42,7 +41,6 @@ struct RepeatedRuns {
 struct LaunchContext {
     std::string started_utc;
     Stopwatch since_start;
-    int first_repetition = 1;      // the first run in this launch
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
