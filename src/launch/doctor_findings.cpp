@@ -95,6 +95,11 @@ std::string numa_bound_command(std::size_t ranks, int ranks_per_node, int numa_n
                        ranks, ranks_per_node, nodes, launch.run);
 }
 
+/// Returns whether the rank may use fewer cores than its share of the node.
+bool is_restricted(const RankHealth& rank, int ranks_on_node) {
+    return rank.allowed_cores / rank.ranks_sharing_cores < rank.cores / ranks_on_node;
+}
+
 Finding check_binding(LaunchRanks ranks, const LaunchCommand& launch) {
     std::map<int, int> ranks_on_node;
     for (const RankHealth& rank : ranks) ++ranks_on_node[rank.node];
@@ -103,7 +108,7 @@ Finding check_binding(LaunchRanks ranks, const LaunchCommand& launch) {
         const RankHealth& rank = ranks[i];
         const int on_node = ranks_on_node[rank.node], sharing = rank.ranks_sharing_cores;
         if (sharing > rank.allowed_cores) oversubscribed.push_back(i);
-        if (rank.allowed_cores / sharing < rank.cores / on_node) restricted.push_back(i);
+        if (is_restricted(rank, on_node)) restricted.push_back(i);
         if (rank.allowed_numa_nodes > 1 && on_node % rank.numa_nodes == 0) multi_numa.push_back(i);
     }
     if (!restricted.empty()) {
@@ -191,6 +196,19 @@ Finding check_golden_steps(LaunchRanks ranks) {
 }
 
 }  // namespace
+
+std::string describe_restricted_binding(const device::Cores& cores,
+                                        const context::PlaceOnNode& place) {
+    if (!is_restricted({.cores = cores.machine,
+                        .allowed_cores = cores.allowed,
+                        .ranks_sharing_cores = place.ranks_sharing_cores},
+                       place.ranks_on_node))
+        return "";
+    return fmt::format(
+        "\nwarning: rank 0 may use {} of {} for {}; start with `mpirun --bind-to none` or `srun "
+        "--cpu-bind=none`",
+        cores.allowed, counted(cores.machine, "core"), counted(place.ranks_sharing_cores, "rank"));
+}
 
 Finding diagnose_program(std::span<const RankHealth> ranks) {
     if (const auto others = minority(ranks, &RankHealth::program_sha256); !others.empty()) {

@@ -14,6 +14,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/launch/doctor_findings.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
@@ -288,6 +289,7 @@ OpenedDevice open_rank_device(const config::Config& config,
             sharing);
     found.threads =
         device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);
+    found.opened.note += describe_restricted_binding(cores, place);
     return found;
 }
 
@@ -325,11 +327,12 @@ context::PlaceOnNode place_on_node(const std::vector<int>& node_of_world_rank,
                                    const device::Cores& cores, comm::Communicator& everyone) {
     const auto sets = comm::all_gather(everyone, cores.allowed_set);
     const int node = node_of_world_rank[everyone.rank()];
-    context::PlaceOnNode place{.ranks_sharing_cores = 0};
+    context::PlaceOnNode place{.ranks_sharing_cores = 0, .ranks_on_node = 0};
     for (int rank = 0; rank < everyone.size(); ++rank) {
         if (node_of_world_rank[rank] != node) continue;
         place.ranks_sharing_cores += sets[rank] == cores.allowed_set ? 1 : 0;
         place.local_rank += rank < everyone.rank() ? 1 : 0;
+        ++place.ranks_on_node;
     }
     return place;
 }

@@ -17,6 +17,7 @@ namespace hpcai::context {
 struct PlaceOnNode {
     int ranks_sharing_cores = 1;  // including this rank
     int local_rank = 0;
+    int ranks_on_node = 1;  // including this rank
 };
 
 struct OpenDevice {

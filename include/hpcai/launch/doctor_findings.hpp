@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/context/devices.hpp>
 
 namespace hpcai::launch {
 
@@ -44,6 +45,11 @@ struct LaunchCommand {
     std::string run;  // command line of `hpcai500 run`, without the launcher
     bool by_srun = false;
 };
+
+/// Returns a line break and a warning for the log of a run if rank 0 may use fewer cores than its
+/// share of the node, as with mpirun's default; else an empty string.
+std::string describe_restricted_binding(const device::Cores& cores,
+                                        const context::PlaceOnNode& place);
 
 /// Checks that all ranks run the same executable and MPI library.
 Finding diagnose_program(std::span<const RankHealth> by_world_rank);
