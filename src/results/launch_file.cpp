@@ -11,15 +11,25 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
+#include <hpcai/verification/results_inside.hpp>
 
 namespace hpcai::results {
+
+std::string describe_broken_creation(const std::filesystem::path& output) {
+    std::error_code error;
+    const bool is_broken = std::filesystem::exists(output / "groups", error) &&
+                           std::filesystem::exists(output / "evaluation", error) &&
+                           !std::filesystem::exists(output / "config.yaml", error);
+    return is_broken ? "; the launch that created this directory was killed: remove it" : "";
+}
 
 void require_run(const std::filesystem::path& output) {
     std::error_code error;
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml; a rejected "
-            "launch creates none",
-            output.string());
+            "launch creates none{}{}",
+            output.string(), describe_broken_creation(output),
+            verification::describe_results_inside(output));
 }
 
 void require_one_run(const std::filesystem::path& output) {

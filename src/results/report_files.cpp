@@ -22,6 +22,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
+#include <hpcai/verification/results_inside.hpp>
 #include <hpcai/workloads/confusions.hpp>
 
 namespace hpcai::results {
@@ -134,7 +135,7 @@ RunRecord read_result(const fs::path& directory) {
             verification::has_repetitions(directory)
                 ? fmt::format("; it has repetitions, such as {}",
                               (directory / verification::repetition_name(1)).string())
-                : "");
+                : verification::describe_results_inside(directory));
     return records::read_file<RunRecord>(path, kMaxFileBytes);
 }
 

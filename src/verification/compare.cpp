@@ -14,6 +14,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>
+#include <hpcai/verification/results_inside.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "checks.hpp"
@@ -38,7 +39,8 @@ StoredResult read_run(const fs::path& directory) {
     const fs::path path = directory / "result.json";
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
-            "{}: expected a result directory with its result.json", directory.string());
+            "{}: expected a result directory with its result.json{}", directory.string(),
+            describe_results_inside(directory));
     StoredResult result{
         directory, records::read_file<RunRecord>(path, kComparedFileLimitBytes), {}};
     result.config = config::parse(result.record.config.text, path.string() + ": config", {});

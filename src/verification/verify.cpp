@@ -14,6 +14,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/results_inside.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -303,6 +304,11 @@ Verification verify(const std::filesystem::path& directory) {
         inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
                          "hpcai500 status " + shell_quote(directory.string()));
         verification.findings = inspector.take_findings();
+        return verification;
+    }
+    const std::string inside = describe_results_inside(directory);
+    if (!inside.empty() && !std::filesystem::exists(directory / kResult, error)) {
+        verification.findings = {{kResult, "is missing" + printable(inside)}};
         return verification;
     }
     verification.manifest = check_manifest(inspector);

@@ -43,6 +43,10 @@ TEST_F(Status, RejectsADirectoryWithoutARun) {
     expect_refused(status("nowhere"), 2, "nowhere: expected the result directory of a run");
     expect_refused(status("."), 2,
                    ".: expected the result directory of a run, with its config.yaml");
+    fs::create_directories(folder_ / "killed/groups");
+    fs::create_directories(folder_ / "killed/evaluation");
+    expect_refused(status("killed"), 2,
+                   "; the launch that created this directory was killed: remove it");
     expect_refused(run_in(folder_.path(), {"status", ".", "--interval", "0"}), 2,
                    "status: --interval: expected a number from 0.1 to 86400, got '0'");
 }

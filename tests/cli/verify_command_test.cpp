@@ -56,6 +56,29 @@ TEST(Verify, WritesAJunitReportAlsoOfAResultThatFails) {
         << parsed.error << text_of(folder / "junit.xml");
 }
 
+TEST(Results, AreNamedWhereTheirParentIsGiven) {
+    const TemporaryFolder folder;
+    for (const char* name : {"old", "new", "middle", "none"})
+        std::filesystem::create_directories(folder / "results" / name);
+    const auto now = std::filesystem::file_time_type::clock::now();
+    for (const auto& [name, hours] : {std::pair{"old", 3}, {"new", 1}, {"middle", 2}}) {
+        const auto config = folder / "results" / name / "config.yaml";
+        std::ofstream(config) << "{}\n";
+        std::filesystem::last_write_time(config, now - std::chrono::hours(hours));
+    }
+    std::filesystem::create_directory_symlink("new", folder / "results/latest");
+    const std::string inside =
+        "; results inside, newest first: results/new, results/middle, results/old\n";
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"status", "results"},
+                                                    {"report", "results"},
+                                                    {"compare", "results", "results/old"}}) {
+        expect_refused(run_in(folder.path(), command), 2, inside);
+    }
+    const Outcome verify = run_in(folder.path(), {"verify", "results"});
+    EXPECT_EQ(verify.exit_code, 10) << verify.error;
+    EXPECT_EQ(verify.out, "result.json: is missing" + inside);
+}
+
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
