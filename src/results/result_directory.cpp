@@ -105,15 +105,16 @@ void require_new_or_empty(const fs::path& output) {
     std::error_code error;
     const bool exists = fs::exists(output, error);
     require(!exists || (fs::is_directory(output, error) && fs::is_empty(output, error)),
-            ExitCode::usage, "output directory {}: exists and is not an empty directory",
-            output.string());
+            ExitCode::usage, "output directory {}: exists and is not an empty directory{}",
+            output.string(), describe_broken_creation(output));
 }
 
 void link_latest(const context::RunContext& context, Logger& log) {
     fs::path directory = context.folder().lexically_normal();
     if (!directory.has_filename()) directory = directory.parent_path();
     const fs::path folder = directory.parent_path(), link = folder / "latest";
-    if (folder.empty() || directory == link || context.is_resumed) return;
+    if (folder.empty() || directory == link || context.is_resumed || context.launch.repetition > 1)
+        return;
     std::error_code error;
     const fs::file_status existing = fs::symlink_status(link, error);
     if (fs::exists(existing) && !fs::is_symlink(existing))

@@ -23,12 +23,14 @@ public:
 
 class LinkLatest : public testing::Test {
 protected:
-    std::vector<std::string> link(const fs::path& output, int repetitions = 1) const {
+    std::vector<std::string> link(const fs::path& output, int repetitions = 1,
+                                  int repetition = 1) const {
         context::RunContext context{
             .controller = plan::ParallelismController({.ranks = 1, .groups = 1, .degree = 1},
                                                       plan::fill_nodes(1, 1)),
             .output = output};
         context.launch.repetitions = repetitions;
+        context.launch.repetition = repetition;
         Warnings log;
         link_latest(context, log);
         return log.lines;
@@ -51,8 +53,11 @@ TEST_F(LinkLatest, LeadsToTheNewestResultAndLeavesNoOtherFile) {
 }
 
 TEST_F(LinkLatest, LeadsToTheFolderOfAllRepetitions) {
-    EXPECT_TRUE(link(folder_ / "runs/repetition_2", 3).empty());
+    EXPECT_TRUE(link(folder_ / "runs/repetition_1", 3).empty());
     EXPECT_EQ(fs::read_symlink(latest_), "runs");
+    EXPECT_TRUE(link(folder_ / "newer").empty());
+    EXPECT_TRUE(link(folder_ / "runs/repetition_2", 3, 2).empty());
+    EXPECT_EQ(fs::read_symlink(latest_), "newer") << "a resumed series is not the newest result";
 }
 
 TEST_F(LinkLatest, LeavesAFileOfTheUserAndWarns) {
