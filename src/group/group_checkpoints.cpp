@@ -30,7 +30,7 @@ constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, 
 std::string cause_of(double request, double limit_seconds) {
     if (request == kUserSignal) return "SIGUSR1";
     if (request == kInterrupt) return "SIGINT";
-    if (request == kTerminate) return "SIGTERM";
+    if (request == kTerminate) return "SIGTERM (Ctrl-C, a lost rank or the batch system)";
     return fmt::format("run.time_limit_seconds {}", limit_seconds);
 }
 

@@ -127,7 +127,13 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
     return run.now_unix_seconds - last;
 }
 
-std::string progress_table(const RunProgress& run) {
+std::string progress_table(RunProgress run) {
+    // If no group has failed, SIGTERM is a request to stop, such as Ctrl-C in mpirun.
+    const bool is_stopped = exit_code_of(run) == ExitCode::stopped;
+    for (GroupProgress& group : run.groups) {
+        if (is_stopped && group.progress && group.progress->state == ProgressState::terminated)
+            group.progress->state = ProgressState::stopped;
+    }
     std::string text = progress_line(
         {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
     std::string reasons;

@@ -102,6 +102,18 @@ TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
     EXPECT_EQ(progress_table(run).find('\x1b'), std::string::npos);
 }
 
+TEST(ProgressTable, ShowsASignalOfTheUserAsAStop) {
+    const auto terminated = group_in(0, ProgressState::terminated);
+    const auto finished = group_in(1, ProgressState::finished);
+    EXPECT_TRUE(
+        progress_table(run_of({terminated, finished}))
+            .ends_with("STATUS STOPPED  groups=2 finished=1 stopped=1 directory=results/a\n"));
+    const auto failed = group_in(1, ProgressState::failed);
+    EXPECT_NE(progress_table(run_of({terminated, failed})).find(" terminated=1 "),
+              std::string::npos)
+        << "the launcher may have sent the signal";
+}
+
 TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.now_unix_seconds = 5;

@@ -38,7 +38,8 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// with STOPPED, UNSAVED, FAILED or UNFINISHED. The lines before it report a silence of at least
 /// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the
 /// lock is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has
-/// the remark "unless another node runs it". Escapes control characters.
-std::string progress_table(const RunProgress& run);
+/// the remark "unless another node runs it". Shows groups that were terminated as stopped if no
+/// group has failed. Escapes control characters.
+std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report
