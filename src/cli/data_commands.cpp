@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -149,9 +150,14 @@ data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
             category};
 }
 
-/// Returns a test sample of the run in `options.path` with the ensemble's detections. `scores`
-/// receives the scores of the detections.
-data::LabelledField tested_field(const ShowOptions& options, std::vector<double>& scores) {
+struct DetectionScores {
+    std::vector<double> drawn;  // [detection]
+    double highest = 0;         // of the sample, drawn or not; 0: no detection
+};
+
+/// Returns a test sample of the run in `options.path` with the ensemble's detections.
+data::LabelledField tested_field(const ShowOptions& options, DetectionScores& scores) {
+    results::require_one_run(options.path);
     const std::filesystem::path folder = std::filesystem::path(options.path) / "evaluation";
     const config::Config config = results::read_config(options.path);
     require(config::has_fields(config.data) &&
@@ -178,9 +184,11 @@ data::LabelledField tested_field(const ShowOptions& options, std::vector<double>
             printable(options.path), options.sample);
     for (const evaluation::Detection& detection :
          evaluation::read_coco_detections(folder / files.ensemble, annotations)) {
-        if (detection.image != options.sample || detection.score < options.lowest_score) continue;
+        if (detection.image != options.sample) continue;
+        scores.highest = std::max(scores.highest, detection.score);
+        if (detection.score < options.lowest_score) continue;
         field.detections.push_back(corners_of(detection.box, detection.category));
-        scores.push_back(detection.score);
+        scores.drawn.push_back(detection.score);
     }
     return field;
 }
@@ -195,9 +203,11 @@ std::string box_line(const data::Box& box) {
 }
 
 ExitCode show(const ShowOptions& options, const Context& context) {
+    require(options.output.ends_with(".png"), ExitCode::usage,
+            "data show: --output: expected a file *.png, got {}", in_quotes(options.output));
     std::error_code ignored;
     const bool is_result = std::filesystem::exists(options.path + "/config.yaml", ignored);
-    std::vector<double> scores;
+    DetectionScores scores;
     const data::LabelledField field = is_result ? tested_field(options, scores) : field_at(options);
     const data::Image image = data::draw_field(field);
     const std::vector<std::uint8_t> png = data::encode_png(image.view());
@@ -207,9 +217,14 @@ ExitCode show(const ShowOptions& options, const Context& context) {
                                printable(options.output), options.channel, options.sample,
                                field.height, field.width);
     for (const data::Box& box : field.boxes) context.out << box_line(box) << '\n';
-    for (std::size_t i = 0; i < scores.size(); ++i) {
+    for (std::size_t i = 0; i < scores.drawn.size(); ++i) {
         context.out << fmt::format("{}, detected with score {:.2f}\n",
-                                   box_line(field.detections[i]), scores[i]);
+                                   box_line(field.detections[i]), scores.drawn[i]);
+    }
+    if (is_result && scores.drawn.empty()) {
+        context.out << fmt::format(
+            "no detection reaches --lowest-score {}; the highest score is {:.3g}\n",
+            options.lowest_score, scores.highest);
     }
     return ExitCode::ok;
 }
@@ -224,7 +239,7 @@ void add_data_show_command(Command parent) {
         show);
     command.add_argument("PATH", options.path,
                          "HDF5 file, folder of such files or of records, or result directory");
-    command.add_text("--output", options.output, "FILE", "PNG to write", Presence::required);
+    command.add_text("--output", options.output, "FILE", "file *.png to write", Presence::required);
     command.add_integer("--sample", options.sample, {0, 1'000'000'000},
                         "number of the sample; default: 0");
     command.add_text("--channel", options.channel, "NAME", "name of the channel; default: TMQ");

@@ -52,6 +52,14 @@ TEST(DataShow, RefusesAResultWithoutDetectionsOfWeather) {
     std::ofstream(folder / "config.yaml") << config::to_yaml({});
     expect_refused(run_in(folder.path(), {"data", "show", ".", "--output", "x.png"}), 2,
                    "data show: .: expected a result of workload extreme_weather");
+    expect_refused(run_in(folder.path(), {"data", "show", ".", "--output", "x.jpg"}), 2,
+                   "data show: --output: expected a file *.png, got 'x.jpg'");
+    config::Config series;
+    series.run.repeat = 3;
+    std::ofstream(folder / "config.yaml") << config::to_yaml(series);
+    expect_refused(run_in(folder.path(), {"data", "show", ".", "--output", "x.png"}), 2,
+                   ".: expected one run, got several repetitions; name one of them, such as "
+                   "./repetition_1");
 }
 
 }  // namespace
