@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <ostream>
+#include <regex>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -78,8 +79,16 @@ std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
 
 /// Throws, as the run would, if the ranks do not fit the configuration.
 void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
-    plan::make_layout(config.bagging, config.training, config.parallel, ranks,
-                      std::min(ranks, ranks_per_node));
+    static const std::regex kLaunch("start with `mpirun -np ([0-9]+)`");
+    try {
+        plan::make_layout(config.bagging, config.training, config.parallel, ranks,
+                          std::min(ranks, ranks_per_node));
+    } catch (const Error& error) {
+        throw Error(
+            error.code(),
+            "sbatch: " + std::regex_replace(error.what(), kLaunch,
+                                            "choose --nodes and --ranks-per-node for $1 ranks"));
+    }
 }
 
 /// Throws, as the run would, if the `ranks` ranks of a node share GPUs and run.level is not custom.
@@ -104,8 +113,10 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
 }
 
 /// Prints notes on settings that may be intended, before the job waits in the queue.
-void print_notes(const config::Config& config) {
-    for (const std::string& path : {config.data.path, config.data.validation_path}) {
+void print_notes(const config::Config& config, const std::string& container) {
+    const bool is_file = container.find("://") == container.npos;
+    for (const std::string& path :
+         {config.data.path, config.data.validation_path, is_file ? container : ""}) {
         std::error_code ignored;
         if (path.empty() || std::filesystem::exists(path, ignored)) continue;
         std::cerr << "sbatch: note: " << in_quotes(path) << " does not exist on this machine\n";
@@ -139,9 +150,17 @@ void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
 slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_line) {
     slurm::BatchJob job = options.job;
     const config::Config config = load(options.config);
-    job.binds = {config.data.path, config.data.validation_path, config.data.image_path,
-                 config.data.validation_image_path, job.results};
+    job.binds = {config.data.path,
+                 config.data.validation_path,
+                 config.data.image_path,
+                 config.data.validation_image_path,
+                 job.results,
+                 std::filesystem::path(config.training.initial_weights).parent_path().string()};
     for (const std::string& file : options.config.files) job.binds.push_back(file);
+    for (std::string& path : job.binds) {  // other relative paths are in the working directory
+        if (std::filesystem::path(path).lexically_normal().string().starts_with(".."))
+            path = std::filesystem::absolute(path).lexically_normal().string();
+    }
     job.command_line = command_line;
     job.name = config.run.name;
     job.configs = options.config.files;
@@ -157,7 +176,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
         fit_tasks(options, job);
     }
     warn_about_idle_gpus(config, job);
-    print_notes(config);
+    print_notes(config, job.container);
     return job;
 }
 
@@ -218,7 +237,8 @@ void add_allocation_options(Command command, SbatchOptions& options) {
     command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxPerNode},
                         "GPUs per node; default: none");
     command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxPerNode},
-                        "cores per rank on shared nodes; default: whole nodes");
+                        "cores per rank; required with pbs, for shared nodes with slurm; default: "
+                        "whole nodes");
 }
 
 /// Adds the options that depend on the site. An option that is not given adds nothing to the

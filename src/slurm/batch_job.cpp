@@ -84,8 +84,8 @@ std::string pbs_directives(const BatchJob& job) {
         const std::string form = form_of(job, name, value);
         (form[0] == ':' ? select : others) += form[0] == ':' ? form : "#PBS " + form + "\n";
     }
-    std::string text =
-        fmt::format("#PBS -N {}\n{}\n#PBS -l place=scatter\n{}", job_name(job), select, others);
+    std::string text = fmt::format("#PBS -N {}\n{}\n#PBS -l place=scatter:excl\n{}", job_name(job),
+                                   select, others);
     if (job.time_seconds > 0) text += fmt::format("#PBS -l walltime={}\n", job.time_seconds);
     if (!job.array.empty()) text += fmt::format("#PBS -J 0-{}\n", job.array.size() - 1);
     text += fmt::format("#PBS -r {}\n#PBS -j oe\n", job.requeues > 0 ? 'y' : 'n');

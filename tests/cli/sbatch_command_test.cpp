@@ -97,7 +97,8 @@ TEST(Sbatch, RejectsAFileThatIsCalledAsStandardOutputIs) {
 
 TEST(Sbatch, RejectsRanksThatDoNotFit) {
     expect_refused(sbatch({"--nodes", "3", "--ranks-per-node", "2"}), 3,
-                   "bagging.M=2 x bagging.P_degree=1 needs 2 ranks (eq. 5), got 6");
+                   "bagging.M=2 x bagging.P_degree=1 needs 2 ranks (eq. 5), got 6; choose "
+                   "--nodes and --ranks-per-node for 2 ranks");
     expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--array", "M=1,2,4"}), 3,
                    "bagging.M=4 x bagging.P_degree=1 needs 4 ranks (eq. 5), got 2");
 }
@@ -199,13 +200,19 @@ TEST(Sbatch, RejectsWhatSlurmWouldNotTake) {
 TEST(Sbatch, BindsTheDataOfTheConfigurationInAContainer) {
     const Outcome outcome =
         sbatch({"--nodes", "2", "--container", "a.sif", "--set", "data.path=/data/train", "--set",
-                "data.kind=image_folder", "--set", "data.validation_path=val", "--set",
-                "workload.classes=4", "--results", "/results"});
+                "data.kind=image_folder", "--set", "data.validation_path=val/../../other", "--set",
+                "workload.classes=4", "--results", "/results", "--set",
+                "training.initial_weights=/weights/resnet.safetensors"});
+    EXPECT_TRUE(outcome.error.ends_with("sbatch: note: 'a.sif' does not exist on this machine\n"))
+        << outcome.error;
+    const auto other =
+        std::filesystem::canonical(std::filesystem::temp_directory_path()).parent_path() / "other";
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_NE(outcome.out.find("hpcai500=(apptainer exec --bind \"$PWD\" --bind /data/train --bind "
-                               "/results --bind " +
-                               source("configs/smoke.yaml") + " a.sif "),
-              std::string::npos)
+    EXPECT_NE(
+        outcome.out.find("hpcai500=(apptainer exec --bind \"$PWD\" --bind /data/train --bind " +
+                         other.string() + " --bind /results --bind /weights --bind " +
+                         source("configs/smoke.yaml") + " a.sif "),
+        std::string::npos)
         << outcome.out;
 }
 

@@ -185,7 +185,7 @@ TEST(BatchScript, AsksPbsForChunksOfOneNode) {
     EXPECT_TRUE(has(script,
                     "#PBS -N photographs\n"
                     "#PBS -l select=4:ncpus=48:mpiprocs=8:ngpus=8:model=h100:mem=500gb\n"
-                    "#PBS -l place=scatter\n#PBS -A physics\n#PBS -q gpu@server\n"
+                    "#PBS -l place=scatter:excl\n#PBS -A physics\n#PBS -q gpu@server\n"
                     "#PBS -l walltime=43200\n#PBS -r n\n#PBS -j oe\ncd \"$PBS_O_WORKDIR\""))
         << script;
     EXPECT_TRUE(has(script, "mpirun --hostfile \"$PBS_NODEFILE\" -np 32 \"${place[@]}\" \\\n"));
