@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/config/nearest.hpp>
 
 namespace hpcai::cli {
@@ -76,14 +77,34 @@ const CLI::App& deepest_command(const CLI::App& program) {
     return *command;
 }
 
-[[noreturn]] void reject_unknown(const CLI::App& command, const std::string& argument,
+/// Returns a hint for a configuration file or key that is not given by --config or --set.
+std::string configuration_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
+    const std::string& argument = unknown.front();
+    const auto has = [&](const char* option) { return command.get_option_no_throw(option); };
+    if (has("--config") && (argument.ends_with(".yaml") || argument.ends_with(".yml")))
+        return fmt::format("; did you mean `--config {}`?", printable(shell_quote(argument)));
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    std::string name = argument.substr(0, equals);
+    name.erase(0, name.find_first_not_of('-'));
+    std::ranges::replace(name, '-', '_');
+    const std::string key = config::full_name_of(name);
+    if (!has("--set") || key.empty()) return "";
+    const bool has_value = equals < argument.size() || unknown.size() == 1;
+    const std::string setting = key + (has_value ? argument.substr(equals) : "=" + unknown[1]);
+    return fmt::format("; did you mean `--set {}`?", printable(shell_quote(setting)));
+}
+
+[[noreturn]] void reject_unknown(const CLI::App& command, const std::vector<std::string>& unknown,
                                  const CLI::App& default_command) {
+    const std::string& argument = unknown.front();
     const bool is_option = argument.size() > 1 && argument.front() == '-';
     const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
     const std::vector<std::string> commands = subcommand_names(command);
     const char* kind = is_option ? "option" : commands.empty() ? "argument" : "command";
-    std::string hint =
-        config::did_you_mean(name, is_option ? option_names(command, default_command) : commands);
+    std::string hint = configuration_hint(is_program(command) ? default_command : command, unknown);
+    if (hint.empty())
+        hint = config::did_you_mean(name,
+                                    is_option ? option_names(command, default_command) : commands);
     if (hint.empty() && !is_option && !commands.empty()) {
         hint = fmt::format("; expected one of {}", fmt::join(commands, ", "));
     }
@@ -97,7 +118,7 @@ void require_known_arguments(const CLI::App& program, const CLI::App& default_co
     const CLI::App* command = &program;
     while (true) {
         const std::vector<std::string> unknown = command->remaining();
-        if (!unknown.empty()) reject_unknown(*command, unknown.front(), default_command);
+        if (!unknown.empty()) reject_unknown(*command, unknown, default_command);
         if (command->get_subcommands().empty()) break;
         command = command->get_subcommands().back();
     }

@@ -41,8 +41,11 @@ public:
         check_characters(given, origin);
         const auto equals = given.find('=');
         const auto dot = given.find('.');
+        const std::string known = full_name_of(given.substr(0, equals));
         require(equals != std::string::npos && dot < equals, ExitCode::usage,
-                "{}: expected section.key=value, got {}", where, in_quotes(given));
+                "{}: expected section.key=value, got {}{}", where, in_quotes(given),
+                known.empty() ? ", such as training.batch_size=64"
+                              : fmt::format("; did you mean '{}=...'?", known));
         const Key& key =
             require_key(given.substr(0, dot), given.substr(dot + 1, equals - dot - 1), where);
         require(overridden_.emplace(key.full_name(), where).second, ExitCode::usage,

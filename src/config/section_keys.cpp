@@ -55,10 +55,9 @@ std::vector<std::string> names_in(const std::string& section) {
 
 /// Suggests the key of this name in another section, else the nearest name of the same section.
 std::string hint_for(const std::string& section, const std::string& name) {
-    for (const Key& key : keys()) {
-        if (key.name == name) return fmt::format("; did you mean '{}'?", key.full_name());
-    }
-    return did_you_mean(name, names_in(section));
+    const std::string known = full_name_of(name);
+    return known.empty() ? did_you_mean(name, names_in(section))
+                         : fmt::format("; did you mean '{}'?", known);
 }
 
 /// Returns all legal names in parentheses, or nothing if there is a suggestion.
@@ -109,6 +108,13 @@ const Key* find_key(std::string_view section, std::string_view name) {
         if (key.section == section && key.name == name) return &key;
     }
     return nullptr;
+}
+
+std::string full_name_of(std::string_view name) {
+    for (const Key& key : keys()) {
+        if (key.name == name || key.full_name() == name) return key.full_name();
+    }
+    return "";
 }
 
 std::string value_text(const Config& config, std::string_view full_name) {

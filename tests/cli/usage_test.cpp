@@ -143,6 +143,17 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"config", "prnt"}, "config: unknown command 'prnt'; did you mean 'print'?"},
         Misuse{{"config", "explain", "training.batchsize"}, "did you mean 'batch_size'?"},
         Misuse{{"config", "print", "plan"}, "config print: unknown argument 'plan'; see"},
+        Misuse{{"run", "my set.yaml"},
+               "unknown argument 'my set.yaml'; did you mean `--config 'my set.yaml'`?"},
+        Misuse{{"run", "--config", "f", "epochs=3"},
+               "unknown argument 'epochs=3'; did you mean `--set workload.epochs=3`?"},
+        Misuse{{"plan", "--config", "f", "run.seed=2"}, "did you mean `--set run.seed=2`?"},
+        Misuse{{"run", "--config", "f", "--epochs", "3"},
+               "unknown option '--epochs'; did you mean `--set workload.epochs=3`?"},
+        Misuse{{"--batch-size=64"},
+               "unknown option '--batch-size'; did you mean `--set training.batch_size=64`?"},
+        Misuse{{"run", "--config", source("configs/smoke.yaml"), "--set", "epochs=3"},
+               "expected section.key=value, got 'epochs=3'; did you mean 'workload.epochs=...'?"},
         Misuse{{"export", "dir", "\x1b[31m"}, "unknown argument '\\x1b[31m'"}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -61,6 +61,9 @@ const std::vector<Key>& keys();
 const Section* find_section(std::string_view name);
 const Key* find_key(std::string_view section, std::string_view name);
 
+/// Returns "workload.epochs" for "epochs" or its full name; of several keys the first; else "".
+std::string full_name_of(std::string_view name);
+
 /// Describes the legal values for messages: "an integer from 1 to 9", "one of a, b".
 std::string legal_values(const Key& key);
 
