@@ -69,8 +69,10 @@ training:
 
 /// Returns the first of the subfolders `names` that exists.
 fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> names) {
+    std::error_code ignored;
+    require(fs::is_directory(folder, ignored), ExitCode::usage,
+            "init: --data: expected a folder, got {}", in_quotes(folder.string()));
     for (const char* name : names) {
-        std::error_code ignored;
         if (fs::is_directory(folder / name, ignored)) return folder / name;
     }
     throw Error(ExitCode::usage,
@@ -150,9 +152,10 @@ void add_init_command(Command parent) {
          {"hpcai500 init --data mine --output mine.yaml",
           "hpcai500 init --data /data/flowers --output flowers.yaml --threads 8"}},
         init);
-    command.add_text("--data", options.data, "FOLDER",
-                     "folder with train and val, each with a folder of JPEG files for each class",
-                     Presence::required);
+    command.add_text(
+        "--data", options.data, "FOLDER",
+        "folder with train and val (or test), which have a folder of JPEG files for each class",
+        Presence::required);
     command.add_text("--output", options.output, "FILE", "new file to write", Presence::required);
     add_threads(command, options.threads);
 }

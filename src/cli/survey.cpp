@@ -108,7 +108,7 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
 }
 
 void add_threads(Command command, int& threads) {
-    command.add_integer("--threads", threads, {1, 1024}, "threads; default: available cores");
+    command.add_integer("--threads", threads, {0, 1024}, "threads; 0 (default): available cores");
 }
 
 int threads_or_all(int threads) {

@@ -173,8 +173,8 @@ TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
 }
 
 TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
-    const Outcome made =
-        run_in(folder_.path(), {"init", "--data", "set", "--output", "my set.yaml"});
+    const Outcome made = run_in(
+        folder_.path(), {"init", "--data", "set", "--output", "my set.yaml", "--threads", "0"});
     EXPECT_EQ(made.exit_code, 0) << made.error;
     EXPECT_EQ(made.out,
               "wrote my set.yaml; run it with\n"
@@ -198,6 +198,8 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
 }
 
 TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
+    expect_refused(run_in(folder_.path(), {"init", "--data", "none", "--output", "x.yaml"}), 2,
+                   "init: --data: expected a folder, got 'none'");
     expect_refused(run_in(folder_.path(), {"init", "--data", "set/train", "--output", "x.yaml"}), 2,
                    "set/train: expected subfolders train and val (or test)");
     fs::remove_all(fs::directory_iterator(folder_ / "set/val")->path());
