@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                "unknown option '--epochs'; did you mean `--set workload.epochs=3`?"},
         Misuse{{"--batch-size=64"},
                "unknown option '--batch-size'; did you mean `--set training.batch_size=64`?"},
-        Misuse{{"run", "--config", source("configs/smoke.yaml"), "--set", "epochs=3"},
+        Misuse{{"config", "print", "--set", "epochs=3"},
                "expected section.key=value, got 'epochs=3'; did you mean 'workload.epochs=...'?"},
         Misuse{{"export", "dir", "\x1b[31m"}, "unknown argument '\\x1b[31m'"}));
 

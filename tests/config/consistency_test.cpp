@@ -44,7 +44,7 @@ TEST(Consistency, RejectsKeysThatTheSourceOfTheSamplesIgnores) {
           {"validation_image_path: c", "validation_image_path", "c"},
           {"training_split: val", "training_split", "val"},
           {"validation_split: val", "validation_split", "val"},
-          {"class_names: [fox]", "class_names", "[fox]"}}) {
+          {"class_names: [fox]", "class_names", "[\"fox\"]"}}) {
         EXPECT_THAT(message_of(fmt::format("{}, {}}}", folder, setting)),
                     AllOf(HasSubstr(fmt::format("data.{}: expected ", key)),
                           HasSubstr(", as data.kind is image_folder (set data.kind to "),
