@@ -95,9 +95,9 @@ std::string numa_bound_command(std::size_t ranks, int ranks_per_node, int numa_n
                        ranks, ranks_per_node, nodes, launch.run);
 }
 
-/// Returns whether the rank may use fewer cores than its share of the node.
-bool is_restricted(const RankHealth& rank, int ranks_on_node) {
-    return rank.allowed_cores / rank.ranks_sharing_cores < rank.cores / ranks_on_node;
+/// Returns whether a rank may use fewer cores than its share of the node.
+bool is_restricted(const device::Cores& cores, int ranks_sharing_cores, int ranks_on_node) {
+    return cores.allowed / ranks_sharing_cores < cores.machine / ranks_on_node;
 }
 
 Finding check_binding(LaunchRanks ranks, const LaunchCommand& launch) {
@@ -108,7 +108,8 @@ Finding check_binding(LaunchRanks ranks, const LaunchCommand& launch) {
         const RankHealth& rank = ranks[i];
         const int on_node = ranks_on_node[rank.node], sharing = rank.ranks_sharing_cores;
         if (sharing > rank.allowed_cores) oversubscribed.push_back(i);
-        if (is_restricted(rank, on_node)) restricted.push_back(i);
+        if (is_restricted({rank.cores, rank.allowed_cores}, sharing, on_node))
+            restricted.push_back(i);
         if (rank.allowed_numa_nodes > 1 && on_node % rank.numa_nodes == 0) multi_numa.push_back(i);
     }
     if (!restricted.empty()) {
@@ -199,11 +200,7 @@ Finding check_golden_steps(LaunchRanks ranks) {
 
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place) {
-    if (!is_restricted({.cores = cores.machine,
-                        .allowed_cores = cores.allowed,
-                        .ranks_sharing_cores = place.ranks_sharing_cores},
-                       place.ranks_on_node))
-        return "";
+    if (!is_restricted(cores, place.ranks_sharing_cores, place.ranks_on_node)) return "";
     return fmt::format(
         "\nwarning: rank 0 may use {} of {} for {}; start with `mpirun --bind-to none` or `srun "
         "--cpu-bind=none`",
