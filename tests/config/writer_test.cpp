@@ -92,7 +92,8 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.run.keep_weights = true;  // the run is rankable
     config.workload.kind = WorkloadKind::object_detection;
     config.workload.model = Model::faster_rcnn_r50_fpn;
-    config.data.kind = DataKind::voc;
+    config.data.kind = DataKind::voc;  // reads no folder of images
+    config.data.image_path = config.data.validation_image_path = "";
     config.data.resident_mib = 0;
     config.parallel.mode = ParallelMode::data;  // detectors have no pipeline
     config.parallel.micro_batches = 1;
