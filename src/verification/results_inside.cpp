@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/verification/results_inside.hpp>
 
 namespace hpcai::verification {
@@ -23,7 +24,7 @@ std::string describe_results_inside(const fs::path& folder) {
     std::ranges::sort(found, std::greater<>());
     std::string text;
     for (std::size_t i = 0; i < std::min(found.size(), kMaxNamed); ++i)
-        text += (i == 0 ? "; results inside, newest first: " : ", ") + found[i].second;
+        text += (i == 0 ? "; results inside, newest first: " : ", ") + printable(found[i].second);
     return text;
 }
 

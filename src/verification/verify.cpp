@@ -308,7 +308,7 @@ Verification verify(const std::filesystem::path& directory) {
     }
     const std::string inside = describe_results_inside(directory);
     if (!inside.empty() && !std::filesystem::exists(directory / kResult, error)) {
-        verification.findings = {{kResult, "is missing" + printable(inside)}};
+        verification.findings = {{kResult, "is missing" + inside}};
         return verification;
     }
     verification.manifest = check_manifest(inspector);
