@@ -189,6 +189,14 @@ inline std::vector<Edit> edits_of_steps() {
     };
 }
 
+/// Replaces the first number after `mark`.
+inline void replace_number(const ResultCopy& copy, const std::string& file, const std::string& mark,
+                           const std::string& number) {
+    std::string text = copy.text(file);
+    const std::size_t from = text.find(mark) + mark.size();
+    copy.put(file, text.replace(from, text.find_first_of(",}", from) - from, number));
+}
+
 inline std::vector<Edit> edits_of_predictions() {
     const std::string member = "groups/0/detections.json", other = "groups/1/detections.json";
     const std::string ensemble = "evaluation/ensemble.json", truth = "evaluation/annotations.json";
@@ -206,6 +214,13 @@ inline std::vector<Edit> edits_of_predictions() {
              copy.put(other, text.substr(0, text.size() / 2));
          },
          other},
+        {"score above 1", member, "detection 0 has score 2.5; must",
+         [=](const ResultCopy& copy) { replace_number(copy, member, "\"score\":", "2.5"); }},
+        {"box outside its image", member, "detection 0 has score 0.",
+         [=](const ResultCopy& copy) { replace_number(copy, member, "\"bbox\":[", "900.5"); }},
+        {"copied predictions", other, "record.predictions_sha256 is that of group 0",
+         [=](const ResultCopy& copy) { copy.put(other, copy.text(member)); },
+         "groups/1/record.json"},
         {"removed predictions", other, "is missing",
          [=](const ResultCopy& copy) { fs::remove(copy.path() / other); }},
     };

@@ -8,8 +8,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
-from findings import MalformedFile  # noqa: E402  (needs the path)
+from findings import Findings, MalformedFile  # noqa: E402  (needs the path)
 from json_reader import canonical_float  # noqa: E402
+from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
 from tasks import check_numbers  # noqa: E402
@@ -48,6 +49,27 @@ class Problems(unittest.TestCase):
                 (data_kind, data, int(values["training_samples"]), int(values["validation_samples"]),
                  values.get("may_have_more_samples") == "true", values.get("samples_sha256", "").strip('"') or None,
                  tables[values["settings"]]))
+
+
+class Predictions(unittest.TestCase):
+    def check(self, values, classes=2):
+        """(whether only one model can have these predictions, the findings)."""
+        task = ProbabilityTask.__new__(ProbabilityTask)
+        task.classes, task.rows, task.findings = classes, len(values) // classes, Findings("")
+        return task.check_rows("predictions.npy", values), [text for _, text in task.findings.rows]
+
+    def test_probabilities_are_accepted(self):
+        self.assertEqual(self.check([0.25, 0.75, 1.0, 0.0]), (True, []))
+
+    def test_certain_or_missing_ones_may_be_those_of_two_models(self):
+        nan = float("nan")
+        self.assertEqual(self.check([1.0, 0.0, nan, nan]), (False, []))
+
+    def test_other_numbers_are_refused(self):
+        for row in ([-0.5, 1.5], [0.5, 0.6], [float("nan"), 0.5], [float("inf"), 0.5]):
+            _, texts = self.check([0.25, 0.75] + row)
+            self.assertEqual(len(texts), 1, row)
+            self.assertTrue(texts[0].startswith("sample 1 has values from "), texts)
 
 
 class NumbersOfATask(unittest.TestCase):
