@@ -199,6 +199,8 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
         inspector.attempt(kResult, [&] { return controller_of(record, config); });
     if (!controller) return;
     const Claim claim{record, config, *controller};
+    check_launch(claim, inspector);
+    check_speed(record, inspector);
     const bool any_finished = std::ranges::any_of(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const workloads::Workload& workload = workloads::workload_of(config.workload);
