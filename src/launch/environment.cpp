@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 
 #include <sys/utsname.h>
 
@@ -33,6 +34,14 @@ std::string binary_digest() {
     } catch (const std::exception&) {
         return "unreadable";  // a file may be executable but not readable
     }
+}
+
+std::string preloaded_libraries() {
+    const char* variable = std::getenv("LD_PRELOAD");
+    std::string libraries = variable == nullptr ? "" : variable;
+    std::ifstream file("/etc/ld.so.preload");
+    for (std::string name; file >> name;) libraries += (libraries.empty() ? "" : " ") + name;
+    return libraries;
 }
 
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,

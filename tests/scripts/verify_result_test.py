@@ -14,6 +14,7 @@ from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
 from tasks import check_numbers  # noqa: E402
+from verdict import wrong_clocks  # noqa: E402
 
 
 class Numbers(unittest.TestCase):
@@ -70,6 +71,21 @@ class Predictions(unittest.TestCase):
             _, texts = self.check([0.25, 0.75] + row)
             self.assertEqual(len(texts), 1, row)
             self.assertTrue(texts[0].startswith("sample 1 has values from "), texts)
+
+
+class Clocks(unittest.TestCase):
+    def wrong(self, seconds, name="clock:boottime"):
+        """Reasons if a clock advanced by `seconds` in 1000 s of UTC."""
+        readings = [{"utc_seconds": 50000.0, "value": 7.0}, {"utc_seconds": 51000.0, "value": 7.0 + seconds}]
+        return wrong_clocks({1: [{"name": name, "readings": readings}]})
+
+    def test_that_disagree_with_utc_are_named(self):
+        self.assertEqual(self.wrong(100), ["clock:boottime of group 1 advanced by 100.0 s while UTC advanced by "
+                                           "1000.0 s: not rankable"])
+        self.assertEqual([len(self.wrong(seconds)) for seconds in (988, 1012)], [1, 1])
+
+    def test_may_be_corrected_by_ntp(self):
+        self.assertEqual(self.wrong(1010) + self.wrong(990) + self.wrong(100, "training:steps"), [])
 
 
 class NumbersOfATask(unittest.TestCase):
