@@ -181,7 +181,7 @@ class GroupCheck:
             return
         owner = self.run.owners.setdefault(digest, self.number)
         if owner != self.number:
-            self.findings.add(self.name, f"{key} is that of group {owner}; must differ, because initial weights differ")
+            self.findings.add(self.name, f"{key} is that of group {owner}, which drew other initial weights")
 
     def check_counters(self):
         counters = self.stored["counters"]

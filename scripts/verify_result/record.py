@@ -129,7 +129,7 @@ def check_log(run, group, quality):
 
     def compare(what, stored, wanted, shown):
         if stored != wanted:
-            run.findings.add(name, f"does not follow from result.json: {what} must be {shown}")
+            run.findings.add(name, f"does not follow from result.json: {what} is wrong; must be {shown}")
 
     seed = run.record["workload"]["seed"]
     compare("seed", [event["value"] for event in events.get("seed", [])], [seed], seed)

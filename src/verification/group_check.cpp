@@ -325,8 +325,7 @@ private:
         if (digest.empty() || !claim_.config.training.initial_weights.empty()) return;
         const int owner = owners_.emplace(digest, group_).first->second;
         if (owner == group_) return;
-        inspector_.report(files_.record,
-                          "{} is that of group {}; must differ, because initial weights differ",
+        inspector_.report(files_.record, "{} is that of group {}, which drew other initial weights",
                           key, owner);
     }
 

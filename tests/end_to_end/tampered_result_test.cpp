@@ -76,6 +76,23 @@ TEST_F(TamperedWeather, IsDetectedByTheResultLineWhereNothingElseCan) {
     expect_all_told(edits_that_only_the_manifest_tells());
 }
 
+TEST_F(TamperedWeather, IsRejectedWithoutTheLegalValueUnlessItIsRequested) {
+    const ResultCopy copy(result());
+    copy.set(kResult, "/workload/seed", 4);
+    const std::string script = cli::source("scripts/verify_result");
+    for (const Outcome& outcome : {cli::run_in(copy.path(), {"verify", "."}),
+                                   cli::execute_in(copy.path(), {"python3", script, copy.path()}),
+                                   cli::run_in(copy.path(), {"verify", ".", "--json"})}) {
+        EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+        EXPECT_NE(outcome.out.find(", which is wrong, according to config"), std::string::npos)
+            << outcome.out;
+        EXPECT_EQ(outcome.out.find("; must"), std::string::npos) << outcome.out;
+    }
+    for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
+        EXPECT_NE(outcome.out.find("; must be "), std::string::npos) << outcome.out;
+    }
+}
+
 /// Writes another header before the elements of 12 samples.
 void put_header(const ResultCopy& copy, const std::string& file, const std::string& header) {
     const std::string content = copy.text(file);

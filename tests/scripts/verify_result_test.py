@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
-from findings import Findings, MalformedFile  # noqa: E402  (needs the path)
+from findings import Findings, MalformedFile, without_legal_value  # noqa: E402  (needs the path)
 from json_reader import canonical_float  # noqa: E402
 from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
@@ -50,6 +50,14 @@ class Problems(unittest.TestCase):
                 (data_kind, data, int(values["training_samples"]), int(values["validation_samples"]),
                  values.get("may_have_more_samples") == "true", values.get("samples_sha256", "").strip('"') or None,
                  tables[values["settings"]]))
+
+
+class LegalValues(unittest.TestCase):
+    def test_are_hidden_but_not_their_source(self):
+        self.assertEqual(without_legal_value("seed is 4; must be 3, according to config"),
+                         "seed is 4, which is wrong, according to config")
+        self.assertEqual(without_legal_value("has 3 steps; must have 4"), "has 3 steps, which is wrong")
+        self.assertEqual(without_legal_value("is missing"), "is missing")
 
 
 class Predictions(unittest.TestCase):
