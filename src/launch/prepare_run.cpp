@@ -387,10 +387,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     run.launch.started_utc = started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
-                                                  program_sha256, request.command_line);
-    for (const std::string& names : comm::all_gather_strings(everyone, preloaded_libraries())) {
-        if (!names.empty()) run.launch.environment[verification::kPreloadedFact] = names;
-    }
+                                                  program_sha256, request.command_line, everyone);
     if (resumption) {
         resumption->keep_facts(run.launch);
         run.lock = std::move(resumption->lock);

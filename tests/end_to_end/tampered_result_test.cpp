@@ -70,6 +70,7 @@ TEST_F(TamperedWeather, IsReportedAsOfAnotherBuild) {
 
 TEST_F(TamperedWeather, IsDetectedWhereAFileWasChanged) {
     expect_all_told(edits_of_files());
+    expect_all_told(edits_of_the_launch());
 }
 
 TEST_F(TamperedWeather, IsDetectedByTheResultLineWhereNothingElseCan) {

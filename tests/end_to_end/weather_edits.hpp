@@ -291,20 +291,6 @@ inline std::vector<Edit> edits_of_files() {
              copy.set("environment.json", "/binary_sha256", std::string(64, 'b'));
          },
          "environment.json"},
-        {"launch that is no JSON", kLaunchName, "",
-         [](const ResultCopy& copy) { copy.put(kLaunchName, "not json at all"); }, kLaunchName},
-        {"samples of the launch", kLaunchName, "samples_sha256 is",
-         [](const ResultCopy& copy) {
-             copy.set(kLaunchName, "/samples_sha256", std::string(64, '0'));
-         }},
-        {"configuration of the launch", kLaunchName, "config_sha256 is",
-         [](const ResultCopy& copy) {
-             copy.set(kLaunchName, "/config_sha256", std::string(64, '0'));
-         }},
-        {"host of the launch", kLaunchName, "topology.map",
-         [](const ResultCopy& copy) {
-             copy.set(kLaunchName, "/topology/map/3/host", "elsewhere");
-         }},
         {"line of the summary", "summary.txt", "",
          [](const ResultCopy& copy) { copy.change_digit("summary.txt", "mean of members"); }},
         {"RESULT line", "summary.txt", "",
@@ -321,6 +307,25 @@ inline std::vector<Edit> edits_of_files() {
         {"link", "groups/0/link", "exists",
          [](const ResultCopy& copy) {
              fs::create_symlink("/etc/hostname", copy.path() / "groups/0/link");
+         }},
+    };
+}
+
+inline std::vector<Edit> edits_of_the_launch() {
+    return {
+        {"launch that is no JSON", kLaunchName, "",
+         [](const ResultCopy& copy) { copy.put(kLaunchName, "not json at all"); }, kLaunchName},
+        {"samples of the launch", kLaunchName, "samples_sha256 is",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/samples_sha256", std::string(64, '0'));
+         }},
+        {"configuration of the launch", kLaunchName, "config_sha256 is",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/config_sha256", std::string(64, '0'));
+         }},
+        {"host of the launch", kLaunchName, "topology.map",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/topology/map/3/host", "elsewhere");
          }},
     };
 }

@@ -26,10 +26,12 @@ std::string binary_digest();
 std::string preloaded_libraries();
 
 /// Returns facts about program, machine and launch, with allow-listed environment variables. Other
-/// variables may hold secrets and are never copied.
+/// variables may hold secrets and are never copied. Collective: preloaded libraries are those of
+/// any rank.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,
-                                                        const std::string& command_line);
+                                                        const std::string& command_line,
+                                                        comm::Communicator& everyone);
 
 }  // namespace hpcai::launch

@@ -82,7 +82,7 @@ inline constexpr std::string_view kStepsCounter = "training:steps";
 /// the end of training.
 inline constexpr std::string_view kClockPrefix = "clock:";
 
-/// Key of RunRecord::environment: libraries that the dynamic linker was told to load first.
+/// Key of RunRecord::environment: libraries that the dynamic linker loads before others.
 inline constexpr const char* kPreloadedFact = "preloaded_libraries";
 
 /// Returns the counter kStepsCounter of a group whose leader is on `host` and whose clock starts at
