@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import forgeries  # noqa: F401  (adds rows)
+import accidents  # noqa: F401
 from rows import CODES, DATA, REJECTED, ROWS
 from workspace import Failed, NotRun, Workspace
 

@@ -52,6 +52,12 @@ class Workspace:
                     "--training-per-class", "24", "--validation-per-class", "25")
         self.expect(0, *self.run_words("genuine"), ranks=2)
 
+    def start(self, *words, ranks):
+        """A process of mpirun that runs beside this one."""
+        return subprocess.Popen(["mpirun", "--bind-to", "none", "-np", str(ranks), str(self.program), *words],
+                                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+
     def call(self, *words, ranks=0, folder=None, environment=None, program=None):
         """The exit code; 128 + n for signal n. `ranks` above 0 starts mpirun."""
         line = ["mpirun", "--bind-to", "none", "-np", str(ranks)] if ranks else []
@@ -99,6 +105,7 @@ class Workspace:
 
     def verify(self, directory):
         """Exit codes of both verifiers."""
+        directory = self.folder / directory
         second = subprocess.run([sys.executable, ROOT / "scripts/verify_result", directory], timeout=TIMEOUT_SECONDS,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return self.call("verify", directory), second.returncode
