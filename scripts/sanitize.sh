@@ -42,8 +42,8 @@ if [[ $1 == thread ]]; then
     export OMP_NUM_THREADS=1 GTEST_FILTER='-*_2_threads*:*_3_threads*'
 fi
 # The injected faults of training_test must end it by a signal.
-export TSAN_OPTIONS=second_deadlock_stack=1:exitcode=66:handle_segv=0
-export ASAN_OPTIONS=handle_segv=0
+export TSAN_OPTIONS=second_deadlock_stack=1:exitcode=66:handle_segv=0:allocator_may_return_null=1
+export ASAN_OPTIONS=handle_segv=0:allocator_may_return_null=1
 found=$PWD/$build/sanitized
 mkdir -p "$found"
 failed=0

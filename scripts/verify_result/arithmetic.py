@@ -27,3 +27,12 @@ def known(values):
 
 def fraction(count, scored):
     return count / scored if scored else None
+
+
+def penalty_coefficient(quality, target, exponent):
+    """Eq. 8, or None if it is not a finite number."""
+    try:
+        penalty = (quality / target) ** exponent if quality >= 0 < target else math.nan
+    except OverflowError:
+        return None
+    return penalty if math.isfinite(penalty) else None

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality, eq. 6 to 8 and the verdict of a run."""
-from arithmetic import total
+import math
+
+from arithmetic import penalty_coefficient, total
 from configuration import has_evaluations
 from energy import EnergyCheck
 from tasks import check_numbers, task_of
 from verdict import Verdict
+
+MAX_PENALTY_DIGITS = 200  # of an integer
 
 
 class ScoresCheck:
@@ -36,6 +40,9 @@ class ScoresCheck:
     def check_quality(self):
         target = float(self.config["workload.target_quality"])
         exponent = float(self.config["workload.penalty_exponent"])
+        if exponent * -math.log10(target) > MAX_PENALTY_DIGITS:
+            self.run.findings.add("config.yaml", "the penalty of workload.target_quality and penalty_exponent can "
+                                  f"exceed 1e{MAX_PENALTY_DIGITS}")
         self.compare("quality", "metric", self.kind.metric, "config")
         self.compare("quality", "target", target, "config")
         self.compare("quality", "exponent", exponent, "config")
@@ -119,8 +126,8 @@ class ScoresCheck:
         quality, stored = self.record["quality"], self.record["scores"]["penalty_coefficient"]
         penalty = None
         if quality["ensemble"] is not None:
-            penalty = (quality["ensemble"] / quality["target"]) ** quality["exponent"]
-            if stored is not None and abs(stored - penalty) <= 1e-15 * penalty:
+            penalty = penalty_coefficient(quality["ensemble"], quality["target"], quality["exponent"])
+            if None not in (penalty, stored) and abs(stored - penalty) <= 1e-15 * penalty:
                 penalty = stored
         self.compare("scores", "penalty_coefficient", penalty, "eq. 8")
         return penalty
@@ -135,8 +142,9 @@ class ScoresCheck:
         for key in ("low", "high"):
             end, stored = None, scores["vflops_interval"][key]
             if interval[key] is not None and scores["flops"] is not None:
-                end = scores["flops"] * (interval[key] / quality["target"]) ** quality["exponent"]
-                if stored is not None and abs(stored - end) <= 2e-15 * end:
+                end = penalty_coefficient(interval[key], quality["target"], quality["exponent"])
+                end = None if end is None else end * scores["flops"]
+                if None not in (end, stored) and abs(stored - end) <= 2e-15 * end:
                     end = stored
             self.run.must_be("scores.vflops_interval." + key, stored, end, "eq. 7 and 8")
         return vflops

@@ -39,17 +39,19 @@ std::string_view escape_html_character(std::string_view character) {
 std::string printable(std::string_view text) {
     std::string safe;
     safe.reserve(text.size());
-    for (const char character : text) {
-        const auto byte = static_cast<unsigned char>(character);
-        if (character == '\n') {
+    while (!text.empty()) {
+        const std::size_t bytes = utf8_character_bytes(text);
+        const auto byte = static_cast<unsigned char>(text[0]);
+        if (byte == '\n') {
             safe += "\\n";
-        } else if (character == '\t') {
+        } else if (byte == '\t') {
             safe += "\\t";
-        } else if (byte < 0x20 || byte == 0x7f) {
+        } else if (bytes == 0 || byte < 0x20 || byte == 0x7f) {
             safe += fmt::format("\\x{:02x}", byte);
         } else {
-            safe += character;
+            safe += text.substr(0, bytes);
         }
+        text.remove_prefix(std::max<std::size_t>(bytes, 1));
     }
     return safe;
 }

@@ -97,11 +97,11 @@ comm::NextAction next_action(const results::RunEnd& end) {
 }
 
 /// Reports an error in the log, which is a file, and on standard error. Returns its code.
-ExitCode report_error(const std::exception& error, Logger& log) {
+ExitCode report_error(const std::exception& exception, Logger& log) {
+    const Error error = to_error(exception);
     log.error("{}", error.what());
     std::cerr << "hpcai500: " << error.what() << "\n";
-    const auto* known = dynamic_cast<const Error*>(&error);
-    return known != nullptr ? known->code() : ExitCode::internal;
+    return error.code();
 }
 
 }  // namespace

@@ -14,9 +14,10 @@
 
 namespace {
 
-int failure(const std::exception& error, hpcai::ExitCode code) {
+int failure(const hpcai::Error& error) {
     std::cout.flush();
-    if (code == hpcai::ExitCode::usage && hpcai::comm::is_other_than_first_rank(std::getenv)) {
+    if (error.code() == hpcai::ExitCode::usage &&
+        hpcai::comm::is_other_than_first_rank(std::getenv)) {
         // All ranks have the same arguments, and the launcher ends all ranks after the first
         // failure. The delay lets the first rank report the error before that, even if it starts
         // last on a busy machine.
@@ -24,7 +25,7 @@ int failure(const std::exception& error, hpcai::ExitCode code) {
     } else {
         std::cerr << "hpcai500: " << error.what() << '\n';
     }
-    return static_cast<int>(code);
+    return static_cast<int>(error.code());
 }
 
 }  // namespace
@@ -34,9 +35,7 @@ int main(int argc, char** argv) {
     try {
         const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
         return static_cast<int>(hpcai::cli::run_program(arguments, std::cout));
-    } catch (const hpcai::Error& error) {
-        return failure(error, error.code());
     } catch (const std::exception& error) {
-        return failure(error, hpcai::ExitCode::internal);
+        return failure(hpcai::to_error(error));
     }
 }

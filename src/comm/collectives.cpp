@@ -12,10 +12,8 @@ namespace {
 std::optional<Error> run_and_catch(const std::function<void()>& work) {
     try {
         work();
-    } catch (const Error& error) {
-        return error;
     } catch (const std::exception& error) {
-        return Error(ExitCode::internal, error.what());
+        return to_error(error);
     }
     return std::nullopt;
 }

@@ -53,6 +53,9 @@ std::vector<ListedFile> list_locally(const std::string& path) {
     for (const fs::path& file : climate_files_at(path)) {
         require(fs::is_regular_file(file, ignored), ExitCode::data,
                 "cannot read '{}': not a regular file", file.string());
+        require(printable(file.string()) == file.string(), ExitCode::data,
+                "'{}': expected a name in UTF-8 without control characters",
+                printable(file.string()));
         files.push_back({file, size_of(file), false});
     }
     return files;

@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
@@ -198,13 +199,8 @@ void require_source_name(const std::filesystem::path& file) {
     const std::string name = file.filename().string();
     require(!name.empty() && name[0] != '.', ExitCode::data,
             "'{}': a file whose name begins with a dot cannot be transcoded", file.string());
-    try {
-        (void)json(name).dump();
-    } catch (const json::exception&) {
-        throw Error(ExitCode::data,
-                    fmt::format("'{}': a file whose name is not UTF-8 cannot be transcoded",
-                                file.string()));
-    }
+    require(printable(name) == name, ExitCode::data,
+            "'{}': expected a name in UTF-8 without control characters", printable(file.string()));
 }
 
 }  // namespace hpcai::data

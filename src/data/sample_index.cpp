@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/storage/file.hpp>
@@ -45,12 +46,20 @@ std::vector<std::string> sorted_names(const fs::path& folder) {
     return names;
 }
 
+/// Checks a path below `where`. A result stores each on one line of text.
+void check_name(const std::string& name, const std::string& where) {
+    require(printable(name) == name, ExitCode::data,
+            "{}: expected names in UTF-8 without control characters, got '{}'", printable(where),
+            printable(name));
+}
+
 void scan_class(const std::string& name, SampleIndex& index) {
     const auto label = static_cast<std::int32_t>(index.classes.size());
     const std::size_t before = index.samples.size();
     for (const std::string& file : sorted_names(index.root / name)) {
         if (!has_picture_extension(file)) continue;
         const std::string path = name + "/" + file;
+        check_name(path, index.root.string());
         std::error_code error;
         if (fs::is_regular_file(index.root / path, error)) {
             index.samples.push_back({path, label});
@@ -69,7 +78,7 @@ std::string dump(const json& value, const fs::path& root) {
         return value.dump() + "\n";
     } catch (const json::exception&) {
         throw Error(ExitCode::data,
-                    fmt::format("{}: the name of a file or class is not UTF-8", root.string()));
+                    fmt::format("{}: the path is not UTF-8", printable(root.string())));
     }
 }
 
@@ -124,6 +133,7 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
     const json line = lines.next();
     Sample sample{lines.member<std::string>(line, "path"), 0};
     const auto label = lines.member<std::int64_t>(line, "label");
+    check_name(sample.path, lines.where());
     require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' is outside the folder",
             lines.where(), sample.path);
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
@@ -156,6 +166,7 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     index.root = lines.member<std::string>(header, "root");
     index.classes = lines.member<std::vector<std::string>>(header, "classes");
     require(!index.classes.empty(), ExitCode::data, "{}: \"classes\" is empty", lines.where());
+    for (const std::string& listed : index.classes) check_name(listed, lines.where());
     const auto samples = lines.member<std::uint64_t>(header, "samples");
     while (!lines.at_end()) index.samples.push_back(read_sample(lines, index));
     require(index.samples.size() == samples, ExitCode::data,

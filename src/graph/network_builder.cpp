@@ -224,7 +224,11 @@ void Network::Builder::allocate() {
         align_up(plan_.total_bytes, kWorkspaceAlignment);  // offset of the workspace
     network_.memory_.arena_bytes =
         plan_.total_bytes + align_up(workspace_bytes_, kWorkspaceAlignment);
-    network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
+    try {
+        network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("activations and gradients: {}", error.what()));
+    }
     if (network_.prepared_ == nullptr) {
         network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
     }

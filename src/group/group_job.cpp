@@ -302,7 +302,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
                         outcome, log);
         }
     } catch (const std::exception& error) {
-        fail(context, ranks, Error(ExitCode::internal, error.what()), outcome, log);
+        fail(context, ranks, to_error(error), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
     progress.end(record.failure, outcome.end, outcome.is_acting_leader);

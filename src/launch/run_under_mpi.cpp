@@ -34,7 +34,8 @@ ExitCode run_under_mpi(const std::string& command_line,
             code = report(error);
         } catch (const std::exception& error) {
             // The other ranks of the group would wait forever for this rank in an all-reduce.
-            std::cerr << "hpcai500: rank " << world.rank() << ": " << error.what() << "\n";
+            std::cerr << "hpcai500: rank " << world.rank() << ": " << to_error(error).what()
+                      << "\n";
             world.abort(ExitCode::internal);
         }
         world.finish(code);

@@ -85,11 +85,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
     try {
         return train_steps(number, source, listener);
-    } catch (const Error& error) {
-        announce_failure(error);
-        throw;
     } catch (const std::exception& error) {
-        announce_failure(Error(ExitCode::internal, error.what()));
+        announce_failure(to_error(error));
         throw;
     }
 }
@@ -199,7 +196,7 @@ void Trainer::add_name_to_failures(const std::function<void()>& work) const {
         if (is_own(error)) throw Error(error.code(), named(error.what()));
         throw;
     } catch (const std::exception& error) {
-        throw Error(ExitCode::internal, named(error.what()));
+        throw Error(ExitCode::internal, named(to_error(error).what()));
     }
 }
 

@@ -36,6 +36,7 @@ protected:
 TEST(Printable, EscapesControlCharactersAndKeepsUtf8) {
     EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
     EXPECT_EQ(printable("caf\u00e9 100%"), "caf\u00e9 100%");
+    EXPECT_EQ(printable("caf\xe9 \xc3"), "caf\\xe9 \\xc3");
 }
 
 TEST_F(LogFile, HoldsOneLabelledLinePerMessageAsSoonAsItIsWritten) {

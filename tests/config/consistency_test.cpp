@@ -108,6 +108,14 @@ TEST(Consistency, RejectsSeedsThatRepetitionsWouldLeave) {
                 HasSubstr("run.seed: expected at most 9007199254740989, as run.repeat is 3"));
 }
 
+TEST(Consistency, RejectsTargetsWhosePenaltyOverflows) {
+    EXPECT_EQ(message_of("workload: {target_quality: 0.01, penalty_exponent: 100}"), "accepted");
+    EXPECT_EQ(message_of("workload: {target_quality: 1.0e-300, penalty_exponent: 0}"), "accepted");
+    EXPECT_EQ(message_of("workload: {target_quality: 0.0099, penalty_exponent: 100}"),
+              "f.yaml:1:28: workload.target_quality: expected a number whose inverse to the power "
+              "of workload.penalty_exponent is at most 1e200, got '0.0099'");
+}
+
 TEST(Consistency, RejectsPipelinesOfWhatHasNone) {
     EXPECT_EQ(message_of("parallel: {mode: pipeline, pipeline_degree: 2, data_degree: 2, "
                          "micro_batches: 4, schedule: gpipe}"),

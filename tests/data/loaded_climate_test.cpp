@@ -305,6 +305,11 @@ TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRejected) {
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("nothing"));
 }
 
+TEST_F(LoadedClimate, FilesWhoseNamesAreNotOneLineOfTextAreRejected) {
+    write("train/two\nlines.h5", {6});
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("two\\nlines.h5': expected a name in UTF-8"));
+}
+
 TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRejectedWithTheirSample) {
     ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {1, 2, 5, 7, 1}});

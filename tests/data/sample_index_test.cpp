@@ -80,6 +80,19 @@ TEST(SampleIndex, NamesWhatIsWrongWithAFolder) {
     EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "'hollow' is empty"));
 }
 
+TEST(SampleIndex, RejectsNamesThatAreNotOneLineOfText) {
+    for (const auto& [name, shown] :
+         std::vector<std::pair<const char*, const char*>>{{"two\nlines/1.jpg", "two\\nlines/1.jpg"},
+                                                          {"caf\xe9/1.jpg", "caf\\xe9/1.jpg"},
+                                                          {"a/\x1b.jpg", "a/\\x1b.jpg"}}) {
+        const test::TemporaryFolder folder;
+        touch(folder.path() / name);
+        EXPECT_EQ(data_error([&] { scan_image_folder(folder.path()); }),
+                  folder.path().string() +
+                      ": expected names in UTF-8 without control characters, got '" + shown + "'");
+    }
+}
+
 TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
     SampleIndex training{"train", {"a", "b", "c"}, {}, {}};
     EXPECT_NO_THROW(require_classes(training, 3));
@@ -140,7 +153,7 @@ private:
 class IndexFile : public testing::Test {
 protected:
     void SetUp() override {
-        for (const char* path : {"a/1.jpg", "a-b/1.jpg", "a-b/2 \"q\"\n.jpg"}) {
+        for (const char* path : {"a/1.jpg", "a-b/1.jpg", "a-b/2 \"q\"\u00e9.jpg"}) {
             touch(folder_.path() / "set" / path);
         }
     }

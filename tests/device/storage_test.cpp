@@ -37,6 +37,15 @@ TEST_P(Storage, MemoryIsZeroedAndAligned) {
     }
 }
 
+TEST(HostMemory, NamesTheSizeThatCannotBeAllocated) {
+    try {
+        make_cpu_device(CpuDeviceOptions{})->allocate(std::size_t{1} << 56);
+        ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+        EXPECT_EQ(std::string(error.what()).find("cannot allocate 68719476736 MiB of host"), 0u);
+    }
+}
+
 TEST_P(Storage, DownloadsWhatWasUploaded) {
     const auto device = GetParam().make();
     for (const std::size_t count : {std::size_t{3}, (std::size_t{9} << 20) / sizeof(float)}) {

@@ -8,7 +8,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
-from findings import Findings, MalformedFile, without_legal_value  # noqa: E402  (needs the path)
+from arithmetic import penalty_coefficient  # noqa: E402  (needs the path)
+from findings import Findings, MalformedFile, without_legal_value  # noqa: E402
 from json_reader import canonical_float  # noqa: E402
 from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
@@ -30,6 +31,15 @@ class Numbers(unittest.TestCase):
         for text in ("0.50", "5e-1", "1.0e-05", "00.5", "0.79662194100", "0.100000000000001e1", "1E-05"):
             with self.assertRaisesRegex(MalformedFile, "as the program writes it", msg=text):
                 canonical_float(text)
+
+
+class Penalty(unittest.TestCase):
+    def test_is_eq_8(self):
+        self.assertEqual(penalty_coefficient(0.5, 0.25, 5), 32)
+
+    def test_has_no_value_where_it_is_not_finite(self):
+        for numbers in ((0.5, 1e-62, 5), (0.5, 1e-4, 100), (-0.5, 0.5, 0.5), (0.5, 0.0, 1)):
+            self.assertIsNone(penalty_coefficient(*numbers))
 
 
 class Problems(unittest.TestCase):

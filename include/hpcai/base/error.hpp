@@ -34,6 +34,14 @@ private:
     ExitCode code_;
 };
 
+/// Ends the message of a failed allocation.
+inline constexpr const char* kMemoryRemedy =
+    "a run needs less with a smaller training.batch_size or data.prefetch_batches, or fewer ranks "
+    "per node";
+
+/// Returns the Error of a caught exception: an Error is unchanged, others get the code internal.
+Error to_error(const std::exception& error);
+
 /// These functions throw for require() and ensure(). They are out of line to keep callers small.
 [[noreturn]] void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments);
 [[noreturn]] void throw_internal_error(fmt::string_view format, fmt::format_args arguments);

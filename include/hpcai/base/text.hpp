@@ -11,8 +11,8 @@
 namespace hpcai {
 
 /// Makes untrusted text, such as file, class and host names, safe for one line of a log or a table:
-/// ASCII control characters become escapes as in C ("\n", "\x1b"). All other characters, UTF-8
-/// included, are unchanged.
+/// ASCII control characters and bytes that are not UTF-8 become escapes as in C ("\n", "\x1b"). All
+/// other characters are unchanged.
 std::string printable(std::string_view text);
 
 /// Quotes `argument` for a POSIX shell: returns it unchanged if it has no special characters, else

@@ -290,10 +290,8 @@ void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
                 try {
                     ThreadCommunicator mine(state, rank);
                     body(mine);
-                } catch (const Error& error) {
-                    fail(error);
                 } catch (const std::exception& error) {
-                    fail(Error(ExitCode::internal, error.what()));
+                    fail(to_error(error));
                 }
             });
         }

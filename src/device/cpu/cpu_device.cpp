@@ -27,7 +27,8 @@ public:
     // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets Linux use huge pages.
     explicit HostMemory(std::size_t bytes)
         : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
-        ensure(data_ != nullptr, "cannot allocate {} bytes of host memory", bytes);
+        require(data_ != nullptr, ExitCode::internal, "cannot allocate {} MiB of host memory; {}",
+                bytes >> 20, kMemoryRemedy);
         std::memset(data_, 0, bytes);
     }
     ~HostMemory() override { std::free(data_); }

@@ -13,8 +13,8 @@ PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
     data_.reset(data);
     if (status == cudaSuccess) return;
     cudaGetLastError();  // clears the error, which the next launch would report
-    ensure(false, "cannot allocate {} bytes of pinned memory: {}", bytes,
-           cudaGetErrorString(status));
+    require(false, ExitCode::internal, "cannot allocate {} MiB of pinned memory: {}; {}",
+            bytes >> 20, cudaGetErrorString(status), kMemoryRemedy);
 }
 
 DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
@@ -25,8 +25,9 @@ DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
     cudaGetLastError();  // clears the error, which the next launch would report
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    ensure(false, "cannot allocate {} bytes of device memory ({} of {} bytes are free): {}", bytes,
-           free, total, cudaGetErrorString(status));
+    require(false, ExitCode::internal,
+            "cannot allocate {} MiB of GPU memory ({} of {} MiB are free): {}; {}", bytes >> 20,
+            free >> 20, total >> 20, cudaGetErrorString(status), kMemoryRemedy);
 }
 
 }  // namespace hpcai::device::cuda

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of attacks. A row is a function of the workspace that returns the exit codes of both verifiers."""
+import dataclasses
+import typing
+
+CAUGHT, DATA, NO_CHECK = "caught", "only with data", "no check can"
+CODES = {CAUGHT: (10, 10), DATA: (0, 0), NO_CHECK: (0, 0)}
+REJECTED = 10  # exit code of `verify --data` for a row of DATA
+
+ROWS = {}
+
+
+@dataclasses.dataclass
+class Row:
+    attack: str
+    run: typing.Callable
+    expected: str
+
+
+def row(name, attack, expected):
+    """Adds a forgery. For DATA it returns a third code, that of `verify --data`."""
+    def add(function):
+        ROWS[name] = Row(attack, function, expected)
+        return function
+    return add
+
+
+def accident(name, attack, expected):
+    """Adds a row that requires its own outcome and returns the verifiers' codes of its result, if any."""
+    return row(name, attack, expected)
