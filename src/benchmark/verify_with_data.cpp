@@ -7,8 +7,9 @@
 
 #include <hpcai/benchmark/verify_with_data.hpp>
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/device/cuda_library.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/group/recompute.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -23,6 +24,8 @@ using workloads::Inspector;
 // Between processors, fp32 sums in another order change the last bits of each layer. Predictions in
 // other precisions, or made again in fp32, differ by their rounding.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
+constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3;  // relative, for each step
+constexpr int kMaxLossSteps = 20;                        // between two losses, if not configured
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
 /// Replaces the common folder of the data paths by `folder`.
@@ -45,7 +48,7 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
     for (std::string* path : paths) {
         if (path->empty()) continue;
         const fs::path below = fs::path(*path).lexically_normal().lexically_relative(*common);
-        *path = (folder / below).lexically_normal().string();
+        *path = (below == "." ? folder : folder / below).string();
     }
 }
 
@@ -58,22 +61,9 @@ config::Config local_config(const fs::path& directory, const fs::path& data) {
     config.device.threads = 0;
     config.device.plan_cache.clear();
     config.device.autotune = false;
-    if (!device::CudaLibrary::has_driver()) config.device.kind = config::DeviceKind::cpu;
+    if (config.device.kind == config::DeviceKind::cuda)
+        config.device.kind = config::DeviceKind::automatic;
     return config;
-}
-
-/// Opens the device. It computes in the precision of the run or, without that, in fp32.
-context::Resources open_resources(const config::Config& config, const std::string& precision,
-                                  data::SampleSets samples) {
-    const device::Cores cores = device::count_cores();
-    context::Resources resources{.device = context::open_device(config, cores, {}).device,
-                                 .precision = {},
-                                 .threads = device::threads_for_rank(0, cores, 1),
-                                 .samples = std::move(samples)};
-    const auto available = context::available_precisions(context::formats_of(*resources.device));
-    const auto found = std::ranges::find(available, context::precision_named(precision));
-    if (found != available.end()) resources.precision = *found;
-    return resources;
 }
 
 /// Compares a result with the data and with the predictions of its weights.
@@ -86,9 +76,9 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    void check() {
+    void check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
-        data::SampleSets samples = data::make_sample_sets(context_.config, *self);
+        const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
         const std::int64_t found = samples.validation->samples();
         const WorkloadRecord& workload = record_.workload;
         if (samples.sha256 != workload.samples_sha256)
@@ -98,8 +88,17 @@ public:
             return inspector_.report("result.json",
                                      "workload.validation_samples is {}; must be {}, {}",
                                      workload.validation_samples, found, "according to the data");
+        check_predictions(samples);
+        if (steps == 0 || samples.sha256 != workload.samples_sha256) return;
+        for (const GroupRecord& group : record_.work.groups) {
+            if (group.failure.empty()) check_losses(samples, group.group, steps);
+        }
+    }
+
+private:
+    void check_predictions(const data::SampleSets& samples) {
         const context::Resources resources =
-            open_resources(context_.config, workload.precision, std::move(samples));
+            group::open_resources(context_.config, record_.workload.precision, samples, 1);
         const auto evaluator = workloads::make_evaluator(context_.config, resources.samples);
         bool is_first = true;
         for (const GroupRecord& group : record_.work.groups) {
@@ -115,7 +114,41 @@ public:
         }
     }
 
-private:
+    void check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
+        const std::string file = workloads::group_prefix(group) + "steps.csv";
+        const auto text = inspector_.read_text(file);
+        if (!text) return;
+        inspector_.attempt(file, [&] {
+            const std::vector<StepRecord> stored = report::steps_from_csv(*text, file);
+            compare_losses(group::train_first_steps(
+                               context_, samples, record_.workload.precision,
+                               {group, std::min<std::int64_t>(steps, std::ssize(stored))}),
+                           stored, file);
+        });
+    }
+
+    /// Compares each stored loss with the mean of the steps since the previous one.
+    void compare_losses(const std::vector<double>& again, const std::vector<StepRecord>& stored,
+                        const std::string& file) {
+        const int limit = context_.config.run.loss_steps;
+        double sum = 0;
+        int unread = 0;
+        for (std::size_t step = 0; step < again.size(); ++step) {
+            sum += again[step];
+            const double is = stored.at(step).loss, expected = sum / ++unread;
+            if (std::isnan(is) && unread < (limit > 0 ? limit : kMaxLossSteps)) continue;
+            const double allowed = loss_tolerance(step) * expected;
+            if (!(std::abs(is - expected) <= allowed))
+                return inspector_.report(file, "loss of step {} is {}; must be {} within {}, {}",
+                                         step, is, expected, allowed, "as trained again");
+            sum = unread = 0;
+        }
+    }
+
+    double loss_tolerance(std::size_t step) const {
+        return (is_fp32_ ? kFp32Loss : kRoundedLoss) * static_cast<double>(step + 1);
+    }
+
     void check_member(const workloads::Evaluator& evaluator, int group,
                       const workloads::MemberPredictions& again) {
         const std::string file = workloads::group_prefix(group) +
@@ -146,15 +179,27 @@ private:
 
 }  // namespace
 
-verification::Verification verify_with_data(const fs::path& directory, const fs::path& data) {
+verification::Verification verify_with_data(const fs::path& directory, const DataToVerify& with) {
     verification::Verification verification = results::verify_result(directory);
     if (!verification.findings.empty()) return verification;
-    const config::Config config = local_config(directory, data);
+    const config::Config config = local_config(directory, with.folder);
     require(config.run.keep_weights, ExitCode::usage,
             "verify: --data needs the weights of the run, but run.keep_weights is false in {}",
             directory.string());
     Inspector inspector(directory);
-    DataCheck(*verification.record, directory, config, inspector).check();
+    const std::string& precision = verification.record->workload.precision;
+    require(
+        with.steps == 0 || (config.parallel.mode == config::ParallelMode::data &&
+                            config.parallel.micro_batches == 1),
+        ExitCode::usage,
+        "verify: --replay: expected a run with parallel.mode data and parallel.micro_batches 1, "
+        "got {} and {}",
+        config::value_text(config, "parallel.mode"), config.parallel.micro_batches);
+    require(with.steps == 0 || (precision != "mixed" && precision != "fp16"), ExitCode::usage,
+            "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
+            "got {}",
+            precision);
+    DataCheck(*verification.record, directory, config, inspector).check(with.steps);
     verification.findings = inspector.take_findings();
     return verification;
 }

@@ -21,7 +21,7 @@ struct VerifyOptions {
     std::string directory;
     bool json = false;
     std::string junit;
-    std::string data;
+    benchmark::DataToVerify data;
 };
 
 nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
@@ -47,9 +47,11 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     nlohmann::ordered_json json;
     std::string text;
     const auto verify_run = [&](const std::filesystem::path& directory) {
-        return options.data.empty() ? results::verify_result(directory)
-                                    : benchmark::verify_with_data(directory, options.data);
+        return options.data.folder.empty() ? results::verify_result(directory)
+                                           : benchmark::verify_with_data(directory, options.data);
     };
+    require(options.data.steps == 0 || !options.data.folder.empty(), ExitCode::usage,
+            "verify: --replay needs the training data; name their folder with --data");
     if (verification::has_repetitions(options.directory)) {
         const auto series = verification::verify_repetitions(options.directory, verify_run);
         result = {.findings = series.findings, .files = series.files};
@@ -91,9 +93,13 @@ void add_verify_command(Command parent) {
     add_json_flag(command, options.json);
     command.add_text("--junit", options.junit, "FILE",
                      "also write a JUnit report with a test case per file");
-    command.add_text("--data", options.data, "DIR",
+    command.add_text("--data", options.data.folder, "DIR",
                      "also compare with the data in this folder: labels, and predictions that the "
                      "stored weights make again. It replaces the common folder of the data paths");
+    // Later losses no longer agree, because rounding errors grow from step to step.
+    command.add_integer("--replay", options.data.steps, {1, 30},
+                        "also train the first N steps of each model again and compare the losses; "
+                        "needs --data");
 }
 
 }  // namespace hpcai::cli

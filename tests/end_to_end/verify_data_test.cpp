@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <gmock/gmock.h>
 
+#include <hpcai/report/csv.hpp>
 #include <hpcai/storage/npy.hpp>
 
 #include "result_edits.hpp"
@@ -125,6 +128,52 @@ TEST_F(VerifiedData, RejectOtherLabels) {
     expect_rejected(other / "result",
                     {"result.json: workload.samples_sha256 is ", "evaluation/samples.txt: line ",
                      "evaluation/labels.npy: label 2 is 1; must be 0"});
+}
+
+TEST_F(VerifiedData, RejectALossThatTheFirstStepsDoNotHave) {
+    const ResultCopy copy(*folder_ / "result");
+    EXPECT_EQ(verify(copy.path(), {"--data", "set", "--replay", "30"}).exit_code, 0);
+    const std::string file = "groups/1/steps.csv";
+    std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
+    steps[2].loss *= 0.99;
+    copy.put(file, report::steps_to_csv(steps));
+    score(copy);
+    EXPECT_EQ(verify(copy.path(), {"--data", "set", "--replay", "2"}).exit_code, 0);
+    const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
+    EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+    EXPECT_THAT(outcome.out, testing::StartsWith("groups/1/steps.csv: loss of step 2 is "));
+}
+
+TEST_F(VerifiedData, HaveTheLossesOfAGroupOfSeveralRanks) {
+    const Outcome run = run_ranks(folder_->path(), 2,
+                                  {"bagging.M=1", "bagging.P_degree=2", "run.loss_steps=2",
+                                   "training.batch_norm_samples=8", "communication.precision=bf16"},
+                                  "pair");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const ResultCopy copy(*folder_ / "pair");
+    EXPECT_EQ(verify(copy.path(), {"--data", "set", "--replay", "3"}).exit_code, 0);
+    const std::string file = "groups/0/steps.csv";
+    std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
+    ASSERT_TRUE(std::isnan(steps[0].loss));
+    steps[1].loss = PhaseSeconds::kUnknown;
+    copy.put(file, report::steps_to_csv(steps));
+    score(copy);
+    const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
+    EXPECT_THAT(outcome.out, testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan; "));
+}
+
+TEST_F(VerifiedData, RepeatNoStepsOfAPipeline) {
+    const Outcome run = run_ranks(
+        folder_->path(), 2,
+        {"bagging.M=1", "bagging.P_degree=2", "parallel.mode=pipeline", "parallel.micro_batches=2"},
+        "stages");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(verify("stages", {"--data", "set"}).exit_code, 0);
+    const Outcome outcome = verify("stages", {"--data", "set", "--replay", "3"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.error, HasSubstr("--replay: expected a run with parallel.mode data and "
+                                         "parallel.micro_batches 1, got pipeline and 2"));
+    EXPECT_THAT(verify("result", {"--replay", "3"}).error, HasSubstr("name their folder with"));
 }
 
 TEST_F(VerifiedData, NeedTheWeights) {
