@@ -24,8 +24,9 @@ using workloads::Inspector;
 // Between processors, fp32 sums in another order change the last bits of each layer. Predictions in
 // other precisions, or made again in fp32, differ by their rounding.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
-constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3;  // relative, for each step
-constexpr int kMaxLossSteps = 20;                        // between two losses, if not configured
+constexpr int kMaxLossSteps = 20;  // between two losses, if not configured
+// Relative, for each step done. A detector also draws other regions where scores are nearly equal.
+constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
 /// Replaces the common folder of the data paths by `folder`.
@@ -146,7 +147,9 @@ private:
     }
 
     double loss_tolerance(std::size_t step) const {
-        return (is_fp32_ ? kFp32Loss : kRoundedLoss) * static_cast<double>(step + 1);
+        const bool detects = task_of(context_.config.workload) == config::Task::detection;
+        return (detects ? kDetectorLoss : 0) +
+               (is_fp32_ ? kFp32Loss : kRoundedLoss) * static_cast<double>(step + 1);
     }
 
     void check_member(const workloads::Evaluator& evaluator, int group,

@@ -39,14 +39,6 @@ protected:
         for (const std::string& line : lines) EXPECT_THAT("\n" + with.out, HasSubstr("\n" + line));
     }
 
-    /// Makes the files of a result agree with the edited files of its groups.
-    static void score(const ResultCopy& copy) {
-        for (const char* name : {"result.json", "manifest.sha256", "summary.txt", "evaluation"})
-            fs::remove_all(copy.path() / name);
-        const Outcome outcome = cli::run_in(folder_->path(), {"score", copy.path()});
-        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
-    }
-
     static storage::TemporaryFolder* folder_;
 };
 
@@ -75,7 +67,7 @@ TEST_F(VerifiedData, RejectSwappedWeights) {
     const auto one = digest("groups/0/record.json"), other = digest("groups/1/record.json");
     copy.set("groups/0/record.json", "/training_digest", other);
     copy.set("groups/1/record.json", "/training_digest", one);
-    score(copy);
+    score_again(folder_->path(), copy);
     expect_rejected(copy.path(), {"groups/0/predictions.npy: probability of class ",
                                   "groups/1/predictions.npy: probability of class "});
 }
@@ -94,10 +86,10 @@ TEST_F(VerifiedData, RejectPredictionsMadeFromTheLabels) {
     copy.set(record, "/record/predictions_sha256", storage::sha256_hex_of_file(file));
     copy.set(record, "/quality", 1.0);
     copy.set(record, "/quality_top_5", 1.0);
-    score(copy);
+    score_again(folder_->path(), copy);
     EXPECT_EQ(json_of(copy.path() / "result.json")["quality"]["members"][1], 1.0);
     expect_rejected(copy.path(), {"groups/1/predictions.npy: probability of class ",
-                                  "result.json: quality.members[1] is 1; must be "});
+                                  "result.json: quality.members[1] is 1"});
 }
 
 TEST_F(VerifiedData, RejectAResultWithoutSomeTestSamples) {
@@ -110,7 +102,7 @@ TEST_F(VerifiedData, RejectAResultWithoutSomeTestSamples) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     expect_rejected(other / "result",
                     {"result.json: workload.samples_sha256 is ",
-                     "result.json: workload.validation_samples is 8; must be 12"});
+                     "result.json: workload.validation_samples is 8"});
 }
 
 TEST_F(VerifiedData, RejectOtherLabels) {
@@ -127,7 +119,7 @@ TEST_F(VerifiedData, RejectOtherLabels) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     expect_rejected(other / "result",
                     {"result.json: workload.samples_sha256 is ", "evaluation/samples.txt: line ",
-                     "evaluation/labels.npy: label 2 is 1; must be 0"});
+                     "evaluation/labels.npy: label 2 is 1"});
 }
 
 TEST_F(VerifiedData, RejectALossThatTheFirstStepsDoNotHave) {
@@ -137,7 +129,7 @@ TEST_F(VerifiedData, RejectALossThatTheFirstStepsDoNotHave) {
     std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
     steps[2].loss *= 0.99;
     copy.put(file, report::steps_to_csv(steps));
-    score(copy);
+    score_again(folder_->path(), copy);
     EXPECT_EQ(verify(copy.path(), {"--data", "set", "--replay", "2"}).exit_code, 0);
     const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
     EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
@@ -157,9 +149,9 @@ TEST_F(VerifiedData, HaveTheLossesOfAGroupOfSeveralRanks) {
     ASSERT_TRUE(std::isnan(steps[0].loss));
     steps[1].loss = PhaseSeconds::kUnknown;
     copy.put(file, report::steps_to_csv(steps));
-    score(copy);
+    score_again(folder_->path(), copy);
     const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
-    EXPECT_THAT(outcome.out, testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan; "));
+    EXPECT_THAT(outcome.out, testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan"));
 }
 
 TEST_F(VerifiedData, RepeatNoStepsOfAPipeline) {

@@ -118,8 +118,9 @@ QualityComparison compare_detections(const ComparedResults& results) {
     return comparison(*interval, annotations.truth.images);
 }
 
-// Suppression keeps another of two boxes whose scores are nearly equal, so not all are found again.
-constexpr double kMatchedShare = 0.9;
+// Suppression keeps another of two boxes whose scores are nearly equal, so not all are found again:
+// of detections in bf16, 88 % to 96 % in fp32.
+constexpr double kMatchedShare = 0.75;
 
 /// Returns how many of the detections have a partner in `others` of the same image and category,
 /// with nearly the same box, whose score differs by at most `tolerance`.
