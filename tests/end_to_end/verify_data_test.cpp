@@ -100,9 +100,8 @@ TEST_F(VerifiedData, RejectAResultWithoutSomeTestSamples) {
         fs::remove(fs::directory_iterator(category)->path());
     const Outcome outcome = run_ranks(other.path(), 2, {});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
-    expect_rejected(other / "result",
-                    {"result.json: workload.samples_sha256 is ",
-                     "result.json: workload.validation_samples is 8"});
+    expect_rejected(other / "result", {"result.json: workload.samples_sha256 is ",
+                                       "result.json: workload.validation_samples is 8"});
 }
 
 TEST_F(VerifiedData, RejectOtherLabels) {
