@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: python3 scripts/verify_result DIR
+"""Usage: python3 scripts/verify_result [--explain] DIR
 
 Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second
 implementation of `hpcai500 verify` that needs Python's standard library only. Prints the RESULT line
 and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
-with 2 if there is no such directory.
+with 2 if there is no such directory. --explain also prints the legal values of findings.
 
 Only `hpcai500 verify` checks these:
 * the size of each bootstrap sample, which follows from run.seed
@@ -19,7 +19,7 @@ Only `hpcai500 verify` checks these:
 import os
 import sys
 
-from findings import Findings, printable
+from findings import Findings, printable, without_legal_value
 from repetitions import NAME, RepetitionsCheck, repetitions_line
 from result_files import sha256
 from single_run import check_run, result_line
@@ -36,6 +36,8 @@ def checked_line(findings):
 
 
 def main(arguments):
+    explains = "--explain" in arguments
+    arguments = [argument for argument in arguments if argument != "--explain"]
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())
         return 0 if arguments and arguments[0] in ("-h", "--help") else 2
@@ -47,7 +49,7 @@ def main(arguments):
     findings = Findings(directory)
     line = checked_line(findings)
     for file, text in findings.rows:
-        print(printable(f"{file}: {text}"))
+        print(printable(f"{file}: {text if explains else without_legal_value(text)}"))
     if line is not None:
         print(line)
     return 10 if findings.rows else 0

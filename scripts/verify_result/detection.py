@@ -12,6 +12,7 @@ from task import Task
 
 MAX_FUSED_DETECTIONS = 10 ** 5
 MAX_DRAWN_ROWS = 10 ** 7
+CORNER_TOLERANCE = 1e-3  # pixels, of the fp32 corners
 SAMPLES_ALONE, BOTH_STAGES = 0, 2  # streams of sample draws, without and with draws of members
 
 
@@ -27,6 +28,7 @@ class Detection(Task):
         self.labels_sha256 = sha256(run.files.read(name))
         images = sorted(truth["images"], key=lambda image: image["id"])
         self.images = {image["id"]: index for index, image in enumerate(images)}
+        self.sizes = [(image["width"], image["height"]) for image in images]
         self.categories = sorted(truth["categories"], key=lambda category: category["id"])
         self.findings.must_be(name, "the number of images", len(self.images),
                               run.record["workload"]["validation_samples"], "result.json")
@@ -51,7 +53,19 @@ class Detection(Task):
         for image, category, score, box in detections:
             self.pooled.setdefault(image, []).append((category, score, box, self.members))
         self.members += 1
+        self.check_detections(name, detections)
+        self.is_specific = bool(detections)
         return {"quality": self.quality(detections, 0.5)[1][0]}, digest
+
+    def check_detections(self, name, detections):
+        """Adds a finding for the first detection whose score is no probability or whose box leaves the image."""
+        for index, (image, _, score, box) in enumerate(detections):
+            is_inside = all(begin >= 0 and length >= 0 and begin + length <= side + CORNER_TOLERANCE
+                            for begin, length, side in zip(box, box[2:], self.sizes[image]))
+            if not (0 <= score <= 1 and is_inside):
+                self.findings.add(name, f"detection {index} has score {score}; must have a score from 0 to 1 and "
+                                         "a box in its image")
+                return
 
     def ranked(self, detections, threshold):
         """(image, score, hit), best first, and images of the true boxes, for each category."""

@@ -49,6 +49,15 @@ class Findings:
         return None
 
 
+def without_legal_value(text):
+    """A finding without the legal value, which would help to make a manipulated result consistent."""
+    problem, mark, legal = text.partition("; must")
+    if not mark:
+        return text
+    _, source, name = legal.rpartition(", according to")
+    return f"{problem}, which is wrong{source}{name if source else ''}"
+
+
 def printable(text):
     """`text` with control characters escaped for a terminal."""
     names = {"\n": "\\n", "\t": "\\t"}

@@ -102,6 +102,7 @@ class GroupCheck:
         if steps:
             self.replace("quality_by_epoch", self.learning_curve(steps), self.folder + "steps.csv")
         self.check_weights()
+        self.check_owner("training_digest", self.digest)
         check_continuations(self.findings, self.name, self.group, self.record)
         self.check_health()
         self.check_counters()
@@ -146,6 +147,8 @@ class GroupCheck:
                       lambda kind: kind.member_keys, task, self.stored, numbers)
         self.quality = numbers["quality"]
         self.replace("predictions_sha256", digest, file)
+        if task.is_specific:
+            self.check_owner("record.predictions_sha256", digest)
 
     def learning_curve(self, steps):
         """The expected quality_by_epoch. Keeps qualities before the last epoch; no other file has them."""
@@ -171,6 +174,14 @@ class GroupCheck:
         if digest:
             self.compare("training_digest", self.digest, digest, name)
             self.digest = digest
+
+    def check_owner(self, key, digest):
+        """Groups draw different initial weights unless the configuration names a file with them."""
+        if not digest or self.config["training.initial_weights"]:
+            return
+        owner = self.run.owners.setdefault(digest, self.number)
+        if owner != self.number:
+            self.findings.add(self.name, f"{key} is that of group {owner}, which drew other initial weights")
 
     def check_counters(self):
         counters = self.stored["counters"]

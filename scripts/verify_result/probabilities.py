@@ -3,10 +3,14 @@
 import array
 import math
 import operator
+import os
 
 from arrays import read_npy
 from findings import MalformedFile
 from task import Task
+
+
+SUM_TOLERANCE = 1e-3  # of the probabilities of a row
 
 
 def predicted_class(row):
@@ -33,10 +37,12 @@ class ProbabilityTask(Task):
         self.unscored = self.count_unscored(cells)
         if self.unscored and self.config["data.on_bad_sample"] != "skip":
             self.add_unscored_finding("0, according to data.on_bad_sample")
-        lines = run.files.text("evaluation/samples.txt").count("\n")
-        if lines != self.samples:
+        *names, _ = run.files.text("evaluation/samples.txt").split("\n")
+        if len(names) != self.samples:
             self.findings.add("evaluation/samples.txt",
-                               f"number of lines is {lines}; must be {self.samples}, one per sample")
+                               f"number of lines is {len(names)}; must be {self.samples}, one per sample")
+        elif self.config["data.kind"] == "image_folder":
+            self.check_folders(names)
         self.by_majority = self.config["bagging.aggregation"] == "majority"
         self.sums = array.array("f", bytes(4 * self.rows * classes))
         self.votes = array.array("f", bytes(4 * self.rows * classes))
@@ -54,6 +60,37 @@ class ProbabilityTask(Task):
                                       "must have none or all")
                 break
         return unscored
+
+    def check_folders(self, names):
+        """Checks that samples have the class of their folder. The loader numbers the folders by name."""
+        folders = [os.fsencode(name.partition("/")[0]) for name in names]
+        first = {}  # folder -> its first label
+        for sample, (folder, label) in enumerate(zip(folders, self.labels)):
+            if label == -1:
+                continue
+            known = first.setdefault(folder, label)
+            if any((other < folder) != (first[other] < label) for other in first if other != folder) or known != label:
+                self.findings.add(self.labels_file, f"label of sample {sample} is {label}, which is not the class of its "
+                                                     f"folder {folder.decode(errors='replace')}")
+                return
+
+    def check_rows(self, name, values):
+        """Adds a finding for the first row that is no probability distribution.
+
+        A softmax of non-finite outputs is NaN for all classes. Returns whether a value lies between 0
+        and 1, where two models differ.
+        """
+        is_specific = False
+        for index in range(self.rows):
+            row = self.row(values, index)
+            if all(map(math.isnan, row)):
+                continue
+            if not (min(row) >= 0 and abs(math.fsum(row) - 1) <= SUM_TOLERANCE):
+                self.findings.add(name, f"{self.row_name} {index} has values from {min(row)} with sum {sum(row)}; "
+                                         "must be probabilities: 0 or more with sum 1")
+                return False
+            is_specific = is_specific or any(0 < value < 1 for value in row)
+        return is_specific
 
     def scored_rows(self):
         """(row, label) of each row with a label."""
@@ -79,6 +116,7 @@ class ProbabilityTask(Task):
         self.sums = array.array("f", map(operator.add, self.sums, values))
         self.members += 1
         self.member_values.append(values)
+        self.is_specific = self.check_rows(name, values)
         return self.score_member(values), digest
 
     def mean(self):

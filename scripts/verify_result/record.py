@@ -5,6 +5,7 @@ import json
 from arithmetic import known
 from extremes import ExtremesCheck
 from group import GroupCheck
+from launch import check_launch, check_speed
 from model import Model
 from scores import ScoresCheck
 from tasks import task_of
@@ -27,6 +28,8 @@ EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.ba
 def check_record(run):
     first = [row["started_utc"] for row in run.record["invocations"][:1]]
     run.must_be("time.started_utc", [run.record["time"]["started_utc"]], first, "invocations")
+    run.attempt(check_launch, run)
+    check_speed(run)
     check_workload(run)
     check_topology(run)
     model = Model(run.config)
@@ -126,7 +129,7 @@ def check_log(run, group, quality):
 
     def compare(what, stored, wanted, shown):
         if stored != wanted:
-            run.findings.add(name, f"does not follow from result.json: {what} must be {shown}")
+            run.findings.add(name, f"does not follow from result.json: {what} is wrong; must be {shown}")
 
     seed = run.record["workload"]["seed"]
     compare("seed", [event["value"] for event in events.get("seed", [])], [seed], seed)

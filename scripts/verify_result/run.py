@@ -8,6 +8,7 @@ class Run:
     def __init__(self, files, record, config):
         self.files, self.record, self.config = files, record, config
         self.findings = files.findings
+        self.owners = {}  # digest of weights or predictions -> the first group that has it
         self.counters = {}  # group -> counters that a finished group has read on its nodes
 
     def must_be(self, key, stored, expected, source=""):

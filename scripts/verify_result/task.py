@@ -6,7 +6,8 @@ class Task:
     """A subclass has its files, its metric and the keys of the numbers that it stores.
 
     It also defines `add_member`, `ensemble` and `members_interval`:
-    * add_member(file) -> (numbers by member_keys, SHA-256 of the file), and adds the predictions
+    * add_member(file) -> (numbers by member_keys, SHA-256 of the file); adds the predictions and sets
+      is_specific: whether they are so specific that no other model has the same
     * ensemble() -> (numbers by ensemble_keys, SHA-256 of the file, confidence interval)
     * members_interval(seed) -> interval
     An interval is (low, high), None if it is undefined, False if it takes too long to compute here.
@@ -21,6 +22,7 @@ class Task:
         self.run, self.config, self.findings = run, run.config, run.findings
         self.labels_file = "evaluation/" + self.files[2]
         self.members = 0
+        self.is_specific = False
         self.unscored = 0  # samples without a label
         self.has_missing_member = False  # if True, the ensemble cannot be recomputed
 

@@ -41,9 +41,23 @@ def health_rules(groups):
                  f"rule 10: {found}")]
 
 
+def wrong_clocks(counters):
+    """The clocks of the groups' leaders that disagree with UTC, for which NTP corrects less than 0.1 %."""
+    rows = []
+    for number, clock in ((number, counter) for number in sorted(counters) for counter in counters[number]):
+        if not clock["name"].startswith("clock:") or not clock["readings"]:
+            continue
+        first, last = clock["readings"][0], clock["readings"][-1]
+        utc, own = (last[key] - first[key] for key in ("utc_seconds", "value"))
+        if abs(own - utc) > 0.01 * abs(utc) + 1:
+            rows.append(f"{clock['name']} of group {number} advanced by {own:.1f} s while UTC advanced by "
+                        f"{utc:.1f} s: not rankable")
+    return rows
+
+
 class Verdict:
     def __init__(self, run, groups, bad_samples):
-        self.config, self.record, self.groups = run.config, run.record, groups
+        self.config, self.record, self.groups, self.counters = run.config, run.record, groups, run.counters
         self.diverged = divergence_rule(groups)
         others = Rules(run.config, run.record).rows(bad_samples) + health_rules(groups)
         self.broken = [rule_row.broken for rule_row in others if not rule_row.kept]
@@ -85,4 +99,7 @@ class Verdict:
         if any(group["continuations"] for group in self.groups):
             reasons.append("a group was resumed from a checkpoint: not rankable, because the time between "
                          "launches is not counted")
+        if libraries := self.record["environment"].get("preloaded_libraries"):
+            reasons.append(f"{libraries} was preloaded: not rankable, because it can replace the clock")
+        reasons += wrong_clocks(self.counters)
         return self.row("VALID", reasons, SUCCESS, not reasons)

@@ -18,17 +18,16 @@ namespace hpcai::cli {
 namespace {
 
 struct VerifyOptions {
-    std::string directory;
-    bool json = false;
-    std::string junit;
+    std::string directory, junit;
+    bool json = false, explain = false;
     benchmark::DataToVerify data;
 };
 
 nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
-                                     const std::string& manifest) {
+                                     const std::string& manifest, bool explain) {
     auto rows = nlohmann::ordered_json::array();
     for (const verification::Finding& finding : findings)
-        rows.push_back({{"file", finding.file}, {"finding", finding.text}});
+        rows.push_back({{"file", finding.file}, {"finding", finding.shown(explain)}});
     return {{"schema", "hpcai500-verify/1"},
             {"verified", findings.empty()},
             {"manifest", manifest},
@@ -55,26 +54,26 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     if (verification::has_repetitions(options.directory)) {
         const auto series = verification::verify_repetitions(options.directory, verify_run);
         result = {.findings = series.findings, .files = series.files};
-        json = findings_json(series.findings, series.digest);
+        json = findings_json(series.findings, series.digest, options.explain);
         auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
         for (const verification::Verification& run : series.runs) {
-            runs.push_back(findings_json(run.findings, run.manifest));
+            runs.push_back(findings_json(run.findings, run.manifest, options.explain));
             if (run.record && text.empty()) text = build_note(*run.record);
         }
         if (series.findings.empty())
             text = report::repetitions_line(*series.record, series.digest) + "\n";
     } else {
         result = verify_run(options.directory);
-        json = findings_json(result.findings, result.manifest);
+        json = findings_json(result.findings, result.manifest, options.explain);
         if (result.record) text = build_note(*result.record);
         if (result.findings.empty())
             text = report::result_line(*result.record, result.manifest) + "\n";
     }
     for (const verification::Finding& finding : result.findings)
-        text += finding.file + ": " + finding.text + "\n";
+        text += finding.file + ": " + finding.shown(options.explain) + "\n";
     if (!options.junit.empty())
-        storage::write_file_durably(options.junit,
-                                    verification::to_junit(options.directory, result));
+        storage::write_file_durably(
+            options.junit, verification::to_junit(options.directory, result, options.explain));
     context.out << (options.json ? json_text(json) : text);
     return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
@@ -91,6 +90,7 @@ void add_verify_command(Command parent) {
     command.add_argument("DIR", options.directory,
                          "result directory of a run or of several (run.repeat)");
     add_json_flag(command, options.json);
+    command.add_flag("--explain", options.explain, "also print the legal values of findings");
     command.add_text("--junit", options.junit, "FILE",
                      "also write a JUnit report with a test case per file");
     command.add_text("--data", options.data.folder, "DIR",

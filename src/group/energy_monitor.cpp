@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <string>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/group/energy_monitor.hpp>
@@ -77,6 +81,29 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
 
 CounterRecord EnergyMonitor::steps_counter(const GroupRecord& record) const {
     return verification::steps_counter(context_.host(), begin_utc_seconds_, record);
+}
+
+/// Reads boottime by a system call: a library that replaces clock functions often misses that.
+EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
+    const auto seconds = [](auto time) {
+        return std::chrono::duration<double>(time.time_since_epoch()).count();
+    };
+    timespec boottime{};
+    syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &boottime);
+    return {seconds(std::chrono::system_clock::now()), seconds(std::chrono::steady_clock::now()),
+            static_cast<double>(boottime.tv_sec) + 1e-9 * static_cast<double>(boottime.tv_nsec)};
+}
+
+std::vector<CounterRecord> EnergyMonitor::clock_counters() const {
+    const Clocks end = read_clocks();
+    const auto counter = [&](const char* name, double Clocks::*clock) {
+        return CounterRecord{context_.host(),
+                             std::string(verification::kClockPrefix) + name,
+                             "s",
+                             "",
+                             {{begin_.utc, begin_.*clock}, {end.utc, end.*clock}}};
+    };
+    return {counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
 }
 
 }  // namespace hpcai::group

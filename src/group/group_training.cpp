@@ -117,7 +117,9 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {
-        result.counters.push_back(training.energy_monitor.steps_counter(result.record));
+        result.counters = training.energy_monitor.clock_counters();
+        result.counters.insert(result.counters.begin(),
+                               training.energy_monitor.steps_counter(result.record));
     }
     const std::string text = mine == GroupResult{} ? "" : records::to_json(mine);
     for (const std::string& stored : comm::gather_strings(group, text)) {

@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 
 #include <sys/utsname.h>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/context/build.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/faults.hpp>
+#include <hpcai/verification/derive.hpp>
 
 namespace hpcai::launch {
 namespace {
@@ -35,6 +38,14 @@ std::string binary_digest() {
     }
 }
 
+std::string preloaded_libraries() {
+    const char* variable = std::getenv("LD_PRELOAD");
+    std::string libraries = variable == nullptr ? "" : variable;
+    std::ifstream file("/etc/ld.so.preload");
+    for (std::string name; file >> name;) libraries += (libraries.empty() ? "" : " ") + name;
+    return libraries;
+}
+
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples) {
     if (environment.contains(kFaultsFact) && !has_faults_disqualification(samples)) {
@@ -45,13 +56,17 @@ void add_faults_disqualification(const std::map<std::string, std::string>& envir
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,
-                                                        const std::string& command_line) {
+                                                        const std::string& command_line,
+                                                        comm::Communicator& everyone) {
     std::map<std::string, std::string> facts = context::describe_build();
     facts["program"] = training::program_version();
     facts["binary_sha256"] = program_sha256;
     facts["command_line"] = command_line;
     facts["device_of_rank_0"] = context.ranks.front().device;
     if (has_faults_disqualification(samples)) facts[kFaultsFact] = "can be injected";
+    for (const std::string& names : comm::all_gather_strings(everyone, preloaded_libraries())) {
+        if (!names.empty()) facts[verification::kPreloadedFact] = names;
+    }
     utsname system{};
     if (uname(&system) == 0) {
         facts["operating_system"] =

@@ -387,7 +387,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     run.launch.started_utc = started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
-                                                  program_sha256, request.command_line);
+                                                  program_sha256, request.command_line, everyone);
     if (resumption) {
         resumption->keep_facts(run.launch);
         run.lock = std::move(resumption->lock);

@@ -29,6 +29,14 @@ std::string check_manifest(Inspector& inspector);
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
+/// Reports speeds above the measured ceiling or the published peaks of the devices, with margins.
+void check_speed(const RunRecord& record, Inspector& inspector);
+
+/// Checks launch.json against the record, except for hosts and nodes of a run with several
+/// launches. If group 0 failed, another rank than the one that wrote launch.json wrote the result,
+/// and what ranks measure or read from their environment may differ.
+void check_launch(const Claim& claim, Inspector& inspector);
+
 /// Paths of a group's files in the result directory, for messages.
 struct GroupFiles {
     std::string record;

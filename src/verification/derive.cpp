@@ -11,7 +11,6 @@
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -199,16 +198,6 @@ void derive_time_breakdown(RunRecord& record) {
     record.time_breakdown = metrics::maximum_over_groups(groups, kNoGroupFinished);
 }
 
-void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
-    for (const DeviceHealthRecord& gpu : group.device_health) {
-        ++facts.watched_gpus;
-        const std::string errors = report::errors_text(gpu);
-        if (errors.empty()) continue;
-        facts.gpu_errors.push_back(
-            fmt::format("rank {} on {}: {}", gpu.world_rank, gpu.host, errors));
-    }
-}
-
 /// Returns the seconds until the group's model first reached the target.
 Quantity seconds_to_target(const GroupRecord& group, double target) {
     const auto reached = std::ranges::find_if(
@@ -256,26 +245,6 @@ void derive_results(const config::Config& config, const plan::ParallelismControl
     derive_time_breakdown(record);
     record.utilization =
         utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
-}
-
-VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {
-    VerdictFacts facts;
-    facts.training_samples = record.workload.training_samples;
-    facts.validation_samples = record.workload.validation_samples;
-    facts.samples_sha256 = record.workload.samples_sha256;
-    facts.disqualifications = record.workload.data_disqualifications;
-    facts.has_score = record.scores.vflops.value.has_value();
-    facts.groups = static_cast<int>(groups.size());
-    for (std::size_t index = 0; index < groups.size(); ++index) {
-        facts.bad_samples += groups[index].bad_samples;
-        facts.was_resumed |= !groups[index].record.continuations.empty();
-        if (groups[index].record.failure.empty()) {
-            add_gpus(groups[index].record, facts);
-            continue;
-        }
-        facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
-    }
-    return facts;
 }
 
 std::string summary_digest(const RunRecord& record) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -99,12 +100,16 @@ struct Model {
     std::int64_t training_flops_per_sample;
 };
 
+using Owners = std::map<std::string, int>;  // groups by digests
+
 class GroupCheck {
 public:
-    GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
+    GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, Owners& owners,
+               int group)
         : claim_(claim),
           model_(model),
           inspector_(inspector),
+          owners_(owners),
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
@@ -125,9 +130,13 @@ public:
             recompute_steps_counter(expected);
             recompute_times(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
-            if (is_member) predictions->add_member(group_, expected);
+            const bool is_specific = is_member && predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
+            check_owner("training_digest", expected.training_digest);
+            if (is_specific) {
+                check_owner("record.predictions_sha256", expected.record.predictions_sha256);
+            }
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
@@ -310,6 +319,16 @@ private:
         if (digest) result.training_digest = *digest;
     }
 
+    /// Reports a digest that another group has. Each group draws its own initial weights unless the
+    /// configuration names a file with them.
+    void check_owner(const std::string& key, const std::string& digest) {
+        if (digest.empty() || !claim_.config.training.initial_weights.empty()) return;
+        const int owner = owners_.emplace(digest, group_).first->second;
+        if (owner == group_) return;
+        inspector_.report(files_.record, "{} is that of group {}, which drew other initial weights",
+                          key, owner);
+    }
+
     std::string source_of(const std::string& key) const {
         const auto begins_with = [&](std::initializer_list<std::string_view> names) {
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
@@ -333,6 +352,7 @@ private:
     const Claim& claim_;
     const Model& model_;
     Inspector& inspector_;
+    Owners& owners_;
     int group_;
     GroupFiles files_;
     std::vector<StepRecord> steps_;  // as stored; empty if they cannot be read
@@ -345,8 +365,9 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
     const Model model{models::make_model(claim.config),
                       flops_of_model(claim.config).training_per_sample};
     std::vector<GroupResult> results;
+    Owners owners;
     for (int group = 0; group < claim.controller.layout().groups; ++group) {
-        results.push_back(GroupCheck(claim, model, inspector, group).check(predictions));
+        results.push_back(GroupCheck(claim, model, inspector, owners, group).check(predictions));
     }
     return results;
 }

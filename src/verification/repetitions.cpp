@@ -160,7 +160,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         }
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
         for (const Finding& finding : run.findings)
-            inspector.report(name + "/" + finding.file, "{}", finding.text);
+            inspector.report(name + "/" + finding.file, "{}", finding.shown(true));
         for (const std::string& file : run.files) series.files.push_back(name + "/" + file);
         if (!run.record || !config) continue;
         const auto own = inspector.attempt(

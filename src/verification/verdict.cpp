@@ -272,12 +272,8 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
     }
     const std::string incomplete = describe_missing_submission(config);
     if (!incomplete.empty()) reasons.push_back(incomplete);
-    if (facts.was_resumed) {
-        reasons.emplace_back(
-            "a group was resumed from a checkpoint: not rankable, because the time between "
-            "launches is not counted");
-    }
-    return {Status::valid, reasons, ExitCode::ok, incomplete.empty() && !facts.was_resumed, {}};
+    add(facts.not_rankable);
+    return {Status::valid, reasons, ExitCode::ok, reasons.empty(), {}};
 }
 
 }  // namespace

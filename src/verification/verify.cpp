@@ -199,6 +199,8 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
         inspector.attempt(kResult, [&] { return controller_of(record, config); });
     if (!controller) return;
     const Claim claim{record, config, *controller};
+    check_launch(claim, inspector);
+    check_speed(record, inspector);
     const bool any_finished = std::ranges::any_of(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const workloads::Workload& workload = workloads::workload_of(config.workload);
@@ -271,11 +273,11 @@ std::string check_manifest(Inspector& inspector) {
     return storage::sha256_hex(storage::bytes_of(*text));
 }
 
-std::string to_junit(const std::string& name, const Verification& verification) {
+std::string to_junit(const std::string& name, const Verification& verification, bool explain) {
     std::map<std::string, std::string> failures;  // by file; empty: none
     for (const std::string& file : verification.files) failures[file];
     for (const Finding& finding : verification.findings)
-        failures[finding.file] += finding.text + "\n";
+        failures[finding.file] += finding.shown(explain) + "\n";
     const auto passed = std::ranges::count(failures | std::views::values, "");
     const std::string result = escape_html(printable(name));
     std::string xml = fmt::format(

@@ -100,7 +100,13 @@ std::optional<std::string> Inspector::read_text(const std::string& file) {
 }
 
 void Inspector::add(const std::string& file, const std::string& text) {
-    findings_.push_back({printable(file), printable(text)});
+    const std::string line = printable(text);
+    const std::size_t legal = line.find("; must"), source = line.rfind(", according to");
+    Finding& finding = findings_.emplace_back(Finding{printable(file), line});
+    if (legal == std::string::npos) return;
+    finding.explanation = line;
+    finding.text = line.substr(0, legal) + ", which is wrong";
+    if (source != std::string::npos && source > legal) finding.text += line.substr(source);
 }
 
 void Inspector::compare_lines(const std::string& file, std::string_view text,

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <numeric>
+#include <sstream>
 #include <utility>
 
 #include <hpcai/evaluation/top_k.hpp>
@@ -41,10 +44,59 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
         result_.inspector.report("evaluation/samples.txt",
                                  "number of lines is {}; must be {}, one per sample", count,
                                  result_.samples);
+    } else if (lines && labels_ && result_.config.data.kind == config::DataKind::image_folder) {
+        check_folders(*lines);
     }
 }
 
-void ProbabilityCheck::add_member(int group, GroupResult& result) {
+/// Checks that samples have the class of their folder. The loader numbers the folders by name.
+void ProbabilityCheck::check_folders(const std::string& names) {
+    std::map<std::string, std::int32_t> classes;
+    std::istringstream lines(names);
+    const auto labels = labels_->as<std::int32_t>();
+    for (std::size_t sample = 0; sample < labels.size(); ++sample) {
+        std::string folder;
+        std::getline(lines, folder);
+        if (labels[sample] == evaluation::kPaddingLabel) continue;
+        const auto [first, is_new] =
+            classes.emplace(folder.substr(0, folder.find('/')), labels[sample]);
+        const auto next = std::next(first);
+        if (first->second == labels[sample] &&
+            (first == classes.begin() || std::prev(first)->second < labels[sample]) &&
+            (next == classes.end() || next->second > labels[sample])) {
+            continue;
+        }
+        result_.inspector.report(
+            labels_name(), "label of sample {} is {}, which is not the class of its folder {}",
+            sample, labels[sample], first->first);
+        return;
+    }
+}
+
+/// Reports the first row that is no probability distribution. A softmax of non-finite outputs is
+/// NaN for all classes. Returns whether a value lies between 0 and 1, where two models differ.
+bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
+    constexpr double kTolerance = 1e-3;  // of the sum of a row
+    const auto width = static_cast<std::size_t>(task_.classes);
+    bool is_specific = false;
+    for (std::size_t first = 0; first < values.size(); first += width) {
+        const auto row = values.subspan(first, width);
+        if (std::ranges::all_of(row, [](float value) { return std::isnan(value); })) continue;
+        const float least = *std::ranges::min_element(row);
+        const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+        if (!(least >= 0 && std::abs(sum - 1) <= kTolerance)) {
+            result_.inspector.report(name,
+                                     "{} {} has values from {} with sum {}; must be probabilities: "
+                                     "0 or more with sum 1",
+                                     row_name(), first / width, least, sum);
+            return false;
+        }
+        is_specific |= std::ranges::any_of(row, [](float p) { return p > 0 && p < 1; });
+    }
+    return is_specific;
+}
+
+bool ProbabilityCheck::add_member(int group, GroupResult& result) {
     if (unscored_ > result.bad_samples) {
         report_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
                                     result.bad_samples, group_prefix(group)));
@@ -54,7 +106,7 @@ void ProbabilityCheck::add_member(int group, GroupResult& result) {
         read<float>(name, task_.shape(result_.samples), result.record.predictions_sha256);
     if (!values || !labels_) {
         is_complete_ = false;
-        return;
+        return false;
     }
     result_.inspector.attempt(labels_name(), [&] {
         task_.score_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
@@ -63,6 +115,7 @@ void ProbabilityCheck::add_member(int group, GroupResult& result) {
     member_names_.push_back(name);
     soft_.add(values->as<float>());
     majority_.add(values->as<float>());
+    return check_rows(name, values->as<float>());
 }
 
 void ProbabilityCheck::finish(QualityRecord& quality) {
@@ -158,9 +211,8 @@ void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<
         if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
         result_.inspector.report(name, "{} {}, class {} is {}; must be {}, according to {}{}",
-                                 task_.cells == 0 ? "sample" : "cell", index / width, index % width,
-                                 stored[index], computed[index], "groups/*/",
-                                 kProbabilityFiles.member);
+                                 row_name(), index / width, index % width, stored[index],
+                                 computed[index], "groups/*/", kProbabilityFiles.member);
         return;
     }
 }

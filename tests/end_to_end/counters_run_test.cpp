@@ -95,6 +95,13 @@ TEST_F(CountersOfARun, ReportWhenTheCorePhaseBeganAndEnded) {
         ASSERT_EQ(readings.size(), 2U);
         EXPECT_EQ(readings[1]["value"], one["record"]["iterations"]);
         longest = std::max(longest, one["record"]["training_seconds"].get<double>());
+        for (const char* name : {"clock:monotonic", "clock:boottime"}) {
+            const nlohmann::json* clock = counter_of(one, name);
+            ASSERT_NE(clock, nullptr) << name;
+            const nlohmann::json& seconds = (*clock)["readings"];
+            EXPECT_GE(seconds[1]["value"].get<double>() - seconds[0]["value"].get<double>(),
+                      one["record"]["training_seconds"].get<double>() - 0.1);
+        }
     }
     const nlohmann::json energy = record()["energy"];
     const double seconds = seconds_between(energy["core_begin_utc"], energy["core_end_utc"]);

@@ -126,12 +126,13 @@ struct Edit {
 };
 
 inline Outcome verify_by_program(const fs::path& directory) {
-    return cli::run_in(directory.parent_path(), {"verify", directory});
+    return cli::run_in(directory.parent_path(), {"verify", "--explain", directory});
 }
 
 inline Outcome verify_by_script(const fs::path& directory) {
-    return cli::execute_in(directory.parent_path(),
-                           {"python3", cli::source("scripts/verify_result"), directory});
+    return cli::execute_in(
+        directory.parent_path(),
+        {"python3", cli::source("scripts/verify_result"), "--explain", directory});
 }
 
 inline void expect_found(const Outcome& outcome, const std::string& line, const Edit& edit,

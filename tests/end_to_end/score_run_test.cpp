@@ -194,7 +194,7 @@ TEST_F(ScoredRun, IsRefusedWhereVerifyWouldRejectIt) {
     EXPECT_THAT(messages(outcome),
                 testing::ElementsAre(HasSubstr(
                     "result: `hpcai500 verify` would reject the result: groups/1/record.json: "
-                    "record.training_seconds is 0.001; must be ")));
+                    "record.training_seconds is 0.001, which is wrong")));
     for (const char* name : {"result.json", "summary.txt", "manifest.sha256"}) {
         EXPECT_FALSE(fs::exists(folder_ / "result" / name)) << name;
     }

@@ -70,10 +70,28 @@ TEST_F(TamperedWeather, IsReportedAsOfAnotherBuild) {
 
 TEST_F(TamperedWeather, IsDetectedWhereAFileWasChanged) {
     expect_all_told(edits_of_files());
+    expect_all_told(edits_of_the_launch());
 }
 
 TEST_F(TamperedWeather, IsDetectedByTheResultLineWhereNothingElseCan) {
     expect_all_told(edits_that_only_the_manifest_tells());
+}
+
+TEST_F(TamperedWeather, IsRejectedWithoutTheLegalValueUnlessItIsRequested) {
+    const ResultCopy copy(result());
+    copy.set(kResult, "/workload/seed", 4);
+    const std::string script = cli::source("scripts/verify_result");
+    for (const Outcome& outcome : {cli::run_in(copy.path(), {"verify", "."}),
+                                   cli::execute_in(copy.path(), {"python3", script, copy.path()}),
+                                   cli::run_in(copy.path(), {"verify", ".", "--json"})}) {
+        EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+        EXPECT_NE(outcome.out.find(", which is wrong, according to config"), std::string::npos)
+            << outcome.out;
+        EXPECT_EQ(outcome.out.find("; must"), std::string::npos) << outcome.out;
+    }
+    for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
+        EXPECT_NE(outcome.out.find("; must be "), std::string::npos) << outcome.out;
+    }
 }
 
 /// Writes another header before the elements of 12 samples.
@@ -185,6 +203,26 @@ TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
              change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip",
                             "/data/on_bad_sample", "skip");
          }},
+        {"first label of a folder", labels, "label of sample 1 is 0, which is not the class of its",
+         [=](const ResultCopy& copy) { copy.flip_bit(labels, std::size_t{4} * 12); }},
+        {"labels of a folder", labels, "label of sample 9 is 0, which is not the class of its",
+         [=](const ResultCopy& copy) {
+             const std::string text = copy.text(labels);
+             copy.put(labels, text.substr(0, text.size() - 12) + std::string(12, '\0'));
+         }},
+        {"no probability", other, "sample 11 has values from -",
+         [=](const ResultCopy& copy) {
+             const std::string text = copy.text(other), minus_3{"\0\0\x40\xc0", 4};
+             copy.put(other, text.substr(0, text.size() - 4) + minus_3);
+         }},
+        {"copied predictions", other, "record.predictions_sha256 is that of group 0",
+         [=](const ResultCopy& copy) { copy.put(other, copy.text(member)); },
+         "groups/1/record.json"},
+        {"copied weights", "groups/1/weights.safetensors", "training_digest is that of group 0",
+         [](const ResultCopy& copy) {
+             copy.put("groups/1/weights.safetensors", copy.text("groups/0/weights.safetensors"));
+         },
+         "groups/1/record.json"},
         {"truncated array", other, "",
          [=](const ResultCopy& copy) {
              const std::string text = copy.text(other);

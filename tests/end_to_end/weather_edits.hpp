@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <hpcai/records/launch_record.hpp>
 #include <hpcai/report/csv.hpp>
 
 #include "result_edits.hpp"
@@ -90,6 +91,10 @@ inline std::vector<Edit> edits_of_scores() {
         set_to("utilization", "utilization.fraction", 0.75),
         set_to("seconds of the sums", "communication.exposed_seconds", 0.001),
         set_to("time of the forward passes", "time_breakdown.forward.median", 1000.0),
+        {"utilization above 2", kResult, "utilization.fraction is 2.5; must be at most 2",
+         [](const ResultCopy& copy) { copy.set(kResult, "/utilization/fraction", 2.5); }},
+        {"FLOPS above any thread's", kResult, "scores.flops is 2e+17; must be at most 1.1 x",
+         [](const ResultCopy& copy) { copy.set(kResult, "/scores/flops", 2e17); }},
         set_to("low ceiling", "roofline.ceiling_flops", 1.0),
         {"who hands it in", kResult, "submission",
          [](const ResultCopy& copy) {
@@ -189,6 +194,14 @@ inline std::vector<Edit> edits_of_steps() {
     };
 }
 
+/// Replaces the first number after `mark`.
+inline void replace_number(const ResultCopy& copy, const std::string& file, const std::string& mark,
+                           const std::string& number) {
+    std::string text = copy.text(file);
+    const std::size_t from = text.find(mark) + mark.size();
+    copy.put(file, text.replace(from, text.find_first_of(",}", from) - from, number));
+}
+
 inline std::vector<Edit> edits_of_predictions() {
     const std::string member = "groups/0/detections.json", other = "groups/1/detections.json";
     const std::string ensemble = "evaluation/ensemble.json", truth = "evaluation/annotations.json";
@@ -206,6 +219,13 @@ inline std::vector<Edit> edits_of_predictions() {
              copy.put(other, text.substr(0, text.size() / 2));
          },
          other},
+        {"score above 1", member, "detection 0 has score 2.5; must",
+         [=](const ResultCopy& copy) { replace_number(copy, member, "\"score\":", "2.5"); }},
+        {"box outside its image", member, "detection 0 has score 0.",
+         [=](const ResultCopy& copy) { replace_number(copy, member, "\"bbox\":[", "900.5"); }},
+        {"copied predictions", other, "record.predictions_sha256 is that of group 0",
+         [=](const ResultCopy& copy) { copy.put(other, copy.text(member)); },
+         "groups/1/record.json"},
         {"removed predictions", other, "is missing",
          [=](const ResultCopy& copy) { fs::remove(copy.path() / other); }},
     };
@@ -291,6 +311,25 @@ inline std::vector<Edit> edits_of_files() {
     };
 }
 
+inline std::vector<Edit> edits_of_the_launch() {
+    return {
+        {"launch that is no JSON", kLaunchName, "",
+         [](const ResultCopy& copy) { copy.put(kLaunchName, "not json at all"); }, kLaunchName},
+        {"samples of the launch", kLaunchName, "samples_sha256 is",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/samples_sha256", std::string(64, '0'));
+         }},
+        {"configuration of the launch", kLaunchName, "config_sha256 is",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/config_sha256", std::string(64, '0'));
+         }},
+        {"host of the launch", kLaunchName, "topology.map",
+         [](const ResultCopy& copy) {
+             copy.set(kLaunchName, "/topology/map/3/host", "elsewhere");
+         }},
+    };
+}
+
 /// These edits do not affect scores or the verdict.
 inline std::vector<Edit> edits_that_only_the_manifest_tells() {
     return {
@@ -304,11 +343,15 @@ inline std::vector<Edit> edits_that_only_the_manifest_tells() {
          [](const ResultCopy& copy) {
              copy.set("environment.json", "/binary_sha256", std::string(64, 'b'));
              copy.set(kResult, "/environment/binary_sha256", std::string(64, 'b'));
+             copy.set(kLaunchName, "/environment/binary_sha256", std::string(64, 'b'));
          }},
         {"path with another kind of line", kResult, "",
          [](const ResultCopy& copy) {
              change_setting(copy, "plan_cache: \"\"", "plan_cache: \"/data/\u2028x\"",
                             "/device/plan_cache", "/data/\u2028x");
+             const std::string config = copy.text("config.yaml");
+             copy.set(kLaunchName, "/config_sha256",
+                      storage::sha256_hex(storage::bytes_of(config)));
          }},
         {"seconds of the start-up", kResult, "",
          [](const ResultCopy& copy) { copy.increase(kResult, "/time/startup_seconds"); }},

@@ -8,11 +8,13 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
-from findings import MalformedFile  # noqa: E402  (needs the path)
+from findings import Findings, MalformedFile, without_legal_value  # noqa: E402  (needs the path)
 from json_reader import canonical_float  # noqa: E402
+from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
 from tasks import check_numbers  # noqa: E402
+from verdict import wrong_clocks  # noqa: E402
 
 
 class Numbers(unittest.TestCase):
@@ -48,6 +50,50 @@ class Problems(unittest.TestCase):
                 (data_kind, data, int(values["training_samples"]), int(values["validation_samples"]),
                  values.get("may_have_more_samples") == "true", values.get("samples_sha256", "").strip('"') or None,
                  tables[values["settings"]]))
+
+
+class LegalValues(unittest.TestCase):
+    def test_are_hidden_but_not_their_source(self):
+        self.assertEqual(without_legal_value("seed is 4; must be 3, according to config"),
+                         "seed is 4, which is wrong, according to config")
+        self.assertEqual(without_legal_value("has 3 steps; must have 4"), "has 3 steps, which is wrong")
+        self.assertEqual(without_legal_value("is missing"), "is missing")
+
+
+class Predictions(unittest.TestCase):
+    def check(self, values, classes=2):
+        """(whether only one model can have these predictions, the findings)."""
+        task = ProbabilityTask.__new__(ProbabilityTask)
+        task.classes, task.rows, task.findings = classes, len(values) // classes, Findings("")
+        return task.check_rows("predictions.npy", values), [text for _, text in task.findings.rows]
+
+    def test_probabilities_are_accepted(self):
+        self.assertEqual(self.check([0.25, 0.75, 1.0, 0.0]), (True, []))
+
+    def test_certain_or_missing_ones_may_be_those_of_two_models(self):
+        nan = float("nan")
+        self.assertEqual(self.check([1.0, 0.0, nan, nan]), (False, []))
+
+    def test_other_numbers_are_refused(self):
+        for row in ([-0.5, 1.5], [0.5, 0.6], [float("nan"), 0.5], [float("inf"), 0.5]):
+            _, texts = self.check([0.25, 0.75] + row)
+            self.assertEqual(len(texts), 1, row)
+            self.assertTrue(texts[0].startswith("sample 1 has values from "), texts)
+
+
+class Clocks(unittest.TestCase):
+    def wrong(self, seconds, name="clock:boottime"):
+        """Reasons if a clock advanced by `seconds` in 1000 s of UTC."""
+        readings = [{"utc_seconds": 50000.0, "value": 7.0}, {"utc_seconds": 51000.0, "value": 7.0 + seconds}]
+        return wrong_clocks({1: [{"name": name, "readings": readings}]})
+
+    def test_that_disagree_with_utc_are_named(self):
+        self.assertEqual(self.wrong(100), ["clock:boottime of group 1 advanced by 100.0 s while UTC advanced by "
+                                           "1000.0 s: not rankable"])
+        self.assertEqual([len(self.wrong(seconds)) for seconds in (988, 1012)], [1, 1])
+
+    def test_may_be_corrected_by_ntp(self):
+        self.assertEqual(self.wrong(1010) + self.wrong(990) + self.wrong(100, "training:steps"), [])
 
 
 class NumbersOfATask(unittest.TestCase):

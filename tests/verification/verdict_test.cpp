@@ -299,7 +299,7 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
 
 TEST(Verdict, RanksNoResultOfGroupsThatWentOnFromACheckpoint) {
     VerdictFacts facts = official_facts();
-    facts.was_resumed = true;
+    facts.not_rankable = {"a group was resumed from a checkpoint: not rankable"};
     const VerdictRecord verdict = make_verdict(official_config(), facts);
     EXPECT_EQ(verdict.status, Status::valid);
     EXPECT_EQ(verdict.exit_code, ExitCode::ok);

@@ -12,7 +12,7 @@ TEST(Junit, HasATestCaseForEachFileThatFailsWithItsFindings) {
     verification.findings = {{"result.json", "name is \"<a>\""},
                              {"result.json", "must be 'b' & \xff\x01\xEF\xBF\xBF"},
                              {"groups/0/\"x\"", "is missing"}};
-    EXPECT_EQ(to_junit("results/<\"a\">", verification),
+    EXPECT_EQ(to_junit("results/<\"a\">", verification, false),
               R"(<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="hpcai500 verify results/&lt;&quot;a&quot;&gt;" tests="3" failures="2" errors="0">
 <testcase classname="results/&lt;&quot;a&quot;&gt;" name="config.yaml"></testcase>
@@ -30,7 +30,7 @@ must be &#39;b&#39; &amp; )"
 TEST(Junit, HasNoFailureIfNothingIsFound) {
     Verification verification;
     verification.files = {"result.json"};
-    const std::string xml = to_junit("a", verification);
+    const std::string xml = to_junit("a", verification, false);
     EXPECT_NE(xml.find("tests=\"1\" failures=\"0\""), std::string::npos) << xml;
     EXPECT_EQ(xml.find("<failure"), std::string::npos) << xml;
 }

@@ -28,8 +28,18 @@ public:
     /// `record` has training time and iterations.
     CounterRecord steps_counter(const GroupRecord& record) const;
 
+    /// Reads the system's clocks again and returns a counter (verification::kClockPrefix) of the
+    /// one that times the steps, and of one that also counts while the system is suspended.
+    std::vector<CounterRecord> clock_counters() const;
+
 private:
+    struct Clocks {
+        double utc, monotonic, boottime;  // seconds
+    };
+    static Clocks read_clocks();
+
     const context::RunContext& context_;
+    const Clocks begin_ = read_clocks();
     double begin_utc_seconds_;
     std::optional<meters::Sampler> sampler_;
 };

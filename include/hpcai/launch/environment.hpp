@@ -22,11 +22,16 @@ void add_faults_disqualification(const std::map<std::string, std::string>& envir
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
 
+/// Returns the libraries that LD_PRELOAD and /etc/ld.so.preload name; empty if there are none.
+std::string preloaded_libraries();
+
 /// Returns facts about program, machine and launch, with allow-listed environment variables. Other
-/// variables may hold secrets and are never copied.
+/// variables may hold secrets and are never copied. Collective: preloaded libraries are those of
+/// any rank.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,
-                                                        const std::string& command_line);
+                                                        const std::string& command_line,
+                                                        comm::Communicator& everyone);
 
 }  // namespace hpcai::launch

@@ -78,6 +78,13 @@ std::string summary_digest(const RunRecord& record);
 /// clock starts.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
+/// Begins the names of counters of the seconds of other clocks than UTC, read at the beginning and
+/// the end of training.
+inline constexpr std::string_view kClockPrefix = "clock:";
+
+/// Key of RunRecord::environment: libraries that the dynamic linker loads before others.
+inline constexpr const char* kPreloadedFact = "preloaded_libraries";
+
 /// Returns the counter kStepsCounter of a group whose leader is on `host` and whose clock starts at
 /// `core_begin_utc_seconds`.
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,

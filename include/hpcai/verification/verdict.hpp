@@ -19,7 +19,7 @@ struct VerdictFacts {
     bool has_score = false;                      // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
     int groups = 0;
-    bool was_resumed = false;             // several launches trained a group
+    std::vector<std::string> not_rankable;  // why a valid result is not rankable
     std::vector<ExitCode> failure_codes;  // of failed groups; ExitCode::invalid: replicas diverged
     int watched_gpus = 0;                 // entries in device_health of the finished groups
     std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", for each GPU with errors

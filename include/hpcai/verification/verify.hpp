@@ -28,8 +28,8 @@ struct Verification {
 Verification verify(const std::filesystem::path& directory);
 
 /// Returns a JUnit report (XML): a test case for each file that was checked or has findings, which
-/// fails with the file's findings. `name` names the result.
-std::string to_junit(const std::string& name, const Verification& verification);
+/// fails with the file's findings. `name` names the result; `explain` is that of Finding::shown.
+std::string to_junit(const std::string& name, const Verification& verification, bool explain);
 
 /// Verifies a `record` that is not stored yet against the files of its groups and of evaluation/ in
 /// `directory`. Throws Error(mismatch) with the first finding.

@@ -19,10 +19,15 @@
 
 namespace hpcai::workloads {
 
-/// A problem in a result directory.
+/// A problem in a result directory. Its text has no legal values, because these would help to make
+/// a manipulated result consistent.
 struct Finding {
-    std::string file;  // relative to the directory
-    std::string text;  // the problem and what is legal
+    std::string file;              // relative to the directory
+    std::string text;              // the problem
+    std::string explanation = {};  // the problem and the legal value; empty: `text` is all
+    const std::string& shown(bool explain) const {
+        return explain && !explanation.empty() ? explanation : text;
+    }
     bool operator==(const Finding&) const = default;
 };
 
@@ -37,7 +42,8 @@ public:
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take_findings() { return std::move(findings_); }
 
-    /// Adds a finding about `file`, as one printable line.
+    /// Adds a finding about `file`, as one printable line. "; must" precedes the legal value, and
+    /// ", according to" its source.
     template <typename... Arguments>
     void report(const std::string& file, fmt::format_string<Arguments...> format,
                 Arguments&&... arguments) {

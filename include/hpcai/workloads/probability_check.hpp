@@ -17,7 +17,7 @@ class ProbabilityCheck : public PredictionCheck {
 public:
     ProbabilityCheck(const CheckedResult& result, ProbabilityTask task);
 
-    void add_member(int group, GroupResult& result) override;
+    bool add_member(int group, GroupResult& result) override;
     void finish(QualityRecord& quality) override;
 
 protected:
@@ -36,7 +36,10 @@ protected:
 
 private:
     bool uses_majority() const;
+    const char* row_name() const { return task_.cells == 0 ? "sample" : "cell"; }
     void check_unscored();
+    void check_folders(const std::string& names);
+    bool check_rows(const std::string& name, std::span<const float> values);
     std::int64_t count_unscored(std::span<const std::int32_t> labels);
     void report_unscored(const std::string& limit);
     template <typename T>

@@ -25,8 +25,9 @@ class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
     /// Scores the stored predictions of `group` and writes the scores to `result`. finish()
-    /// combines the predictions of all groups that were added.
-    virtual void add_member(int group, GroupResult& result) = 0;
+    /// combines the predictions of all groups that were added. Returns whether the predictions are
+    /// so specific that no other model has the same.
+    virtual bool add_member(int group, GroupResult& result) = 0;
     /// Combines the members, compares the result with the stored ensemble, and writes the
     /// ensemble's scores to `quality`, whose metric must be of the workload's kind.
     virtual void finish(QualityRecord& quality) = 0;

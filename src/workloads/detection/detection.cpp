@@ -278,15 +278,17 @@ public:
             inspector_.compare_lines(labels_name(), *text, coco_annotations(*annotations_));
     }
 
-    void add_member(int group, GroupResult& result) override {
+    bool add_member(int group, GroupResult& result) override {
         const std::string name = group_prefix(group) + kDetectionFiles.member;
         const auto detections = read(name, result.record.predictions_sha256);
         if (!detections) {
             is_complete_ = false;
-            return;
+            return false;
         }
         score_detections(annotations_->truth, *detections, result);
         members_.push_back(*detections);
+        check_detections(name, *detections);
+        return !detections->empty();
     }
 
     void finish(QualityRecord& quality) override {
@@ -314,6 +316,29 @@ public:
 
 private:
     std::string labels_name() const { return "evaluation/" + kDetectionFiles.labels; }
+
+    /// Reports the first detection whose score is no probability or whose box leaves the image.
+    void check_detections(const std::string& name, const std::vector<Detection>& detections) {
+        constexpr double kTolerance = 1e-3;  // pixels, of the fp32 corners
+        for (const Detection& detection : detections) {
+            const evaluation::TestImage& image = annotations_->images[detection.image];
+            const auto is_inside = [](double begin, double length, std::int64_t side) {
+                return begin >= 0 && length >= 0 &&
+                       begin + length <= static_cast<double>(side) + kTolerance;
+            };
+            const evaluation::Box& box = detection.box;
+            if (detection.score >= 0 && detection.score <= 1 &&
+                is_inside(box.x, box.width, image.width) &&
+                is_inside(box.y, box.height, image.height)) {
+                continue;
+            }
+            inspector_.report(name,
+                              "detection {} has score {}; must have a score from 0 to 1 and a box "
+                              "in its image",
+                              &detection - detections.data(), detection.score);
+            return;
+        }
+    }
 
     evaluation::Annotations read_annotations(const std::string& text) const {
         const auto annotations = evaluation::parse_coco_annotations(text, labels_name());

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/verification/derive.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+/// A group one of whose clocks advanced by `seconds` in 1000 s of UTC.
+GroupResult group_with_clock(double seconds, const std::string& name = "clock:boottime") {
+    GroupResult group;
+    group.record.group = 1;
+    group.counters = {{"node01", name, "s", "", {{50'000, 7}, {51'000, 7 + seconds}}}};
+    return group;
+}
+
+std::vector<std::string> not_rankable(const GroupResult& group, const RunRecord& record = {}) {
+    return facts_of(record, {group}).not_rankable;
+}
+
+TEST(FactsOfAResult, RankNoRunWhoseClocksDisagree) {
+    EXPECT_THAT(not_rankable(group_with_clock(100)),
+                testing::ElementsAre("clock:boottime of group 1 advanced by 100.0 s while UTC "
+                                     "advanced by 1000.0 s: not rankable"));
+    EXPECT_EQ(not_rankable(group_with_clock(1012)).size(), 1U);
+    EXPECT_EQ(not_rankable(group_with_clock(988)).size(), 1U);
+}
+
+TEST(FactsOfAResult, AllowTheCorrectionsOfNtp) {
+    EXPECT_TRUE(not_rankable(group_with_clock(1010)).empty());
+    EXPECT_TRUE(not_rankable(group_with_clock(990)).empty());
+    EXPECT_TRUE(not_rankable(group_with_clock(100, "training:steps")).empty());
+}
+
+TEST(FactsOfAResult, RankNoRunWithAPreloadedLibrary) {
+    RunRecord record;
+    record.environment[kPreloadedFact] = "libfaketime.so.1";
+    EXPECT_THAT(not_rankable({}, record),
+                testing::ElementsAre("libfaketime.so.1 was preloaded: not rankable, because it can "
+                                     "replace the clock"));
+}
+
+TEST(FactsOfAResult, RankNoRunWithAResumedGroup) {
+    GroupResult group;
+    group.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
+    EXPECT_THAT(not_rankable(group),
+                testing::ElementsAre(testing::HasSubstr("was resumed from a checkpoint")));
+}
+
+}  // namespace
+}  // namespace hpcai::verification
