@@ -38,32 +38,6 @@ struct StoredGroups {
     std::vector<comm::GroupStatus> statuses;    // of all groups
 };
 
-/// Returns the context of the launch that trained, from its record.
-context::RunContext context_of(const fs::path& output, const LaunchRecord& launch,
-                               config::Config config) {
-    const TopologyRecord& topology = launch.topology;
-    std::vector<int> nodes;
-    std::vector<std::string> hostnames;
-    std::vector<context::RankFacts> ranks;
-    for (const PlaceRecord& place : topology.map) {
-        nodes.push_back(place.node);
-        hostnames.push_back(place.host);
-        ranks.push_back({place.threads, place.device, "", {}});
-    }
-    plan::ParallelismController controller = verification::place_ranks(config, nodes);
-    const plan::RankPlace place = controller.place(0);
-    std::string text = config::to_yaml(config);
-    return {.config = std::move(config),
-            .config_text = std::move(text),
-            .controller = std::move(controller),
-            .place = place,
-            .output = output,
-            .hostnames = std::move(hostnames),
-            .ranks = std::move(ranks),
-            .is_resumed = true,
-            .launch = {}};
-}
-
 data::SampleSets open_samples(const context::RunContext& context, const LaunchRecord& launch) {
     const auto self = comm::make_self_communicator();
     data::SampleSets samples = data::make_sample_sets(context.config, *self);
@@ -171,7 +145,8 @@ ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
     context::precision_named(launch.precision);  // throws if it is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
     require_finished_groups(request, groups, launch.topology.ranks);
-    const context::RunContext context = context_of(output, launch, std::move(config));
+    const context::RunContext context =
+        results::context_of(output, launch.topology, std::move(config));
     const data::SampleSets samples = open_samples(context, launch);
     const results::LaunchedRun run{context, launch, samples};
     const results::EnsembleResult ensemble = combine(run, groups.finished);

@@ -12,10 +12,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
-#include <hpcai/context/build.hpp>
 #include <hpcai/data/transforms.hpp>
-#include <hpcai/report/repetitions.hpp>
-#include <hpcai/report/summary.hpp>
 #include <hpcai/report/table.hpp>
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -29,61 +26,6 @@
 
 namespace hpcai::cli {
 namespace {
-
-struct VerifyOptions {
-    std::string directory, junit;
-    bool json = false, explain = false;
-};
-
-nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
-                                     const std::string& manifest, bool explain) {
-    auto rows = nlohmann::ordered_json::array();
-    for (const verification::Finding& finding : findings)
-        rows.push_back({{"file", finding.file}, {"finding", finding.shown(explain)}});
-    return {{"schema", "hpcai500-verify/1"},
-            {"verified", findings.empty()},
-            {"manifest", manifest},
-            {"findings", std::move(rows)}};
-}
-
-/// Returns a line if another build of the program wrote the result, else an empty string.
-std::string build_note(const RunRecord& record) {
-    const bool is_mine = std::ranges::includes(record.environment, context::describe_build());
-    return is_mine ? ""
-                   : "note: another build of the program wrote this result; its texts may differ\n";
-}
-
-ExitCode verify(const VerifyOptions& options, const Context& context) {
-    verification::Verification result;
-    nlohmann::ordered_json json;
-    std::string text;
-    if (verification::has_repetitions(options.directory)) {
-        const auto series =
-            verification::verify_repetitions(options.directory, results::verify_result);
-        result = {.findings = series.findings, .files = series.files};
-        json = findings_json(series.findings, series.digest, options.explain);
-        auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
-        for (const verification::Verification& run : series.runs) {
-            runs.push_back(findings_json(run.findings, run.manifest, options.explain));
-            if (run.record && text.empty()) text = build_note(*run.record);
-        }
-        if (series.findings.empty())
-            text = report::repetitions_line(*series.record, series.digest) + "\n";
-    } else {
-        result = results::verify_result(options.directory);
-        json = findings_json(result.findings, result.manifest, options.explain);
-        if (result.record) text = build_note(*result.record);
-        if (result.findings.empty())
-            text = report::result_line(*result.record, result.manifest) + "\n";
-    }
-    for (const verification::Finding& finding : result.findings)
-        text += finding.file + ": " + finding.shown(options.explain) + "\n";
-    if (!options.junit.empty())
-        storage::write_file_durably(
-            options.junit, verification::to_junit(options.directory, result, options.explain));
-    context.out << (options.json ? json_text(json) : text);
-    return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
-}
 
 struct CompareOptions {
     std::string first;
@@ -305,20 +247,6 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
 }
 
 }  // namespace
-
-void add_verify_command(Command parent) {
-    const auto [command, options] = parent.add_command(
-        {"verify",
-         "Check the files of a result, and recompute its numbers from steps and predictions.",
-         {"hpcai500 verify results/quickstart", "hpcai500 verify /archive/2026-11/run-17 --json"}},
-        verify);
-    command.add_argument("DIR", options.directory,
-                         "result directory of a run or of several (run.repeat)");
-    add_json_flag(command, options.json);
-    command.add_flag("--explain", options.explain, "also print the legal values of findings");
-    command.add_text("--junit", options.junit, "FILE",
-                     "also write a JUnit report with a test case per file");
-}
 
 void add_compare_command(Command parent) {
     const auto [command, options] = parent.add_command(

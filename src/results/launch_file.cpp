@@ -10,6 +10,7 @@
 #include <hpcai/results/record.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/results_inside.hpp>
 
@@ -67,6 +68,30 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 LaunchRecord read_launch_file(const std::filesystem::path& output) {
     constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // enough for 100,000 ranks
     return records::read_file<LaunchRecord>(output / kLaunchName, kLimitBytes);
+}
+
+context::RunContext context_of(const std::filesystem::path& output, const TopologyRecord& topology,
+                               config::Config config) {
+    std::vector<int> nodes;
+    std::vector<std::string> hostnames;
+    std::vector<context::RankFacts> ranks;
+    for (const PlaceRecord& place : topology.map) {
+        nodes.push_back(place.node);
+        hostnames.push_back(place.host);
+        ranks.push_back({place.threads, place.device, "", {}});
+    }
+    plan::ParallelismController controller = verification::place_ranks(config, nodes);
+    const plan::RankPlace place = controller.place(0);
+    std::string text = config::to_yaml(config);
+    return {.config = std::move(config),
+            .config_text = std::move(text),
+            .controller = std::move(controller),
+            .place = place,
+            .output = output,
+            .hostnames = std::move(hostnames),
+            .ranks = std::move(ranks),
+            .is_resumed = true,
+            .launch = {}};
 }
 
 void require_same_config(const std::filesystem::path& output, const std::string& config_text,

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/npy.hpp>
@@ -90,11 +93,46 @@ void ProbabilityEvaluator::store(const EnsemblePredictions& ensemble,
                        std::span<const float>(ensemble.probabilities), task_.shape(samples));
     storage::write_npy(directory / kProbabilityFiles.labels,
                        std::span<const std::int32_t>(ensemble.labels), task_.label_shape(samples));
+    storage::write_file_durably(directory / "samples.txt", sample_names());
+}
+
+std::string ProbabilityEvaluator::sample_names() const {
     std::string names;
-    for (std::int64_t sample = 0; sample < samples; ++sample) {
+    for (std::int64_t sample = 0; sample < samples_.validation->samples(); ++sample) {
         names += samples_.validation->name(static_cast<std::uint32_t>(sample)) + "\n";
     }
-    storage::write_file_durably(directory / "samples.txt", names);
+    return names;
+}
+
+void ProbabilityEvaluator::check_samples(std::span<const std::int32_t> labels,
+                                         Inspector& inspector) const {
+    const std::string names = "evaluation/samples.txt";
+    if (const auto text = inspector.read_text(names))
+        inspector.compare_lines(names, *text, sample_names());
+    const std::string name = "evaluation/" + kProbabilityFiles.labels;
+    inspector.attempt(name, [&] {
+        const std::vector<std::int32_t> expected = labels_of(labels);
+        const storage::NpyArray stored = storage::read_npy(inspector.checked_path(name));
+        require_array(stored, tensor::DType::s32, {std::ssize(expected)});
+        const auto [is, must_be] = std::ranges::mismatch(stored.as<std::int32_t>(), expected);
+        if (must_be == expected.end()) return;
+        inspector.report(name, "label {} is {}; must be {}, according to the test data",
+                         must_be - expected.begin(), *is, *must_be);
+    });
+}
+
+std::string ProbabilityEvaluator::difference(const MemberPredictions& stored,
+                                             const MemberPredictions& again,
+                                             double tolerance) const {
+    const std::vector<float>& values = stored.validation.outputs;
+    for (std::size_t index = 0; index < values.size(); ++index) {
+        const float expected = again.validation.outputs.at(index);
+        if (std::abs(values[index] - expected) <= tolerance) continue;  // false for NaN
+        const auto classes = static_cast<std::size_t>(task_.classes);
+        return fmt::format("probability of class {} in row {} is {}; must be {} within {}",
+                           index % classes, index / classes, values[index], expected, tolerance);
+    }
+    return "";
 }
 
 }  // namespace hpcai::workloads

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "launch.hpp"
+#include "result_edits.hpp"
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
@@ -84,6 +84,33 @@ TEST_F(DetectorRun, HasQualitiesThatAnyoneCanRecompute) {
     EXPECT_DOUBLE_EQ(quality["ensemble"], ensemble["quality"]);
     EXPECT_DOUBLE_EQ(quality["confidence_interval"]["low"], ensemble["confidence_interval"][0]);
     EXPECT_DOUBLE_EQ(quality["confidence_interval"]["high"], ensemble["confidence_interval"][1]);
+}
+
+TEST_F(DetectorRun, IsRejectedWithTheDetectionsOfTheOtherModel) {
+    const ResultCopy copy(result(""));
+    const auto verify = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), {"verify", copy.path()});
+        return cli::run_in(folder_->path(), options);
+    };
+    EXPECT_EQ(verify({"--data", ".", "--replay", "4"}).exit_code, 0);
+    const std::string groups[]{"groups/0/", "groups/1/"};
+    const std::string first = copy.text(groups[0] + "detections.json");
+    copy.put(groups[0] + "detections.json", copy.text(groups[1] + "detections.json"));
+    copy.put(groups[1] + "detections.json", first);
+    const nlohmann::json records[]{json_of(copy.path() / groups[0] / "record.json"),
+                                   json_of(copy.path() / groups[1] / "record.json")};
+    for (std::size_t group = 0; group < 2; ++group) {
+        const nlohmann::json& other = records[1 - group];
+        copy.set(groups[group] + "record.json", "/quality", other["quality"]);
+        copy.set(groups[group] + "record.json", "/record/predictions_sha256",
+                 other["record"]["predictions_sha256"]);
+    }
+    score_again(folder_->path(), copy);
+    EXPECT_EQ(verify({}).exit_code, 0);
+    const Outcome outcome = verify({"--data", "."});
+    EXPECT_EQ(outcome.exit_code, 10);
+    for (const std::string& group : groups)
+        EXPECT_NE(outcome.out.find(group + "detections.json: "), std::string::npos) << outcome.out;
 }
 
 TEST_F(DetectorRun, DrawsTheDetectionsOfASampleAndRefusesOtherLabels) {

@@ -83,6 +83,22 @@ TEST_F(Repetitions, AreVerifiedTogether) {
     expect_series_verified(result(""), "REPETITIONS 2 of 2 ");
 }
 
+TEST_F(Repetitions, AreAllComparedWithTheData) {
+    const auto verify = [](const std::string& data) {
+        return cli::run_in(folder_->path(), {"verify", "result", "--data", data, "--replay", "1"});
+    };
+    EXPECT_EQ(verify("set").exit_code, 0);
+    fs::copy(*folder_ / "set", *folder_ / "other", fs::copy_options::recursive);
+    fs::remove(
+        fs::recursive_directory_iterator(*folder_ / "other/train/0000_disc_stripes")->path());
+    const Outcome outcome = verify("other");
+    EXPECT_EQ(outcome.exit_code, 10);
+    for (const std::string run : {"repetition_1", "repetition_2"}) {
+        const std::string line = run + "/result.json: workload.samples_sha256 is ";
+        EXPECT_NE(outcome.out.find(line), std::string::npos) << outcome.out;
+    }
+}
+
 TEST_F(Repetitions, AreDetectedWhereOneOrTheirSummaryWasChanged) {
     const std::vector<Edit> edits{
         {"median", kSummary, "vflops",

@@ -156,6 +156,9 @@ TEST_F(SegmentationRun, ComparesAsTheSameWithItself) {
 
 TEST_F(SegmentationRun, VerifiesWhereNothingWasChanged) {
     expect_verified(result(""));
+    const Outcome outcome =
+        cli::run_in(folder_->path(), {"verify", "result", "--data", ".", "--replay", "2"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.error;
 }
 
 /// Removes the last `cells` of the first sample from the evaluation.

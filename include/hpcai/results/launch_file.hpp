@@ -35,6 +35,11 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 /// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
+/// Returns the context of the launch that trained the run in `output`, for rank 0. Throws as
+/// verification::place_ranks.
+context::RunContext context_of(const std::filesystem::path& output, const TopologyRecord& topology,
+                               config::Config config);
+
 /// Throws Error(usage) unless the run began with `config_text`, the YAML text of the configuration
 /// that is now in its directory.
 void require_same_config(const std::filesystem::path& output, const std::string& config_text,

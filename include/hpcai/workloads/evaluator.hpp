@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/training/predict.hpp>
+#include <hpcai/workloads/inspector.hpp>
 
 namespace hpcai::workloads {
 
@@ -52,6 +55,15 @@ public:
     /// Stores the ensemble's predictions and labels, so that they can be scored again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
+    /// Compares the names and labels in evaluation/ with the test samples, whose labels in
+    /// predictions are `labels`. Reports the first difference of each file.
+    virtual void check_samples(std::span<const std::int32_t> labels,
+                               Inspector& inspector) const = 0;
+    /// Returns how the stored predictions differ from those that the same model made `again`, by
+    /// more than processors may differ; empty if they do not. Probabilities and scores may differ
+    /// by `tolerance`.
+    virtual std::string difference(const MemberPredictions& stored, const MemberPredictions& again,
+                                   double tolerance) const = 0;
 };
 
 }  // namespace hpcai::workloads

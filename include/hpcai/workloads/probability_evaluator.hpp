@@ -23,6 +23,9 @@ public:
                                 QualityRecord& quality) const override;
     void store(const EnsemblePredictions& ensemble,
                const std::filesystem::path& directory) const override;
+    void check_samples(std::span<const std::int32_t> labels, Inspector& inspector) const override;
+    std::string difference(const MemberPredictions& stored, const MemberPredictions& again,
+                           double tolerance) const override;
 
 protected:
     /// Returns one label per row of the predictions. `samples` has one label per test sample; the
@@ -30,6 +33,8 @@ protected:
     virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
     /// Adds task-specific values to `quality`. Collective among the leaders.
     virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}
+
+    std::string sample_names() const;  // the text of samples.txt
 
     const config::Config& config_;
     const data::SampleSets& samples_;

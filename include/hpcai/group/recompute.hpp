@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/training/predict.hpp>
+
+/// Parts of a finished run that another machine computes again.
+namespace hpcai::group {
+
+/// Opens the device for one of `ranks` ranks of this process. It computes in `precision`, as in
+/// result.json, or in fp32 if the device does not have it.
+context::Resources open_resources(const config::Config& config, const std::string& precision,
+                                  const data::SampleSets& samples, int ranks);
+
+/// Returns the predictions of the test samples by the model in the file `weights`. One rank
+/// predicts them. Throws as training::read_weights and data::EvaluationSource.
+training::Predictions predict_test_samples(const context::RunContext& context,
+                                           const context::Resources& resources,
+                                           const std::filesystem::path& weights);
+
+struct FirstSteps {
+    int group = 0;
+    std::int64_t steps = 0;
+};
+
+/// Trains the first steps of a group again from the seed, on the CPU, with a thread for each rank.
+/// Returns the leader's mean loss of each step. The parallel mode must be `data`, without
+/// micro-batches. Throws the errors of data and training.
+std::vector<double> train_first_steps(const context::RunContext& context,
+                                      const data::SampleSets& samples, const std::string& precision,
+                                      FirstSteps wanted);
+
+}  // namespace hpcai::group

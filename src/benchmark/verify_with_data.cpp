@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include <hpcai/benchmark/verify_with_data.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/group/recompute.hpp>
+#include <hpcai/report/csv.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/workloads/workload.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+namespace fs = std::filesystem;
+using workloads::Inspector;
+
+// Between processors, fp32 sums in another order change the last bits of each layer. Predictions in
+// other precisions, or made again in fp32, differ by their rounding.
+constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
+constexpr int kMaxLossSteps = 20;  // between two losses, if not configured
+// Relative, for each step done. A detector also draws other regions where scores are nearly equal.
+constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
+constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
+
+/// Replaces the common folder of the data paths by `folder`.
+void move_data(const fs::path& folder, config::DataConfig& data) {
+    const std::array paths{&data.path, &data.validation_path, &data.image_path,
+                           &data.validation_image_path};
+    std::optional<fs::path> common;
+    for (const std::string* path : paths) {
+        if (path->empty()) continue;
+        const fs::path normal = fs::path(*path).lexically_normal();
+        if (!common) common = normal;
+        fs::path shared;
+        auto part = common->begin();
+        for (const fs::path& other : normal) {
+            if (part == common->end() || *part != other) break;
+            shared /= *part++;
+        }
+        common = shared;
+    }
+    for (std::string* path : paths) {
+        if (path->empty()) continue;
+        const fs::path below = fs::path(*path).lexically_normal().lexically_relative(*common);
+        *path = (below == "." ? folder : folder / below).string();
+    }
+}
+
+/// Returns the configuration of a run for this machine.
+config::Config local_config(const fs::path& directory, const fs::path& data) {
+    config::Config config = results::read_config(directory);
+    move_data(data, config.data);
+    config.data.staging = config::Staging::none;
+    config.data.decode_threads = 0;
+    config.device.threads = 0;
+    config.device.plan_cache.clear();
+    config.device.autotune = false;
+    if (config.device.kind == config::DeviceKind::cuda)
+        config.device.kind = config::DeviceKind::automatic;
+    return config;
+}
+
+/// Compares a result with the data and with the predictions of its weights.
+class DataCheck {
+public:
+    DataCheck(const RunRecord& record, const fs::path& directory, const config::Config& config,
+              Inspector& inspector)
+        : record_(record),
+          context_(results::context_of(directory, record.topology, config)),
+          inspector_(inspector),
+          is_fp32_(record.workload.precision == "fp32") {}
+
+    void check(std::int64_t steps) {
+        const auto self = comm::make_self_communicator();
+        const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
+        const std::int64_t found = samples.validation->samples();
+        const WorkloadRecord& workload = record_.workload;
+        if (samples.sha256 != workload.samples_sha256)
+            inspector_.report("result.json", "workload.samples_sha256 is {}; must be {}, {}",
+                              workload.samples_sha256, samples.sha256, "according to the data");
+        if (found != workload.validation_samples)
+            return inspector_.report("result.json",
+                                     "workload.validation_samples is {}; must be {}, {}",
+                                     workload.validation_samples, found, "according to the data");
+        check_predictions(samples);
+        if (steps == 0 || samples.sha256 != workload.samples_sha256) return;
+        for (const GroupRecord& group : record_.work.groups) {
+            if (group.failure.empty()) check_losses(samples, group.group, steps);
+        }
+    }
+
+private:
+    void check_predictions(const data::SampleSets& samples) {
+        const context::Resources resources =
+            group::open_resources(context_.config, record_.workload.precision, samples, 1);
+        const auto evaluator = workloads::make_evaluator(context_.config, resources.samples);
+        bool is_first = true;
+        for (const GroupRecord& group : record_.work.groups) {
+            if (!group.failure.empty()) continue;
+            const std::string weights =
+                workloads::group_prefix(group.group) + "weights.safetensors";
+            workloads::MemberPredictions again{
+                .validation = group::predict_test_samples(context_, resources,
+                                                          inspector_.checked_path(weights))};
+            if (std::exchange(is_first, false))
+                evaluator->check_samples(again.validation.labels, inspector_);
+            check_member(*evaluator, group.group, again);
+        }
+    }
+
+    void check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
+        const std::string file = workloads::group_prefix(group) + "steps.csv";
+        const auto text = inspector_.read_text(file);
+        if (!text) return;
+        inspector_.attempt(file, [&] {
+            const std::vector<StepRecord> stored = report::steps_from_csv(*text, file);
+            compare_losses(group::train_first_steps(
+                               context_, samples, record_.workload.precision,
+                               {group, std::min<std::int64_t>(steps, std::ssize(stored))}),
+                           stored, file);
+        });
+    }
+
+    /// Compares each stored loss with the mean of the steps since the previous one.
+    void compare_losses(const std::vector<double>& again, const std::vector<StepRecord>& stored,
+                        const std::string& file) {
+        const int limit = context_.config.run.loss_steps;
+        double sum = 0;
+        int unread = 0;
+        for (std::size_t step = 0; step < again.size(); ++step) {
+            sum += again[step];
+            const double is = stored.at(step).loss, expected = sum / ++unread;
+            if (std::isnan(is) && unread < (limit > 0 ? limit : kMaxLossSteps)) continue;
+            const double allowed = loss_tolerance(step) * expected;
+            if (!(std::abs(is - expected) <= allowed))
+                return inspector_.report(file, "loss of step {} is {}; must be {} within {}, {}",
+                                         step, is, expected, allowed, "as trained again");
+            sum = unread = 0;
+        }
+    }
+
+    double loss_tolerance(std::size_t step) const {
+        const bool detects = task_of(context_.config.workload) == config::Task::detection;
+        return (detects ? kDetectorLoss : 0) +
+               (is_fp32_ ? kFp32Loss : kRoundedLoss) * static_cast<double>(step + 1);
+    }
+
+    void check_member(const workloads::Evaluator& evaluator, int group,
+                      const workloads::MemberPredictions& again) {
+        const std::string file = workloads::group_prefix(group) +
+                                 workloads::workload_of(context_.config.workload).files.member;
+        workloads::MemberPredictions stored{.validation = {{}, again.validation.labels}};
+        inspector_.attempt(file, [&] {
+            evaluator.load(results::group_directory(context_.output, group), stored);
+            const std::string difference =
+                evaluator.difference(stored, again, is_fp32_ ? kFp32Tolerance : kRoundedTolerance);
+            if (!difference.empty())
+                inspector_.report(file, "{}, according to weights.safetensors", difference);
+        });
+        GroupResult rescored;
+        evaluator.score(again, rescored);
+        const Quantity& is = record_.quality.members.at(static_cast<std::size_t>(group));
+        const double allowed = is_fp32_ ? kFp32Quality : kRoundedQuality;
+        const double value = is.value.value_or(0), expected = rescored.quality.value.value_or(0);
+        if (std::abs(value - expected) > allowed)
+            inspector_.report("result.json", "quality.members[{}] is {}; must be {} within {}, {}",
+                              group, value, expected, allowed, "according to the weights");
+    }
+
+    const RunRecord& record_;
+    const context::RunContext context_;
+    Inspector& inspector_;
+    const bool is_fp32_;
+};
+
+}  // namespace
+
+verification::Verification verify_with_data(const fs::path& directory, const DataToVerify& with) {
+    verification::Verification verification = results::verify_result(directory);
+    if (!verification.findings.empty()) return verification;
+    const config::Config config = local_config(directory, with.folder);
+    require(config.run.keep_weights, ExitCode::usage,
+            "verify: --data needs the weights of the run, but run.keep_weights is false in {}",
+            directory.string());
+    Inspector inspector(directory);
+    const std::string& precision = verification.record->workload.precision;
+    require(
+        with.steps == 0 || (config.parallel.mode == config::ParallelMode::data &&
+                            config.parallel.micro_batches == 1),
+        ExitCode::usage,
+        "verify: --replay: expected a run with parallel.mode data and parallel.micro_batches 1, "
+        "got {} and {}",
+        config::value_text(config, "parallel.mode"), config.parallel.micro_batches);
+    require(with.steps == 0 || (precision != "mixed" && precision != "fp16"), ExitCode::usage,
+            "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
+            "got {}",
+            precision);
+    DataCheck(*verification.record, directory, config, inspector).check(with.steps);
+    verification.findings = inspector.take_findings();
+    return verification;
+}
+
+}  // namespace hpcai::benchmark
