@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -195,6 +196,10 @@ struct ConfigOptions {
     config::Sources config;
     bool json = false;
 };
+
+/// Throws Error(usage), naming `option`, if `file` exists, unless its first 32 bytes are those of
+/// `output`, which is to replace it: an earlier output of the same kind.
+void require_replaceable(std::string_view option, const std::string& file, std::string_view output);
 
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);

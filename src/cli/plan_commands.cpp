@@ -86,7 +86,10 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
                const prediction::EstimateRequest& request, std::ostream& out) {
     const SweepRecord record = prediction::sweep(config, request, *options.sweep);
-    if (!options.svg.empty()) storage::write_file_durably(options.svg, report::sweep_svg(record));
+    if (!options.svg.empty()) {
+        require_replaceable("plan: --svg", options.svg, "<svg ");
+        storage::write_file_durably(options.svg, report::sweep_svg(record));
+    }
     out << (options.json ? records::to_json(record) : prediction::to_text(record));
     return ExitCode::ok;
 }

@@ -79,9 +79,11 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     }
     for (const verification::Finding& finding : result.findings)
         text += finding.file + ": " + finding.text + "\n";
-    if (!options.junit.empty())
-        storage::write_file_durably(options.junit,
-                                    verification::to_junit(options.directory, result));
+    if (!options.junit.empty()) {
+        const std::string xml = verification::to_junit(options.directory, result);
+        require_replaceable("verify: --junit", options.junit, xml);
+        storage::write_file_durably(options.junit, xml);
+    }
     context.out << (options.json ? json_text(json) : text);
     return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
@@ -118,6 +120,7 @@ void write_or_print(const std::string& text, const std::string& output, const Co
     if (output.empty()) {
         context.out << text;
     } else {
+        require_replaceable("--output", output, text);
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }

@@ -56,6 +56,23 @@ TEST(Verify, WritesAJunitReportAlsoOfAResultThatFails) {
         << parsed.error << text_of(folder / "junit.xml");
 }
 
+TEST(Verify, ReplacesNoFileOfAnotherKind) {
+    const TemporaryFolder folder;
+    const std::vector<std::string> words{"verify", ".", "--junit", "report"};
+    for (const std::string before : {"", "seed: 1\n"}) {
+        std::ofstream(folder / "report") << before;
+        expect_refused(run_in(folder.path(), words), 2,
+                       "verify: --junit: expected a new file or an earlier output of this command, "
+                       "got 'report'");
+        EXPECT_EQ(text_of(folder / "report"), before);
+    }
+    std::filesystem::remove(folder / "report");
+    EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
+    const std::string first = text_of(folder / "report");
+    EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
+    EXPECT_NE(text_of(folder / "report"), first) << "it lists the earlier report";
+}
+
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
