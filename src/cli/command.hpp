@@ -134,13 +134,17 @@ public:
     void add_numbers(const std::string& name, std::vector<double>& target, const NumberRange& range,
                      const std::string& meaning) const;
 
-    /// One of several names.
+    /// One of several names. The help has them as "a|b|c".
     template <typename Value>
     void add_choice(const std::string& name, Value& target,
-                    std::type_identity_t<Choices<Value>> choices, const std::string& type,
+                    std::type_identity_t<Choices<Value>> choices,
                     const std::string& meaning) const {
         std::vector<std::string> names;
-        for (const auto& choice : choices) names.push_back(choice.first);
+        std::string type;
+        for (const auto& choice : choices) {
+            names.push_back(choice.first);
+            type += (type.empty() ? "" : "|") + choice.first;
+        }
         const auto read = [command = *this, name, names, choices = std::move(choices),
                            &target](const std::string& text) {
             target = choices[command.index_of(name, text, names)].second;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/config/nearest.hpp>
 
 namespace hpcai::cli {
@@ -74,6 +75,23 @@ const CLI::App& deepest_command(const CLI::App& program) {
     const CLI::App* command = &program;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
     return *command;
+}
+
+/// Returns "section.key=" for each key, and for the key in `word` "section.key=value" with each
+/// value that has a name.
+std::vector<std::string> setting_names(const std::string& word) {
+    std::vector<std::string> names;
+    for (const config::Key& key : config::keys()) {
+        const std::string begin = key.full_name() + "=";
+        std::vector<std::string> values{""};
+        if (word.starts_with(begin)) {
+            values = key.choices;
+            if (key.may_be_auto) values.emplace_back("auto");
+            if (key.type == config::KeyType::boolean) values = {"true", "false"};
+        }
+        for (const std::string& value : values) names.push_back(begin + value);
+    }
+    return names;
 }
 
 [[noreturn]] void reject_unknown(const CLI::App& command, const std::string& argument,
@@ -277,6 +295,36 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
     }
     require_known_arguments(*app_, default_command);
     return chosen_;
+}
+
+std::vector<std::string> CommandLine::completions(const std::vector<std::string>& words) const {
+    const CLI::App& default_command = *app_->get_subcommand(default_command_);
+    const CLI::App* command = app_.get();
+    const CLI::Option* option = nullptr;  // whose value the next word is
+    const std::string word = words.empty() ? "" : words.back();
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+        const bool is_value = option != nullptr;
+        option = nullptr;
+        const std::vector<std::string> names = subcommand_names(*command);
+        if (is_value) continue;
+        if (std::ranges::count(names, words[i]) > 0) command = command->get_subcommand(words[i]);
+        if (!words[i].starts_with("--")) continue;
+        option = command->get_option_no_throw(words[i]);
+        if (option == nullptr && is_program(*command))
+            option = default_command.get_option_no_throw(words[i]);
+        if (option != nullptr && option->get_items_expected_max() == 0) option = nullptr;
+    }
+    std::vector<std::string> names;
+    if (option == nullptr) {
+        names = word.starts_with('-') ? option_names(*command, default_command)
+                                      : subcommand_names(*command);
+    } else if (option->check_lname("set")) {
+        names = setting_names(word);
+    } else if (const std::string type = option->get_type_name(); type.find('|') != type.npos) {
+        names = CLI::detail::split(type, '|');
+    }
+    std::erase_if(names, [&](const std::string& name) { return !name.starts_with(word); });
+    return names;
 }
 
 }  // namespace hpcai::cli

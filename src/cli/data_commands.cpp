@@ -89,7 +89,7 @@ void add_data_transcode_command(Command parent) {
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
-        "NAME", "precision of a record: fp32, fp16 or bf16; default: fp16");
+        "precision of a record; default: fp16");
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");

@@ -355,7 +355,7 @@ void add_rank_command(Command parent) {
                         {"csv", verification::to_csv},
                         {"json", verification::to_json},
                         {"html", verification::to_html}},
-                       "NAME", "text, csv, json or html; default: text");
+                       "default: text");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
 }
@@ -371,7 +371,7 @@ void add_table_command(Command parent) {
     add_list_options(command, options);
     command.add_choice("--format", options.print,
                        {{"csv", report::csv_table}, {"openmetrics", report::openmetrics_table}},
-                       "NAME", "csv, or openmetrics for Prometheus: main numbers; default: csv");
+                       "openmetrics: main numbers, for Prometheus; default: csv");
 }
 
 void add_report_command(Command parent) {

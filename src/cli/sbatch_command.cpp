@@ -251,10 +251,10 @@ void add_sbatch_command(Command parent) {
                        {{"slurm", slurm::Scheduler::slurm},
                         {"pbs", slurm::Scheduler::pbs},
                         {"flux", slurm::Scheduler::flux}},
-                       "slurm|pbs|flux", "default: slurm");
+                       "default: slurm");
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
-                       "mpirun|srun", "launcher of the ranks; default: mpirun");
+                       "launcher of the ranks; default: mpirun");
     add_time(command, options.job);
     command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; repeatable");
