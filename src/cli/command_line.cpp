@@ -250,8 +250,9 @@ void Command::add_numbers(const std::string& name, std::vector<double>& target,
 std::size_t Command::index_of(const std::string& name, const std::string& text,
                               const std::vector<std::string>& names) const {
     const auto found = std::ranges::find(names, text);
-    require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}", full_name(*app_),
-            name, alternatives(names), in_quotes(text));
+    require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}{}",
+            full_name(*app_), name, alternatives(names), in_quotes(text),
+            config::did_you_mean(text, names));
     return static_cast<std::size_t>(found - names.begin());
 }
 

@@ -187,7 +187,7 @@ data::LabelledField tested_field(const ShowOptions& options, std::vector<double>
 
 std::string box_line(const data::Box& box) {
     const auto category = static_cast<std::size_t>(box.category) - 1;
-    return fmt::format("{:<22} x {} to {}, y {} to {}",
+    return fmt::format("{:<22} x {:.4g} to {:.4g}, y {:.4g} to {:.4g}",
                        category < data::kClimateCategories
                            ? data::kClimateCategoryNames[category]
                            : "category " + std::to_string(box.category),

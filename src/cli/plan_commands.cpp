@@ -65,9 +65,13 @@ void read_machine(PlanOptions& options) {
     if (options.machine.empty()) return;
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
     const std::optional<double> found = request.machine->device_value("gpus_per_node");
-    if (!found || options.gpus_per_node) return;
+    if (!found) return;
     const int gpus = static_cast<int>(*found);
-    options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
+    if (!options.gpus_per_node)
+        options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
+    require(*options.gpus_per_node <= gpus, ExitCode::usage,
+            "plan: --gpus-per-node: expected at most {}, the GPUs of a node in {}, got {}", gpus,
+            printable(options.machine), *options.gpus_per_node);
 }
 
 /// Warns if the memory of the machine's device is too small.

@@ -14,6 +14,7 @@
 #include <hpcai/report/summary.hpp>
 #include <hpcai/report/table.hpp>
 #include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -179,6 +180,10 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             const auto counted = std::ranges::count_if(series.record->repetitions, is_counted);
             one.counted_runs = static_cast<int>(counted);
             one.uncounted_runs = static_cast<int>(std::ssize(series.runs) - counted);
+            if (const std::string& stopped = series.record->stopped; !stopped.empty())
+                one.incomplete =
+                    fmt::format("{}; `{}` resumes the runs", stopped,
+                                results::resume_command(checked.record->topology.ranks, directory));
         }
     } else {
         checked = results::verify_result(directory);

@@ -77,8 +77,8 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
     expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10, "does not verify");
-    expect_refused(run_in(folder.path(), {"rank", ".", "--format", "pdf"}), 2,
-                   "expected text, csv, json or html, got 'pdf'");
+    expect_refused(run_in(folder.path(), {"rank", ".", "--format", "htm"}), 2,
+                   "expected text, csv, json or html, got 'htm'; did you mean 'html'?");
     run_in(folder.path(), {"rank", ".", "--format", "csv", "--output", "f.csv"});
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
