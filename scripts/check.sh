@@ -82,7 +82,6 @@ check "test of scripts/verify_result" python3 tests/scripts/verify_result_test.p
 check "test of scripts/check_mllog.py" python3 tests/scripts/check_mllog_test.py --quiet
 check "colours of report.html" python3 tests/scripts/page_colours_test.py --quiet
 check "test of scripts/experiments" python3 tests/scripts/figures_test.py --quiet
-check "test of the completions" python3 tests/scripts/completions_test.py --quiet
 check "notebook of docs/examples" python3 tests/scripts/notebook_test.py --quiet
 check "test of scripts/release.sh" python3 tests/scripts/release_test.py --quiet
 check "CITATION.cff" python3 tests/scripts/citation_test.py --quiet

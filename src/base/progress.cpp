@@ -29,20 +29,6 @@ std::string render(const Progress& progress) {
     return line;
 }
 
-std::string render_json(const Progress& progress) {
-    const auto known = [](double value) {
-        return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
-    };
-    return fmt::format(
-        R"({{"event":"progress","time_utc":"{}","group":{},"groups_training":{},"epoch":{},)"
-        R"("epochs":{},"step":{},"steps":{},"loss":{},"images_per_second":{},"seconds_left":{},)"
-        R"("slowest_group":{}}})",
-        progress.time_utc, progress.group, progress.groups_training, progress.epoch,
-        progress.epochs, progress.step, progress.steps, known(progress.loss),
-        known(progress.images_per_second), known(progress.seconds_left),
-        progress.slowest_group ? std::to_string(*progress.slowest_group) : "null");
-}
-
 ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
     : out_(out),
       settings_(std::move(settings)),
@@ -57,7 +43,8 @@ void ProgressLine::update(const Progress& progress, double now_seconds) {
         plain_interval_seconds_ = std::min(2 * interval, settings_.plain_interval_seconds);
     shown_before_ = true;
     shown_seconds_ = now_seconds;
-    show(settings_.json ? render_json(progress) : settings_.prefix + render(progress));
+    if (settings_.print) return settings_.print(progress);
+    show(settings_.prefix + render(progress));
 }
 
 void ProgressLine::show(const std::string& line) {

@@ -35,7 +35,7 @@ std::string format_bytes(std::uint64_t bytes) {
 std::string format_si(double value, std::string_view unit) {
     constexpr std::array kPrefixes = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
     if (!std::isfinite(value)) return std::string(kNotAvailable);
-    if (value == 0) return fmt::format("0 {}", unit);
+    if (std::abs(value) < 5e-12) return fmt::format("0 {}", unit);
     double scaled = value * 1e9;
     std::size_t prefix = 0;
     while (std::abs(scaled) >= 999.5 && prefix + 1 < kPrefixes.size()) {

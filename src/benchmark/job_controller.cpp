@@ -8,11 +8,13 @@
 #include <span>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/group/peer_groups.hpp>
-#include <hpcai/report/summary.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/run_output.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
@@ -181,7 +183,7 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
             const int number = context_.launch.repetition;
             results::record_stop(context_.folder(),
                                  fmt::format("repetition {}: {}", number, error.what()),
-                                 text_stream(context_.config, out));
+                                 context_.config, out);
         }
         // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
@@ -203,7 +205,7 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
 results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                            std::ostream& out) const {
     if (agreed.decision.writer() != context_.place.group) return {};
-    std::ostream& text = text_stream(context_.config, out);
+    std::ostream& text = results::text_stream(context_.config, out);
     std::optional<std::int64_t> step;
     bool is_saved = true;
     for (const comm::GroupStatus& status : agreed.decision.statuses()) {
@@ -232,7 +234,9 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
         results::resume_command(context_.controller.layout().ranks, context_.folder());
     text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
     if (&text != &out)
-        out << report::stop_json(step.value_or(0), resume, utc_now()) << '\n' << std::flush;
+        out << results::event_line("stopped", context_.output, context_.launch.series_number(),
+                                   {{"step", step.value_or(0)}, {"resume", resume}})
+            << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
     const bool is_failure =
         has_terminated_group(context_) && !have_all_completed_or_stopped(agreed.decision);
@@ -259,8 +263,7 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
     const RunRecord record =
         benchmark::write_result(run_, ensemble, outcome, Origin::this_run, out);
     if (context_.launch.repetitions == 1) return {record.verdict.exit_code, false};
-    return results::close_repetition(context_, have_all_answered(agreed.decision),
-                                     text_stream(context_.config, out));
+    return results::close_repetition(context_, have_all_answered(agreed.decision), out);
 }
 
 }  // namespace hpcai::benchmark

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/text.hpp>
@@ -16,6 +17,7 @@
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/run_output.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -79,10 +81,6 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
     return ensemble;
 }
 
-std::ostream& text_stream(const config::Config& config, std::ostream& out) {
-    return config.run.progress == config::ProgressOutput::json ? std::cerr : out;
-}
-
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out) {
     RunRecord record = results::make_record(run, ensemble, outcome);
@@ -94,15 +92,18 @@ RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleR
         failure = std::current_exception();
     }
     const std::string summary = report::summary(record, manifest);
-    std::ostream& text = text_stream(run.context.config, out);
+    const context::RunContext& context = run.context;
+    std::ostream& text = results::text_stream(context.config, out);
     const bool is_printed = !failure || origin == Origin::this_run;
     if (is_printed && &text != &out)
-        out << report::result_json(record, manifest, utc_now()) << '\n' << std::flush;
+        out << results::event_line("result", context.output, context.launch.series_number(),
+                                   report::result_json(record, manifest))
+            << std::flush;
     if (failure) {
         if (is_printed) text << summary << std::flush;
         std::rethrow_exception(failure);
     }
-    const std::string directory = shell_quote(run.context.output.string());
+    const std::string directory = shell_quote(context.output.string());
     const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
     text << summary.substr(0, last_line);
     if (printable(directory) == directory) {

@@ -15,10 +15,6 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
-/// Returns where a run prints its text: `out`, or standard error if run.progress is json. Then
-/// `out` has JSON lines only.
-std::ostream& text_stream(const config::Config& config, std::ostream& out);
-
 /// The origin of the members' files: this program, or an earlier one, after which they may have
 /// changed.
 enum class Origin { this_run, stored_groups };

@@ -174,7 +174,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
                 results::record_stop(
                     runs.folder,
                     fmt::format("repetition {} could not start: {}", runs.number, error.what()),
-                    text_stream(*runs.config, invocation.out));
+                    *runs.config, invocation.out);
             }
             throw;
         }

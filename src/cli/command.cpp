@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +31,20 @@ void add_config_options(Command command, config::Sources& sources, Presence conf
                       config);
     command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
                       "change one key; repeatable");
+}
+
+void require_replaceable(std::string_view option, const std::string& file,
+                         std::string_view output) {
+    std::error_code error;
+    if (std::filesystem::symlink_status(file, error).type() ==
+        std::filesystem::file_type::not_found)
+        return;
+    std::string head(std::min<std::size_t>(output.size(), 32), '\0');
+    std::ifstream(file, std::ios::binary)
+        .read(head.data(), static_cast<std::streamsize>(head.size()));
+    require(output.starts_with(head), ExitCode::usage,
+            "{}: expected a new file or an earlier output of this command, got {}", option,
+            in_quotes(file));
 }
 
 void add_json_flag(Command command, bool& json) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -133,13 +134,17 @@ public:
     void add_numbers(const std::string& name, std::vector<double>& target, const NumberRange& range,
                      const std::string& meaning) const;
 
-    /// One of several names.
+    /// One of several names. The help has them as "a|b|c".
     template <typename Value>
     void add_choice(const std::string& name, Value& target,
-                    std::type_identity_t<Choices<Value>> choices, const std::string& type,
+                    std::type_identity_t<Choices<Value>> choices,
                     const std::string& meaning) const {
         std::vector<std::string> names;
-        for (const auto& choice : choices) names.push_back(choice.first);
+        std::string type;
+        for (const auto& choice : choices) {
+            names.push_back(choice.first);
+            type += (type.empty() ? "" : "|") + choice.first;
+        }
         const auto read = [command = *this, name, names, choices = std::move(choices),
                            &target](const std::string& text) {
             target = choices[command.index_of(name, text, names)].second;
@@ -195,6 +200,10 @@ struct ConfigOptions {
     config::Sources config;
     bool json = false;
 };
+
+/// Throws Error(usage), naming `option`, if `file` exists, unless its first 32 bytes are those of
+/// `output`, which is to replace it: an earlier output of the same kind.
+void require_replaceable(std::string_view option, const std::string& file, std::string_view output);
 
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);

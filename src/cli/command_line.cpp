@@ -77,6 +77,23 @@ const CLI::App& deepest_command(const CLI::App& program) {
     return *command;
 }
 
+/// Returns "section.key=" for each key, and for the key in `word` "section.key=value" with each
+/// value that has a name.
+std::vector<std::string> setting_names(const std::string& word) {
+    std::vector<std::string> names;
+    for (const config::Key& key : config::keys()) {
+        const std::string begin = key.full_name() + "=";
+        std::vector<std::string> values{""};
+        if (word.starts_with(begin)) {
+            values = key.choices;
+            if (key.may_be_auto) values.emplace_back("auto");
+            if (key.type == config::KeyType::boolean) values = {"true", "false"};
+        }
+        for (const std::string& value : values) names.push_back(begin + value);
+    }
+    return names;
+}
+
 /// Returns a hint for a configuration file or key that is not given by --config or --set.
 std::string configuration_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
@@ -253,8 +270,9 @@ void Command::add_numbers(const std::string& name, std::vector<double>& target,
 std::size_t Command::index_of(const std::string& name, const std::string& text,
                               const std::vector<std::string>& names) const {
     const auto found = std::ranges::find(names, text);
-    require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}", full_name(*app_),
-            name, alternatives(names), in_quotes(text));
+    require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}{}",
+            full_name(*app_), name, alternatives(names), in_quotes(text),
+            config::did_you_mean(text, names));
     return static_cast<std::size_t>(found - names.begin());
 }
 
@@ -298,6 +316,36 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
     }
     require_known_arguments(*app_, default_command);
     return chosen_;
+}
+
+std::vector<std::string> CommandLine::completions(const std::vector<std::string>& words) const {
+    const CLI::App& default_command = *app_->get_subcommand(default_command_);
+    const CLI::App* command = app_.get();
+    const CLI::Option* option = nullptr;  // whose value the next word is
+    const std::string word = words.empty() ? "" : words.back();
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+        const bool is_value = option != nullptr;
+        option = nullptr;
+        const std::vector<std::string> names = subcommand_names(*command);
+        if (is_value) continue;
+        if (std::ranges::count(names, words[i]) > 0) command = command->get_subcommand(words[i]);
+        if (!words[i].starts_with("--")) continue;
+        option = command->get_option_no_throw(words[i]);
+        if (option == nullptr && is_program(*command))
+            option = default_command.get_option_no_throw(words[i]);
+        if (option != nullptr && option->get_items_expected_max() == 0) option = nullptr;
+    }
+    std::vector<std::string> names;
+    if (option == nullptr) {
+        names = word.starts_with('-') ? option_names(*command, default_command)
+                                      : subcommand_names(*command);
+    } else if (option->check_lname("set")) {
+        names = setting_names(word);
+    } else if (const std::string type = option->get_type_name(); type.find('|') != type.npos) {
+        names = CLI::detail::split(type, '|');
+    }
+    std::erase_if(names, [&](const std::string& name) { return !name.starts_with(word); });
+    return names;
 }
 
 }  // namespace hpcai::cli

@@ -32,6 +32,10 @@ public:
     /// unknown arguments, with the nearest legal name, and for illegal values.
     [[nodiscard]] Action parse(const std::vector<std::string>& arguments, std::ostream& out);
 
+    /// Returns what may replace the last of `words`, which follow the program's name: commands,
+    /// options, choices, or keys of --set and their choices. Empty where a file may stand.
+    [[nodiscard]] std::vector<std::string> completions(const std::vector<std::string>& words) const;
+
 private:
     std::unique_ptr<CLI::App> app_;
     std::string default_command_;

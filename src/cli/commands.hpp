@@ -29,6 +29,8 @@ void add_energy_command(Command parent);
 void add_evaluate_command(Command parent);
 void add_sbatch_command(Command parent);
 
+void add_completion_command(Command parent);
+
 /// `config` and `data` include their subcommands.
 void add_config_command(Command parent);
 

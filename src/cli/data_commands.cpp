@@ -90,7 +90,7 @@ void add_data_transcode_command(Command parent) {
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
-        "NAME", "precision of a record: fp32, fp16 or bf16; default: fp16");
+        "precision of a record; default: fp16");
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");
@@ -195,7 +195,7 @@ data::LabelledField tested_field(const ShowOptions& options, DetectionScores& sc
 
 std::string box_line(const data::Box& box) {
     const auto category = static_cast<std::size_t>(box.category) - 1;
-    return fmt::format("{:<22} x {} to {}, y {} to {}",
+    return fmt::format("{:<22} x {:.4g} to {:.4g}, y {:.4g} to {:.4g}",
                        category < data::kClimateCategories
                            ? data::kClimateCategoryNames[category]
                            : "category " + std::to_string(box.category),
@@ -212,6 +212,7 @@ ExitCode show(const ShowOptions& options, const Context& context) {
     const data::Image image = data::draw_field(field);
     const std::vector<std::uint8_t> png = data::encode_png(image.view());
     const storage::Bytes bytes = std::as_bytes(std::span(png));
+    require_replaceable("data show: --output", options.output, storage::text_of(bytes));
     storage::write_file_durably(options.output, {&bytes, 1});
     context.out << fmt::format("wrote {}: {} of sample {}, {} x {} pixels\n",
                                printable(options.output), options.channel, options.sample,

@@ -122,8 +122,8 @@ void add_data_generate_climate_command(Command parent) {
                         fmt::format("seed of all random numbers; default: {}", set.settings.seed));
     command.add_choice(
         "--split", set.split,
-        {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
-        "training or validation, with different samples; default: training");
+        {{"training", data::Split::training}, {"validation", data::Split::validation}},
+        "training and validation have different samples; default: training");
     add_setting_options(command, set.settings);
     add_threads(command, options.threads);
 }

@@ -32,6 +32,7 @@ std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
 
 ExitCode bench(const BenchOptions& options, const Context& context) {
     const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
+    if (roofline) require_replaceable("bench: --svg", options.svg, "<svg ");
     const speed::BenchReport report =
         speed::run_bench(data::load_config(options.config), options.steps);
     if (roofline) storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
@@ -58,6 +59,9 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
         request.one_precision = true;
     }
     request.command_line = context.command_line;
+    if (!options.output.empty())
+        require_replaceable("roofline: --output", options.output,
+                            "{\n  \"schema\": \"hpcai500-roofline");
     return speed::run_roofline(request, [&](const RooflineRecord& record) {
         const std::string json = records::to_json(record);
         if (!options.output.empty()) storage::write_file_durably(options.output, json);

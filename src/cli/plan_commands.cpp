@@ -65,9 +65,13 @@ void read_machine(PlanOptions& options) {
     if (options.machine.empty()) return;
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
     const std::optional<double> found = request.machine->device_value("gpus_per_node");
-    if (!found || options.gpus_per_node) return;
+    if (!found) return;
     const int gpus = static_cast<int>(*found);
-    options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
+    if (!options.gpus_per_node)
+        options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
+    require(*options.gpus_per_node <= gpus, ExitCode::usage,
+            "plan: --gpus-per-node: expected at most {}, the GPUs of a node in {}, got {}", gpus,
+            printable(options.machine), *options.gpus_per_node);
 }
 
 /// Warns if the memory of the machine's device is too small.
@@ -86,7 +90,10 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
                const prediction::EstimateRequest& request, std::ostream& out) {
     const SweepRecord record = prediction::sweep(config, request, *options.sweep);
-    if (!options.svg.empty()) storage::write_file_durably(options.svg, report::sweep_svg(record));
+    if (!options.svg.empty()) {
+        require_replaceable("plan: --svg", options.svg, "<svg ");
+        storage::write_file_durably(options.svg, report::sweep_svg(record));
+    }
     out << (options.json ? records::to_json(record) : prediction::to_text(record));
     return ExitCode::ok;
 }

@@ -46,6 +46,7 @@ void add_commands(Command program) {
     add_init_command(program);
     add_data_command(program);
     add_config_command(program);
+    add_completion_command(program);
 }
 
 std::string command_line_of(const std::vector<std::string>& arguments) {
@@ -69,6 +70,11 @@ ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& ou
     }
     CommandLine line({"hpcai500", kSummary, kFooter, version, "run"});
     add_commands(line.program());
+    if (arguments.size() > 1 && arguments[0] == "completion" && arguments[1] == "words") {
+        for (const std::string& word : line.completions({arguments.begin() + 2, arguments.end()}))
+            out << word << '\n';
+        return ExitCode::ok;
+    }
     const Action action = line.parse(arguments, out);
     const ExitCode code = action ? action({out, command_line_of(arguments)}) : ExitCode::ok;
     out.flush();

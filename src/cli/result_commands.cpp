@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
-#include <optional>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -14,9 +12,8 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/report/table.hpp>
-#include <hpcai/results/export_weights.hpp>
-#include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -59,6 +56,7 @@ void write_or_print(const std::string& text, const std::string& output, const Co
     if (output.empty()) {
         context.out << text;
     } else {
+        require_replaceable("--output", output, text);
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }
@@ -123,6 +121,10 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             const auto counted = std::ranges::count_if(series.record->repetitions, is_counted);
             one.counted_runs = static_cast<int>(counted);
             one.uncounted_runs = static_cast<int>(std::ssize(series.runs) - counted);
+            if (const std::string& stopped = series.record->stopped; !stopped.empty())
+                one.incomplete =
+                    fmt::format("{}; `{}` resumes the runs", stopped,
+                                results::resume_command(checked.record->topology.ranks, directory));
         }
     } else {
         checked = results::verify_result(directory);
@@ -173,79 +175,6 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-struct ExportOptions {
-    std::string directory;
-    std::optional<int> group;
-    std::string output;
-};
-
-constexpr const char* kPython = R"(
-Python with torchvision:
-  import json, torchvision, torchvision.transforms as T
-  from PIL import Image
-  from safetensors.torch import load_file
-  use = json.load(open({settings}))
-  model = torchvision.models.resnet50(num_classes=len(use["classes"])).eval()
-  model.load_state_dict(load_file({weights}))
-  prepare = T.Compose([T.Resize(use["resize"]), T.CenterCrop(use["crop"]), T.ToTensor(),
-                       T.Normalize(use["mean"], use["standard_deviation"])])
-  scores = model(prepare(Image.open("picture.jpg").convert("RGB"))[None]).softmax(1)
-  print(use["classes"][scores.argmax()])
-)";
-
-/// Returns the classes of the test images "class/image.jpg"; none before the evaluation.
-std::vector<std::string> classes_of(const std::string& directory) {
-    std::ifstream samples(directory + "/evaluation/samples.txt");
-    std::vector<std::string> names;
-    for (std::string line; std::getline(samples, line);) {
-        const std::string name = line.substr(0, line.find('/'));
-        if (names.empty() || names.back() != name) names.push_back(name);
-    }
-    return names;
-}
-
-/// Returns the preprocessing of the evaluation of a classifier.
-nlohmann::ordered_json preprocessing_of(const config::Config& config,
-                                        const std::vector<std::string>& classes) {
-    const int size = config.workload.image_size;
-    return {{"schema", "hpcai500-preprocessing/1"},
-            {"model", config::value_text(config, "workload.model")},
-            {"resize", data::evaluation_request({1, 1}, size).width},
-            {"crop", size},
-            {"mean", config.data.mean},
-            {"standard_deviation", config.data.standard_deviation},
-            {"classes", classes}};
-}
-
-ExitCode export_group(const ExportOptions& options, const Context& context) {
-    std::filesystem::path settings = options.output;
-    require(settings.extension() == ".safetensors", ExitCode::usage,
-            "export: --output: expected a file *.safetensors, got {}", in_quotes(options.output));
-    settings.replace_extension(".json");
-    for (const std::filesystem::path& file : {std::filesystem::path(options.output), settings}) {
-        std::error_code ignored;
-        require(!std::filesystem::exists(file, ignored), ExitCode::usage,
-                "export: --output: {} exists; name another file", printable(file.string()));
-    }
-    const int group = results::export_weights(options.directory, options.group, options.output);
-    context.out << fmt::format("wrote {}: base model {}\n", printable(options.output), group);
-    const config::Config config = results::read_config(options.directory);
-    const std::vector<std::string> classes = classes_of(options.directory);
-    // If an index lists images outside of class folders, the names of the classes are unknown.
-    if (config.data.kind != config::DataKind::image_folder ||
-        std::ssize(classes) != config.workload.classes)
-        return ExitCode::ok;
-    storage::write_file_durably(settings, json_text(preprocessing_of(config, classes)));
-    context.out << "wrote " << printable(settings.string()) << '\n';
-    if (config.workload.model != config::Model::resnet50_v1_5 ||
-        config.workload.backbone_width != 64)
-        return ExitCode::ok;
-    context.out << fmt::format(
-        kPython, fmt::arg("settings", nlohmann::json(printable(settings.string())).dump()),
-        fmt::arg("weights", nlohmann::json(printable(options.output)).dump()));
-    return ExitCode::ok;
-}
-
 }  // namespace
 
 void add_compare_command(Command parent) {
@@ -280,7 +209,7 @@ void add_rank_command(Command parent) {
                         {"csv", verification::to_csv},
                         {"json", verification::to_json},
                         {"html", verification::to_html}},
-                       "NAME", "text, csv, json or html; default: text");
+                       "default: text");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
 }
@@ -296,7 +225,7 @@ void add_table_command(Command parent) {
     add_list_options(command, options);
     command.add_choice("--format", options.print,
                        {{"csv", report::csv_table}, {"openmetrics", report::openmetrics_table}},
-                       "NAME", "csv, or openmetrics for Prometheus: main numbers; default: csv");
+                       "openmetrics: main numbers, for Prometheus; default: csv");
 }
 
 void add_report_command(Command parent) {
@@ -308,21 +237,6 @@ void add_report_command(Command parent) {
                            report);
     command.add_argument("DIR", options.directory, "result directory of a run");
     command.add_text("--output", options.output, "FILE", "write only the page, to this file");
-}
-
-void add_export_command(Command parent) {
-    const auto [command, options] = parent.add_command(
-        {"export",
-         "Write a model's weights as safetensors under torchvision's names, and a classifier's "
-         "preprocessing as JSON.",
-         {"hpcai500 export results/quickstart --output best.safetensors",
-          "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}},
-        export_group);
-    command.add_argument("DIR", options.directory, "result directory of a run");
-    command.add_integer("--group", options.group, {0, 1'000'000'000},
-                        "number of the base model, from 0; default: the best");
-    command.add_text("--output", options.output, "FILE", "file *.safetensors to write",
-                     Presence::required);
 }
 
 }  // namespace hpcai::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <ostream>
@@ -180,33 +179,10 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
     return job;
 }
 
-/// Returns true if the second line of `path` is the second line of a generated script.
-bool is_own_script(const std::filesystem::path& path) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) return false;
-    std::ifstream in(path, std::ios::binary);
-    std::string head(64, '\0');
-    in.read(head.data(), static_cast<std::streamsize>(head.size()));
-    const std::size_t line = head.find('\n');
-    return line != std::string::npos &&
-           std::string_view(head).substr(line + 1).starts_with("# Made by: ");
-}
-
-/// Throws Error(usage) if another file would be overwritten.
-void check_output(const std::string& output) {
-    require(output != "-", ExitCode::usage,
+ExitCode sbatch(const SbatchOptions& options, const Context& context) {
+    require(options.output != "-", ExitCode::usage,
             "sbatch: --output: expected a file, got '-'; without --output the script is printed to "
             "standard output");
-    std::error_code error;
-    const bool exists = std::filesystem::symlink_status(output, error).type() !=
-                        std::filesystem::file_type::not_found;
-    require(!exists || is_own_script(output), ExitCode::usage,
-            "sbatch: --output: expected a new file or a script from this command, got {}",
-            in_quotes(output));
-}
-
-ExitCode sbatch(const SbatchOptions& options, const Context& context) {
-    if (!options.output.empty()) check_output(options.output);
     for (const auto& [option, path] :
          {std::pair{"results", options.job.results}, {"container", options.job.container}}) {
         require(
@@ -218,6 +194,7 @@ ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     if (options.output.empty()) {
         context.out << script;
     } else {
+        require_replaceable("sbatch: --output", options.output, script);
         storage::write_file_durably(options.output, script);
         constexpr const char* kSubmit[] = {"sbatch", "qsub", "flux batch"};  // [Scheduler]
         context.out << fmt::format("wrote {}; submit it with\n  {} {}\n", printable(options.output),
@@ -294,10 +271,10 @@ void add_sbatch_command(Command parent) {
                        {{"slurm", slurm::Scheduler::slurm},
                         {"pbs", slurm::Scheduler::pbs},
                         {"flux", slurm::Scheduler::flux}},
-                       "slurm|pbs|flux", "default: slurm");
+                       "default: slurm");
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
-                       "mpirun|srun", "launcher of the ranks; default: mpirun");
+                       "launcher of the ranks; default: mpirun");
     add_time(command, options.job);
     command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; repeatable");

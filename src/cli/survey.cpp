@@ -102,7 +102,6 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
                        {{"detect", data::BoxOrder::detect},
                         {"corners", data::BoxOrder::corners},
                         {"ranges", data::BoxOrder::ranges}},
-                       "ORDER",
                        "box columns in HDF5: corners ymin,xmin,ymax,xmax; ranges "
                        "ymin,ymax,xmin,xmax; default: detect");
 }

@@ -71,9 +71,11 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     }
     for (const verification::Finding& finding : result.findings)
         text += finding.file + ": " + finding.shown(options.explain) + "\n";
-    if (!options.junit.empty())
-        storage::write_file_durably(
-            options.junit, verification::to_junit(options.directory, result, options.explain));
+    if (!options.junit.empty()) {
+        const std::string xml = verification::to_junit(options.directory, result, options.explain);
+        require_replaceable("verify: --junit", options.junit, xml);
+        storage::write_file_durably(options.junit, xml);
+    }
     context.out << (options.json ? json_text(json) : text);
     return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }

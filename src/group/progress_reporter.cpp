@@ -5,16 +5,39 @@
 #include <cmath>
 #include <iostream>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <hpcai/meters/utc.hpp>
 #include <hpcai/results/group_files.hpp>
+#include <hpcai/results/run_output.hpp>
 
 namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
 constexpr double kTrainingPasses = 3;       // FLOPs of training per FLOP of evaluation, assumed
+
+void print_event(const context::RunContext& context, const Progress& progress) {
+    using nlohmann::ordered_json;
+    const auto known = [](double value) {
+        return std::isfinite(value) && value >= 0 ? ordered_json(value) : ordered_json();
+    };
+    const auto& slowest = progress.slowest_group;
+    std::cout << results::event_line(
+                     "progress", context.output, context.launch.series_number(),
+                     {{"group", context.place.group},
+                      {"groups_training", progress.groups_training},
+                      {"epoch", progress.epoch},
+                      {"epochs", progress.epochs},
+                      {"step", progress.step},
+                      {"steps", progress.steps},
+                      {"loss", known(progress.loss)},
+                      {"images_per_second", known(progress.images_per_second)},
+                      {"seconds_left", known(progress.seconds_left)},
+                      {"slowest_group", slowest ? ordered_json(*slowest) : ordered_json()}})
+              << std::flush;
+}
 
 }  // namespace
 
@@ -30,13 +53,14 @@ ProgressReporter::ProgressReporter(const context::RunContext& context, std::int6
     const config::ProgressOutput output = context.config.run.progress;
     if (context.place.group != 0 || !reports_ || output == config::ProgressOutput::off) return;
     ProgressSettings settings;
-    settings.json = output == config::ProgressOutput::json;
-    settings.live = !settings.json && isatty(STDERR_FILENO) == 1;
+    if (output == config::ProgressOutput::json)
+        settings.print = [&context](const Progress& progress) { print_event(context, progress); };
+    settings.live = !settings.print && isatty(STDERR_FILENO) == 1;
     const context::LaunchContext& launch = context.launch;
     if (launch.repetitions > 1)
         settings.prefix = fmt::format("run {} of {}  ", launch.repetition, launch.repetitions);
     if (context.controller.layout().groups > 1) settings.prefix += "group 0  ";
-    line_.emplace(settings.json ? std::cout : std::cerr, settings);
+    line_.emplace(std::cerr, settings);
 }
 
 void ProgressReporter::begin() {
@@ -69,8 +93,6 @@ void ProgressReporter::step(const training::StepReport& step) {
     }
     if (since_file_.seconds() >= kFileIntervalSeconds) write();
     if (!line_) return;
-    progress.time_utc = utc_now();
-    progress.group = context_.place.group;
     estimate_run(progress);
     line_->update(progress, seconds);
 }

@@ -145,7 +145,7 @@ void skip_complete_runs(context::RepeatedRuns& series) {
     if (last == 1) return;
     if (!series.lock) series.lock = results::lock_directory(series.folder, kExclusive);
     series.number = results::next_repetition(series.folder, series.number);
-    if (series.number > last) results::list_repetitions(series.folder, "", nullptr);
+    if (series.number > last) results::list_repetitions(series.folder, "");
     require(
         series.number <= last, ExitCode::usage,
         "{}: all {} repetitions have a result, and {} lists them; `hpcai500 verify` checks them",

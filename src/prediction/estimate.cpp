@@ -168,8 +168,8 @@ private:
                 "one and the samples in data.path were not counted");
         } else {
             data.samples = no_value(
-                "the number of training samples is unknown: those in data.path were not counted, "
-                "and --samples is not given");
+                "the number of training samples is unknown; expected --samples N, or data.path on "
+                "this machine");
         }
     }
 

@@ -31,10 +31,6 @@ std::string reason_of(const Quantity& quantity) {
     return quantity.reason.empty() ? "not measured" : quantity.reason;
 }
 
-ordered_json number_or_null(const Quantity& quantity) {
-    return reason_of(quantity).empty() ? ordered_json(*quantity.value) : ordered_json(nullptr);
-}
-
 /// Returns `number` as an integer if it is whole and a double represents it exactly.
 ordered_json to_integer(const ordered_json& number) {
     constexpr double kMaxExact = 9007199254740992.0;
@@ -283,6 +279,10 @@ std::string text_of(const ordered_json& document) {
 }
 
 }  // namespace
+
+ordered_json number_or_null(const Quantity& quantity) {
+    return reason_of(quantity).empty() ? ordered_json(*quantity.value) : ordered_json(nullptr);
+}
 
 template <typename Record>
 std::string to_json(const Record& record) {

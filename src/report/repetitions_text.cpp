@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 
 #include "lines.hpp"
@@ -28,6 +30,17 @@ std::string repetitions_line(const RepetitionsRecord& record, std::string_view d
                        number(record.flops.median, "{:.3e}"),
                        number(record.vflops.median, "{:.3e}"),
                        number(record.quality.median, "{:.4f}"), printable(digest));
+}
+
+nlohmann::ordered_json repetitions_json(const RepetitionsRecord& record, std::string_view digest) {
+    using records::number_or_null;
+    return {{"runs", record.repetitions.size()},
+            {"requested", record.requested},
+            {"FLOPS", number_or_null(record.flops.median)},
+            {"VFLOPS", number_or_null(record.vflops.median)},
+            {"quality", number_or_null(record.quality.median)},
+            {"stopped", record.stopped},
+            {"sha256", digest}};
 }
 
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest) {

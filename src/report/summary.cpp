@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 
@@ -308,11 +309,6 @@ void print_parameters(Page& page, const RunRecord& record) {
     print_rule(page, '=');
 }
 
-/// Replaces invalid UTF-8.
-std::string json_line(const nlohmann::ordered_json& fields) {
-    return fields.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string problem_name(const WorkloadRecord& workload) {
@@ -333,27 +329,17 @@ std::string result_line(const RunRecord& record, std::string_view manifest) {
     return fmt::format("{} manifest={}", result_line(record), one_line(manifest));
 }
 
-std::string result_json(const RunRecord& record, std::string_view manifest,
-                        std::string_view time_utc) {
-    const auto number = [](const Quantity& quantity) {
-        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
-    };
-    return json_line({{"event", "result"},
-                      {"time_utc", time_utc},
-                      {"status", word_of(record.verdict.status)},
-                      {"workload", problem_name(record.workload)},
-                      {"M", record.topology.groups},
-                      {"P", record.topology.degree},
-                      {"FLOPS", number(record.scores.flops)},
-                      {"VFLOPS", number(record.scores.vflops)},
-                      {"quality", number(record.quality.ensemble)},
-                      {"target", record.quality.target},
-                      {"manifest", manifest}});
-}
-
-std::string stop_json(std::int64_t step, std::string_view resume, std::string_view time_utc) {
-    return json_line(
-        {{"event", "stopped"}, {"time_utc", time_utc}, {"step", step}, {"resume", resume}});
+nlohmann::ordered_json result_json(const RunRecord& record, std::string_view manifest) {
+    using records::number_or_null;
+    return {{"status", word_of(record.verdict.status)},
+            {"workload", problem_name(record.workload)},
+            {"M", record.topology.groups},
+            {"P", record.topology.degree},
+            {"FLOPS", number_or_null(record.scores.flops)},
+            {"VFLOPS", number_or_null(record.scores.vflops)},
+            {"quality", number_or_null(record.quality.ensemble)},
+            {"target", record.quality.target},
+            {"manifest", manifest}};
 }
 
 std::string summary(const RunRecord& record, std::string_view manifest) {

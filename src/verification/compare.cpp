@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
@@ -60,6 +61,14 @@ Side read(const fs::path& directory) {
     return {read_run(directory / median.directory), std::move(record)};
 }
 
+std::string name_of(const Side& side) {
+    const std::string name =
+        fmt::format("{} in {}", side.run.record.name, side.run.directory.string());
+    if (!side.repetitions) return name;
+    return fmt::format("{} (the median of {})", name,
+                       counted(std::ssize(side.repetitions->repetitions), "run"));
+}
+
 std::vector<SettingDifference> differing(const std::map<std::string, std::string>& first,
                                          const std::map<std::string, std::string>& second) {
     std::map<std::string, std::pair<std::string, std::string>> values;
@@ -72,6 +81,18 @@ std::vector<SettingDifference> differing(const std::map<std::string, std::string
     return differences;
 }
 
+/// Returns "workload.epochs 1 -> 2, ...": the workload and the amount of work, where they differ.
+std::string work_differences(const Comparison& comparison) {
+    std::string text;
+    for (const auto* rows : {&comparison.settings, &comparison.environment}) {
+        for (const auto& [key, first, second] : *rows) {
+            if (key.starts_with("workload.") || key.ends_with(" samples") || key == "base models")
+                text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", key, first, second);
+        }
+    }
+    return text;
+}
+
 std::map<std::string, std::string> settings_of(const StoredResult& result) {
     std::map<std::string, std::string> settings;
     for (const config::Key& key : config::keys()) {
@@ -82,6 +103,9 @@ std::map<std::string, std::string> settings_of(const StoredResult& result) {
 
 std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
     std::map<std::string, std::string> facts = record.environment;
+    facts["base models"] = std::to_string(record.topology.groups);
+    facts["training samples"] = std::to_string(record.workload.training_samples);
+    facts["test samples"] = std::to_string(record.workload.validation_samples);
     facts["ranks"] = std::to_string(record.topology.ranks);
     facts["nodes"] = std::to_string(record.topology.nodes);
     facts["effective precision"] = record.workload.precision;
@@ -351,16 +375,14 @@ void check_files(const fs::path& directory, const Side& side, std::vector<std::s
 Comparison compare(const fs::path& first, const fs::path& second) {
     const Side first_side = read(first), second_side = read(second);
     const StoredResult &first_run = first_side.run, &second_run = second_side.run;
-    Comparison comparison{first_run.record.name, second_run.record.name, {}, {}, {}, {}};
-    const WorkloadRecord &a = first_run.record.workload, &b = second_run.record.workload;
-    if (a.kind != b.kind || a.problem_class != b.problem_class) {
-        comparison.warnings.emplace_back("different workloads cannot be compared");
-    }
+    Comparison comparison{name_of(first_side), name_of(second_side), {}, {}, {}, {}};
     check_files(first, first_side, comparison.warnings);
     check_files(second, second_side, comparison.warnings);
     comparison.settings = differing(settings_of(first_run), settings_of(second_run));
     comparison.environment =
         differing(facts_of_run(first_run.record), facts_of_run(second_run.record));
+    if (const std::string work = work_differences(comparison); !work.empty())
+        comparison.warnings.push_back("the work differs, which alone changes metrics: " + work);
     comparison.metrics = compare_metrics(first_run, second_run);
     if (first_side.repetitions && second_side.repetitions) {
         compare_repetitions(*first_side.repetitions, *second_side.repetitions, comparison.metrics);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/verification/compare.hpp>
 
 namespace hpcai::verification {
@@ -46,10 +47,6 @@ ordered_json json_of(const std::vector<SettingDifference>& differences) {
     return rows;
 }
 
-ordered_json json_of(const Quantity& quantity) {
-    return quantity.value ? ordered_json(*quantity.value) : ordered_json(nullptr);
-}
-
 }  // namespace
 
 std::string_view word_of(Judgement judgement) {
@@ -82,8 +79,8 @@ std::string to_json(const Comparison& comparison) {
     for (const MetricComparison& row : comparison.metrics) {
         metrics.push_back({{"key", row.key},
                            {"unit", row.unit},
-                           {"first", json_of(row.first)},
-                           {"second", json_of(row.second)},
+                           {"first", records::number_or_null(row.first)},
+                           {"second", records::number_or_null(row.second)},
                            {"judgement", word_of(row.judgement)},
                            {"why", row.why}});
     }

@@ -68,6 +68,7 @@ RankingRow row_of(const Submission& submission) {
     }
     if (!has_required_runs(submission))
         note(fmt::format("the rules require {} runs, all of them VALID", kMiniRuns));
+    if (!submission.incomplete.empty()) note(submission.incomplete);
     if (!submission.is_verified) note("not verified");
     return row;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/report/html.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -18,9 +19,6 @@ using nlohmann::ordered_json;
 
 /// Returns the keys and values of a row in CSV and JSON.
 ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
-    const auto optional = [](const Quantity& quantity) {
-        return quantity.value ? ordered_json(*quantity.value) : ordered_json();
-    };
     const RunRecord& record = row.submission.record;
     return {{"workload", ranking.workload},
             {"rank", row.rank > 0 ? ordered_json(row.rank) : ordered_json()},
@@ -29,10 +27,10 @@ ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
             {"organization", record.submission.organization},
             {"run", record.name},
             {"started_utc", record.time.started_utc},
-            {"vflops", optional(record.scores.vflops)},
-            {"flops", optional(record.scores.flops)},
-            {"minutes", optional(row.minutes)},
-            {"quality", optional(record.quality.ensemble)},
+            {"vflops", records::number_or_null(record.scores.vflops)},
+            {"flops", records::number_or_null(record.scores.flops)},
+            {"minutes", records::number_or_null(row.minutes)},
+            {"quality", records::number_or_null(record.quality.ensemble)},
             {"metric", ranking.metric},
             {"accelerators", row.accelerators},
             {"M", record.topology.groups},

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -37,23 +38,6 @@ TEST(Progress, NamesTheSlowestGroup) {
     EXPECT_THAT(render(progress), testing::EndsWith("3 min 12 s left  group 3 is slowest"));
 }
 
-TEST(Progress, IsAlsoAJsonObject) {
-    Progress progress = at_step(20);
-    progress.time_utc = "2022-11-05T14:03:09Z";
-    progress.group = 1;
-    progress.groups_training = 4;
-    EXPECT_EQ(render_json(progress),
-              R"({"event":"progress","time_utc":"2022-11-05T14:03:09Z","group":1,)"
-              R"("groups_training":4,"epoch":2,"epochs":5,"step":20,"steps":100,"loss":2.34567,)"
-              R"("images_per_second":512.4,"seconds_left":192,"slowest_group":null})");
-    progress.loss = std::numeric_limits<double>::quiet_NaN();
-    progress.seconds_left = -1;
-    progress.slowest_group = 3;
-    EXPECT_THAT(render_json(progress),
-                testing::EndsWith(R"("loss":null,"images_per_second":512.4,"seconds_left":null,)"
-                                  R"("slowest_group":3})"));
-}
-
 TEST(Progress, OmitsWhatIsNotKnown) {
     Progress progress = at_step(1);
     progress.epoch = 0;
@@ -77,12 +61,16 @@ TEST(ProgressLine, InABatchLogDoublesTheIntervalAndPrintsTheLastStep) {
     EXPECT_NE(text.find("step 100/100"), std::string::npos);
 }
 
-TEST(ProgressLine, PrintsJsonLinesWithoutPrefix) {
+TEST(ProgressLine, CallsTheGivenPrinterInstead) {
     std::ostringstream out;
-    ProgressLine line(out, {.prefix = "group 0  ", .json = true});
-    line.update(at_step(1), 0);
+    std::vector<std::int64_t> steps;
+    ProgressLine line(out, {.plain_interval_seconds = 10, .print = [&](const Progress& progress) {
+                                steps.push_back(progress.step);
+                            }});
+    for (const int step : {1, 2, 100}) line.update(at_step(step), step * 0.01);
     line.finish();
-    EXPECT_EQ(out.str(), render_json(at_step(1)) + "\n");
+    EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 100}));
+    EXPECT_EQ(out.str(), "");
 }
 
 TEST(ProgressLine, OnATerminalRewritesOneLineAndErasesWhatWasLonger) {

@@ -79,6 +79,9 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
         plan({"--nodes", "1", "--machine", machine, "--set", "training.batch_size=80000"});
     EXPECT_NE(large.error.find("the run will not fit in memory: a rank needs "), std::string::npos)
         << large.error;
+    expect_refused(
+        plan({"--nodes", "1", "--machine", machine, "--gpus-per-node", "16"}), 2,
+        "--gpus-per-node: expected at most 8, the GPUs of a node in " + machine + ", got 16");
     expect_refused(plan({"--nodes", "1", "--machine", machine, "--set", "device.kind=cpu"}), 2,
                    "expected device.kind auto or cuda, got cpu");
 }

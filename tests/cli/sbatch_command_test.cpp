@@ -66,7 +66,7 @@ TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
         return run_in(folder.path(), {"sbatch", "--config", "a.yaml", "--nodes", "1",
                                       "--ranks-per-node", "2", "--output", output});
     };
-    expect_refused(write_to("a.yaml"), 2, "sbatch: --output: expected a new file or a script from");
+    expect_refused(write_to("a.yaml"), 2, "sbatch: --output: expected a new file or an earlier");
     EXPECT_EQ(text_of(folder / "a.yaml"), config);
     std::filesystem::create_symlink("nowhere", folder / "link");
     for (const auto& [name, text] : {std::pair{"empty", ""},

@@ -79,12 +79,29 @@ TEST(Results, AreNamedWhereTheirParentIsGiven) {
     EXPECT_EQ(verify.out, "result.json: is missing" + inside);
 }
 
+TEST(Verify, ReplacesNoFileOfAnotherKind) {
+    const TemporaryFolder folder;
+    const std::vector<std::string> words{"verify", ".", "--junit", "report"};
+    for (const std::string before : {"", "seed: 1\n"}) {
+        std::ofstream(folder / "report") << before;
+        expect_refused(run_in(folder.path(), words), 2,
+                       "verify: --junit: expected a new file or an earlier output of this command, "
+                       "got 'report'");
+        EXPECT_EQ(text_of(folder / "report"), before);
+    }
+    std::filesystem::remove(folder / "report");
+    EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
+    const std::string first = text_of(folder / "report");
+    EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
+    EXPECT_NE(text_of(folder / "report"), first) << "it lists the earlier report";
+}
+
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
     expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10, "does not verify");
-    expect_refused(run_in(folder.path(), {"rank", ".", "--format", "pdf"}), 2,
-                   "expected text, csv, json or html, got 'pdf'");
+    expect_refused(run_in(folder.path(), {"rank", ".", "--format", "htm"}), 2,
+                   "expected text, csv, json or html, got 'htm'; did you mean 'html'?");
     run_in(folder.path(), {"rank", ".", "--format", "csv", "--output", "f.csv"});
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }

@@ -153,6 +153,11 @@ TEST_F(DetectorRun, ExportsItsWeightsUnderTorchvisionsNames) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_NE(text_of(*folder_ / "model.safetensors").find("roi_heads.box_head.fc6.weight"),
               std::string::npos);
+    const nlohmann::json settings = json_of(*folder_ / "model.json");
+    EXPECT_EQ(settings["height"], 64);
+    EXPECT_EQ(settings["width"], 96);
+    EXPECT_EQ(settings["anchor_sizes"], nlohmann::json({16, 24, 40, 64, 96}));
+    EXPECT_EQ(settings["classes"][3], "atmospheric river");
 }
 
 }  // namespace

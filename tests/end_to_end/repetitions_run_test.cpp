@@ -305,6 +305,11 @@ TEST_F(TroubledRepetitions, KeepTheExistingRunsWhenTheJobEnds) {
     EXPECT_EQ(summary["repetitions"].size(), 1U);
     EXPECT_EQ(summary["stopped"], "repetition 2 has not ended");
     expect_series_verified(folder_ / "result", "REPETITIONS 1 of 3 ");
+    const std::string ranking = cli::run_in(folder_.path(), {"rank", "result"}).out;
+    EXPECT_NE(ranking.find("; repetition 2 has not ended; `mpirun -np 2 hpcai500 resume result` "
+                           "resumes the runs\n"),
+              std::string::npos)
+        << ranking;
 }
 
 }  // namespace

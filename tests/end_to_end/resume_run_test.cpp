@@ -122,7 +122,7 @@ TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
     std::istringstream out(first.out);
     for (std::string line; std::getline(out, line);)
         EXPECT_TRUE(nlohmann::json::accept(line)) << line;
-    EXPECT_THAT(first.out, HasSubstr(R"({"event":"progress","time_utc":"2)"));
+    EXPECT_THAT(first.out, HasSubstr(R"(Z","directory":"result","repetition":null,"group":0,)"));
     EXPECT_EQ(resume(1, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";
     fs::rename(folder / "step-000000000002", folder / "step-000000000005");

@@ -141,8 +141,19 @@ TEST_F(FinishedJob, PrintsNothingButJsonOnStandardOutputIfAskedTo) {
     if (world().mpi.rank() == world().mpi.size() - 1) lost.status.exit_code = ExitCode::watchdog;
     end_of(run, lost);
     if (world().mpi.rank() != 0) return;
-    const nlohmann::json line = nlohmann::json::parse(out_.str());
+    const std::string events = out_.str();
+    const std::size_t second = events.find('\n') + 1;
+    const nlohmann::json line = nlohmann::json::parse(events.substr(0, second));
     EXPECT_EQ(line["event"], "result");
+    EXPECT_EQ(line["directory"], (folder_ / "repetition_1").string());
+    EXPECT_EQ(line["repetition"], 1);
+    const nlohmann::json series = nlohmann::json::parse(events.substr(second));
+    EXPECT_EQ(series["event"], "repetitions");
+    EXPECT_EQ(series["directory"], folder_.path().string());
+    EXPECT_EQ(series["runs"], 1);
+    EXPECT_EQ(series["requested"], 2);
+    EXPECT_EQ(series["stopped"].get<std::string>().substr(0, 22), "repetition 2 needs all");
+    EXPECT_EQ(series["sha256"], storage::sha256_hex_of_file(folder_ / "repetitions.json"));
     EXPECT_EQ(line["status"], "INVALID");
     EXPECT_EQ(line["manifest"],
               storage::sha256_hex_of_file(folder_ / "repetition_1/manifest.sha256"));

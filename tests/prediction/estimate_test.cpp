@@ -246,7 +246,8 @@ TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
           "two_mac", "aiperf", "memory of one rank", "traffic of one rank",
           "unknown: no rate was given (--roofline, --machine, "
           "--images-per-second, --flops-per-rank)",
-          "unknown: the number of training"}) {
+          "unknown: the number of training samples is unknown; expected --samples N, or data.path "
+          "on this machine"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
     }
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;

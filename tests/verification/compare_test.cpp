@@ -3,8 +3,10 @@
 #include <functional>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
@@ -12,6 +14,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/repetitions.hpp>
 
 #include "report/example_record.hpp"
 #include "storage/temporary_folder.hpp"
@@ -91,13 +94,40 @@ TEST_F(Compare, NamesTheSettingsAndFactsThatDiffer) {
     EXPECT_NE(to_json(all).find("\"judgement\": \"SLOWER\""), std::string::npos);
 }
 
-TEST_F(Compare, WarnsOfDifferentWorkloads) {
+TEST_F(Compare, WarnsOfDifferentWork) {
     store("a", 1, 30);
-    store("b", 1, 30, [](RunRecord& record) { record.workload.kind = "extreme_weather"; });
-    for (const char* name : {"a", "b"}) seal(name);
-    EXPECT_TRUE(compare(folder_ / "a", folder_ / "a").warnings.empty());
+    store("b", 1, 30, [](RunRecord& record) {
+        config::Config config = config::parse(record.config.text, "config", {});
+        config.workload.epochs = 7;
+        record.config.text = config::to_json(config);
+        record.topology.groups = 3;
+        record.workload.training_samples = 480;
+    });
+    store("c", 1, 30, [](RunRecord& record) { record.topology.ranks = 99; });
+    for (const char* name : {"a", "b", "c"}) seal(name);
+    EXPECT_TRUE(compare(folder_ / "a", folder_ / "c").warnings.empty());
+    const RunRecord record = report::example_record();
     EXPECT_EQ(compare(folder_ / "a", folder_ / "b").warnings,
-              std::vector<std::string>{"different workloads cannot be compared"});
+              std::vector<std::string>{fmt::format(
+                  "the work differs, which alone changes metrics: workload.epochs 90 -> 7, "
+                  "base models {} -> 3, training samples {} -> 480",
+                  record.topology.groups, record.workload.training_samples)});
+}
+
+TEST_F(Compare, NamesTheRunsThatItCompares) {
+    store("a", 1, 30);
+    store("s/repetition_1", 1, 30);
+    store("s/repetition_2", 2, 30);
+    RepetitionsRecord series{.requested = 2};
+    for (const double vflops : {2.0, 1.0})
+        series.repetitions.push_back({.directory = repetition_name(vflops == 2 ? 1 : 2),
+                                      .counted = true,
+                                      .vflops = {vflops, ""}});
+    storage::write_file_durably(folder_ / "s" / kRepetitionsName, records::to_json(series));
+    const std::string run = (folder_ / "s/repetition_2").string();
+    EXPECT_TRUE(to_text(compare(folder_ / "a", folder_ / "s"))
+                    .starts_with("a in " + (folder_ / "a").string() + " -> s/repetition_2 in " +
+                                 run + " (the median of 2 runs)\n"));
 }
 
 TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {

@@ -46,6 +46,11 @@ TEST_F(Confusions, CountWrongClassesByTheFoldersOfSamples) {
     EXPECT_EQ(found(), "2 fox 0 a/cat 2\n0 a/cat 1 dog 1\n0 a/cat 2 fox 1\n1 dog 0 a/cat 1\n");
 }
 
+TEST_F(Confusions, HaveNoNamesIfTheClassesShareAFolder) {
+    store({0, 1, 2}, {1, 2, 2}, "synthetic/0\nsynthetic/1\nsynthetic/2\n");
+    EXPECT_EQ(found(), "0 1 1\n1 2 1\n");
+}
+
 TEST_F(Confusions, AreTheTenMostFrequent) {
     workload_.classes = 12;
     std::vector<std::int32_t> labels(11);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -19,17 +20,12 @@ struct Progress {
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     std::optional<int> slowest_group = {};
-    std::string time_utc = {};  // ISO 8601; this and the next two are only in JSON
-    int group = 0;
-    int groups_training = 1;
+    int groups_training = 1;  // known to train; not in the line
 };
 
 /// Returns a line without line feed, e.g.
 /// "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s left  group 2 is slowest".
 std::string render(const Progress& progress);
-
-/// Returns one JSON object without line feed. Unknown values are null.
-std::string render_json(const Progress& progress);
 
 struct ProgressSettings {
     bool live = false;                   // true: a terminal, where one line is rewritten in place
@@ -37,7 +33,7 @@ struct ProgressSettings {
     double plain_interval_seconds = 30;  // largest interval between two lines of a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
-    bool json = false;                   // lines of render_json() without prefix
+    std::function<void(const Progress&)> print = {};  // if set, replaces the line
 };
 
 /// Prints progress to `out`: the first and the last step, and between them at most one line per

@@ -44,6 +44,9 @@ struct LaunchContext {
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
+
+    /// Returns the number of the run in its series; 0 for a single run.
+    int series_number() const { return repetitions > 1 ? repetition : 0; }
 };
 
 /// The facts about a run on which the ranks agree before they split into groups. They do not change

@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <hpcai/records/record_fields.hpp>
 #include <hpcai/storage/file.hpp>
 
 /// The JSON text of records. `Record` is stored in its own file: RunRecord, GroupResult,
@@ -33,6 +36,9 @@ Record read_file(const std::filesystem::path& path,
                  std::size_t limit_bytes = std::size_t{16} << 20) {
     return from_json<Record>(storage::read_file_text(path, limit_bytes), path.string());
 }
+
+/// Returns null for a number that is missing or not finite.
+nlohmann::ordered_json number_or_null(const Quantity& quantity);
 
 /// Returns the text of `environment.json`.
 std::string environment_to_json(const std::map<std::string, std::string>& environment);

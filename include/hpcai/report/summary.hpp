@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <hpcai/records/run_record.hpp>
 
@@ -22,14 +23,8 @@ std::string result_line(const RunRecord& record);
 /// manifest, which verifies all files of the result, or "none" if it could not be written.
 std::string result_line(const RunRecord& record, std::string_view manifest);
 
-/// Returns the values of result_line() as a JSON object without line feed, with event "result" and
-/// the time. A missing number is null.
-std::string result_json(const RunRecord& record, std::string_view manifest,
-                        std::string_view time_utc);
-
-/// Returns a JSON object without line feed, with event "stopped", for the last line of a stopped
-/// run. `resume` is the command that resumes it.
-std::string stop_json(std::int64_t step, std::string_view resume, std::string_view time_utc);
+/// Returns the values of result_line() as a JSON object. A missing number is null.
+nlohmann::ordered_json result_json(const RunRecord& record, std::string_view manifest);
 
 /// Returns the text that a run prints last and stores as `summary.txt`: the parameters and their
 /// meaning, a table with a row for each group and the ensemble, a line "reason: ..." for each

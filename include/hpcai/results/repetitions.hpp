@@ -6,6 +6,7 @@
 #include <string>
 
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/repetitions_record.hpp>
 
 namespace hpcai::results {
 
@@ -19,20 +20,18 @@ struct RunEnd {
 int next_repetition(const std::filesystem::path& folder, int number);
 
 /// Writes repetitions.json with the runs before the first one without a result, and `reason` if
-/// they are fewer than run.repeat. Prints the table to `out` unless it is null. Returns the worst
-/// exit code of the runs. Throws Error(usage) if the file cannot be written, Error(data) if a
-/// result cannot be read.
-ExitCode list_repetitions(const std::filesystem::path& folder, const std::string& reason,
-                          std::ostream* out);
+/// they are fewer than run.repeat. Returns its content. Throws Error(usage) if the file cannot be
+/// written, Error(data) if a result cannot be read.
+RepetitionsRecord list_repetitions(const std::filesystem::path& folder, const std::string& reason);
 
-/// Lists a finished run in repetitions.json, as list_repetitions() does. Another run follows if
-/// run.repeat requests one and no rank is dead or hangs (`all_answer`). After the last run, prints
-/// the table to `out` and returns the worst exit code of all runs.
+/// Calls list_repetitions() after a run. Another run follows if run.repeat requests one and no rank
+/// is dead or hangs (`all_answer`). After the last run, prints the table, or with run.progress:
+/// json an event, to `out` and returns the worst exit code of all runs.
 RunEnd close_repetition(const context::RunContext& context, bool all_answer, std::ostream& out);
 
-/// Stores in repetitions.json of `folder`, if that exists, why no more runs follow, and prints the
-/// table to `out`. Call it after a failure. Reports its own errors on standard error.
+/// Stores in repetitions.json of `folder`, if that exists, why no more runs follow, and prints as
+/// close_repetition() does. Call it after a failure. Reports its own errors on standard error.
 void record_stop(const std::filesystem::path& folder, const std::string& reason,
-                 std::ostream& out) noexcept;
+                 const config::Config& config, std::ostream& out) noexcept;
 
 }  // namespace hpcai::results

@@ -30,12 +30,12 @@ struct MetricComparison {
 };
 
 struct Comparison {
-    std::string first;                           // name of the first result
-    std::string second;                          // name of the second result
+    std::string first;                           // name and directory of the first run
+    std::string second;                          // name and directory of the second run
     std::vector<SettingDifference> settings;     // keys of the configuration
     std::vector<SettingDifference> environment;  // including the numbers of ranks and nodes
     std::vector<MetricComparison> metrics;
-    std::vector<std::string> warnings;  // results with files that differ from the manifest
+    std::vector<std::string> warnings;  // different work, files that differ from the manifest
 };
 
 /// Returns "SAME", "FASTER", "SLOWER", "BETTER", "WORSE" or "UNCLEAR".

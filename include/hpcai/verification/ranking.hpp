@@ -19,6 +19,7 @@ struct Submission {
     int counted_runs = 1;    // runs with VFLOPS and no failed group; problem class mini: and VALID
     int uncounted_runs = 0;  // other runs
     std::string report;      // path of report.html of that run, for links; empty: none
+    std::string incomplete;  // why repeated runs are missing; empty: none is
 };
 
 struct RankingRow {

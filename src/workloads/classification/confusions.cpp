@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -18,17 +19,23 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfusions = 10;
 constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 
-/// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg".
+/// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg", and "3" if several
+/// classes are in one folder.
 std::map<std::int32_t, std::string> class_names(const fs::path& samples,
                                                 std::span<const std::int32_t> labels) {
     std::istringstream lines(storage::read_file_text(samples, kMaxNamesBytes));
     std::map<std::int32_t, std::string> names;
+    std::set<std::string> folders;
     std::string line;
     for (const std::int32_t label : labels) {
         std::getline(lines, line);
         const std::size_t slash = std::min(line.rfind('/'), line.size());
-        names.emplace(label, fmt::format("{} {}", label, line.substr(0, slash)));
+        const std::string folder = line.substr(0, slash);
+        if (label == evaluation::kPaddingLabel) continue;
+        if (names.emplace(label, fmt::format("{} {}", label, folder)).second)
+            folders.insert(folder);
     }
+    if (folders.size() < names.size()) names.clear();
     return names;
 }
 
@@ -48,7 +55,8 @@ std::vector<ConfusionRecord> count_confusions(std::int64_t classes, const fs::pa
     auto names = class_names(evaluation / "samples.txt", labels);
     std::vector<ConfusionRecord> confusions;
     for (const auto& [pair, samples] : counts) {
-        names.emplace(pair.second, std::to_string(pair.second));
+        for (const std::int32_t one : {pair.first, pair.second})
+            names.emplace(one, std::to_string(one));
         confusions.push_back({names[pair.first], names[pair.second], samples});
     }
     std::ranges::stable_sort(confusions, std::ranges::greater{}, &ConfusionRecord::samples);
