@@ -4,10 +4,8 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/transforms.hpp>
 
-#include "annotations.hpp"
 #include "picture_file.hpp"
 
 namespace hpcai::data {

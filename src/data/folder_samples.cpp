@@ -2,8 +2,8 @@
 #include <utility>
 
 #include <hpcai/data/image_codec.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>
+#include <hpcai/data/transforms.hpp>
 
 #include "picture_file.hpp"
 

@@ -44,6 +44,9 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
     }
 }
 
+/// Returns how the size of an image differs from its annotation; "" if it does not.
+std::string size_mismatch(ImageSize annotated, ImageSize found);
+
 /// Returns whether a path from a file is relative and stays below its folder.
 inline bool is_path_below(const std::string& path) {
     const std::filesystem::path parsed(path);

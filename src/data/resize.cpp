@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/resize.hpp>
+#include <hpcai/data/transforms.hpp>
 
 // Functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not yet
 // initialized when the loader selects a clone, so their builds have no clones.

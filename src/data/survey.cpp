@@ -7,7 +7,6 @@
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/survey.hpp>
 
-#include "annotations.hpp"
 #include "picture_file.hpp"
 #include "worker_pool.hpp"
 

@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 
-#include <hpcai/graph/memory_plan.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {

@@ -8,7 +8,7 @@
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -12,7 +12,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

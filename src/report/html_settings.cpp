@@ -10,7 +10,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -9,11 +9,10 @@
 #include <fmt/core.h>
 
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 
 #include "operation_bench.hpp"
-#include "timed_work.hpp"
 
 namespace hpcai::speed {
 namespace {

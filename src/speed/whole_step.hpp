@@ -14,7 +14,7 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::speed {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::storage {

@@ -5,8 +5,8 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
+#include <hpcai/training/step_runner.hpp>
 #include <hpcai/training/trainer.hpp>
-#include <hpcai/training/training_step.hpp>
 
 namespace hpcai::training {
 namespace {

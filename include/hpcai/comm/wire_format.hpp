@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include <hpcai/tensor/wire_format.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::comm {
 

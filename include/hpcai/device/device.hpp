@@ -17,9 +17,7 @@
 #include <hpcai/device/rank_exchange.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/ops/optimizer_rule.hpp>
-#include <hpcai/ops/pass.hpp>
 #include <hpcai/ops/picture_view.hpp>
-#include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::device {

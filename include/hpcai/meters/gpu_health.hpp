@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <hpcai/meters/repeater.hpp>
+#include <hpcai/meters/sampler.hpp>
 #include <hpcai/records/run_record.hpp>
 
 /// GPU health as reported by the driver.

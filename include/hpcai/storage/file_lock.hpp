@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 namespace hpcai::storage {
 

@@ -13,7 +13,10 @@
 #include <mpi.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+
+#include "channel.hpp"
 
 namespace hpcai::comm {
 
@@ -82,5 +85,10 @@ private:
     std::function<void()> wait_callback_;
     std::shared_ptr<KeptBuffers> kept_;
 };
+
+/// Makes a Communicator over MPI that owns `owned`. After a failure `kept` holds the memory of
+/// pending operations.
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm owned, const WorldLimits& limits,
+                                                    std::shared_ptr<KeptBuffers> kept);
 
 }  // namespace hpcai::comm

@@ -18,10 +18,8 @@
 #include <hpcai/comm/mpi_world.hpp>
 
 #include "channel.hpp"
-#include "mpi_communicator.hpp"
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr int kAgreementTag = 1;

@@ -19,7 +19,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>
 
-#include "cuda_status.hpp"
+#include "all_reduce_times.hpp"
 
 namespace hpcai::comm {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <hpcai/data/staging_lock.hpp>
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/staging_lock.hpp>
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"
 

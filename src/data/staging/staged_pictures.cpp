@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "pack_copy.hpp"

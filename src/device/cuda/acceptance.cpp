@@ -7,9 +7,9 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
+#include "context.hpp"
 #include "cudnn_choice.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 #include "plan_cache.hpp"
 
 namespace hpcai::device::cuda {

@@ -6,7 +6,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "owned.hpp"
+#include "context.hpp"
 #include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {

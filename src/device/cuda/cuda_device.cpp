@@ -16,8 +16,8 @@
 #include "kernels/optimizer.hpp"
 
 #include "acceptance.hpp"
+#include "context.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 #include "plan_cache.hpp"
 #include "transfers.hpp"
 

@@ -9,8 +9,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/half.hpp>
 
+#include "context.hpp"
 #include "cudnn_choice.hpp"
-#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include "kernels/cast.hpp"
 #include "kernels/elementwise.hpp"
 
+#include "context.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "owned.hpp"
+#include "context.hpp"
 
 namespace hpcai::device::cuda {
 
