@@ -3,8 +3,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/rank_device.hpp>
 

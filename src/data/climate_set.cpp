@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "climate_set.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
-#include <hpcai/data/climate_channels.hpp>
 #include <hpcai/data/climate_generator.hpp>
 
 #include "picture_file.hpp"

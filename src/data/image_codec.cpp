@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include <jpeglib.h>  // needs <cstdio> before it
 #include <png.h>

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 #include <sys/mman.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <set>
@@ -10,9 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>

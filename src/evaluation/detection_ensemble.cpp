@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 

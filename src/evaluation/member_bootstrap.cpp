@@ -3,9 +3,6 @@
 #include <map>
 #include <utility>
 
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/evaluation/statistics.hpp>

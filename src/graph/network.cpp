@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {

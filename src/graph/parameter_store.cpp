@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 
 namespace hpcai::graph {

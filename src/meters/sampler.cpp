@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
-#include <utility>
 
 #include <fmt/core.h>
 

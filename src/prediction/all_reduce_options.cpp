@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <cstddef>
-
 #include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::prediction {

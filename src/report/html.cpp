@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
-#include <fmt/core.h>
-
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 #include <hpcai/report/record_text.hpp>

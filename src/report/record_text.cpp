@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <optional>
 #include <ostream>
-#include <span>
 #include <system_error>
 
 #include <unistd.h>
@@ -17,7 +14,6 @@
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/comm/launch.hpp>
-#include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/context/devices.hpp>
 #include <hpcai/data/sample_set.hpp>

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/base/philox.hpp>
 

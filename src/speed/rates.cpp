@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
-#include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
-
-#include <fmt/core.h>
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/ledger.hpp>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
-#include <utility>
-#include <vector>
 
 #include <hpcai/training/predict.hpp>
 #include <hpcai/training/step_runner.hpp>

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/training/step_runner.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {

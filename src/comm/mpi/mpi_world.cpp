@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <list>
-#include <map>
-#include <string_view>
 #include <thread>
-#include <utility>
 
 #include <mpi.h>
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.hpp"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "sphere_waves.hpp"
 
 namespace hpcai::data::climate {

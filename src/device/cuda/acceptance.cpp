@@ -2,12 +2,10 @@
 #include "acceptance.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
-#include "context.hpp"
 #include "cudnn_choice.hpp"
 #include "layout.hpp"
 #include "plan_cache.hpp"

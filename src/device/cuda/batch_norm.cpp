@@ -2,7 +2,6 @@
 #include "kernels/batch_norm.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hpcai/base/error.hpp>
 

@@ -16,7 +16,6 @@
 #include "kernels/optimizer.hpp"
 
 #include "acceptance.hpp"
-#include "context.hpp"
 #include "layout.hpp"
 #include "plan_cache.hpp"
 #include "transfers.hpp"
