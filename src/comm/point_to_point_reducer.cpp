@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 

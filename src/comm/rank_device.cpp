@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include <hpcai/comm/collectives.hpp>

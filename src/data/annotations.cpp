@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
-#include <string_view>
 
 #include <pugixml.hpp>
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/climate_channels.hpp>

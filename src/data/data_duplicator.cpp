@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/transforms.hpp>

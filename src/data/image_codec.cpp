@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <type_traits>
 
 #include <jpeglib.h>  // needs <cstdio> before it
 #include <png.h>

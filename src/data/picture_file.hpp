@@ -2,15 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/staging_lock.hpp>

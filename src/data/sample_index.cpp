@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <system_error>
 
 #include <hpcai/base/error.hpp>

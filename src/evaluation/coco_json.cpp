@@ -3,7 +3,6 @@
 #include <iterator>
 #include <limits>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/core.h>
 

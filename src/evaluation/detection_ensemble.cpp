@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <hpcai/comm/collectives.hpp>

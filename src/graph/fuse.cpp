@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <set>
-#include <vector>
 
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/graph.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <map>
 
 #include <hpcai/graph/network.hpp>
 

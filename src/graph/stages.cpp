@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/graph/stages.hpp>

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>

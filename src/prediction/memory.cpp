@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>

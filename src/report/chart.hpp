@@ -3,8 +3,6 @@
 
 #include <functional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <hpcai/records/step_record.hpp>
 

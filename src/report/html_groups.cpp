@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
-#include <span>
 
 #include <fmt/core.h>
 #include <fmt/format.h>

@@ -3,10 +3,6 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <hpcai/records/run_record.hpp>
 

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
-#include <memory>
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 

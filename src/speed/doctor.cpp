@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
-#include <filesystem>
-#include <functional>
 #include <iostream>
 #include <ostream>
 #include <system_error>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
-#include <map>
-
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <iterator>
-#include <memory>
 #include <numeric>
 
 #include <hpcai/base/clock.hpp>

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/config.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <system_error>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <utility>
-#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

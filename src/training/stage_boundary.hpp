@@ -2,13 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <span>
-#include <string_view>
 
 #include <hpcai/tensor/dtype.hpp>
 

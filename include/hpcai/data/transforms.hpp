@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include <hpcai/base/philox.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/image_codec.hpp>

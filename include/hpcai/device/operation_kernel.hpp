@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <variant>
-#include <vector>
-
 #include <hpcai/device/device.hpp>
 #include <hpcai/ops/operation.hpp>
 

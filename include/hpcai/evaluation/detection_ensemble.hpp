@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>

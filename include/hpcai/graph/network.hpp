@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/graph.hpp>

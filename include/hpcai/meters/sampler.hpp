@@ -2,12 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <hpcai/meters/counter.hpp>
 #include <hpcai/meters/utc.hpp>

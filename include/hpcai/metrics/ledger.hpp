@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>

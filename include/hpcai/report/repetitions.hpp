@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <hpcai/records/repetitions_record.hpp>
 
 namespace hpcai::report {

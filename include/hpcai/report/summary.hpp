@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include <hpcai/records/run_record.hpp>
 
 namespace hpcai::report {

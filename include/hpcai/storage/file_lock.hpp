@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::storage {

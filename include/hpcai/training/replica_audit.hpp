@@ -2,12 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>

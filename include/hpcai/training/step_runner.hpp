@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/config/config.hpp>

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <list>
-#include <thread>
 
 #include <mpi.h>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <optional>
 
 #include <cuda_runtime_api.h>
 

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <set>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 

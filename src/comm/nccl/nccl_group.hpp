@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <exception>
-#include <functional>
 #include <future>
-#include <optional>
-#include <span>
 #include <thread>
 #include <utility>
 

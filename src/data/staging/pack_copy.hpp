@@ -3,13 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <exception>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include <hpcai/data/staging_lock.hpp>
 #include <hpcai/storage/file.hpp>

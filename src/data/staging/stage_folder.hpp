@@ -2,11 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/staging_lock.hpp>

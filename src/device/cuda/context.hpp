@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>

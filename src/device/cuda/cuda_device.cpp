@@ -2,7 +2,6 @@
 #include "cuda_device.hpp"
 
 #include <deque>
-#include <utility>
 
 #include <fmt/core.h>
 #include <nvtx3/nvToolsExt.h>

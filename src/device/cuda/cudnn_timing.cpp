@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/half.hpp>

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include "context.hpp"
