@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {

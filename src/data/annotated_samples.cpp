@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/transforms.hpp>
 

@@ -5,7 +5,6 @@
 
 #include <pugixml.hpp>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/storage/file.hpp>

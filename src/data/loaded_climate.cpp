@@ -3,7 +3,6 @@
 #include <mutex>
 #include <system_error>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/data_duplicator.hpp>

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>

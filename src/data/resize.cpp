@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/transforms.hpp>
 
 // Functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not yet

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <system_error>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/data_duplicator.hpp>

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <system_error>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/file.hpp>

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/strict_json.hpp>

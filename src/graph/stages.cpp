@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/graph/stages.hpp>
 
 #include "network_builder.hpp"

@@ -4,7 +4,6 @@
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>
-#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::models {
 

@@ -6,7 +6,6 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/operation.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
 #include "estimate_parts.hpp"

@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/text.hpp>

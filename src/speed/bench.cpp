@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>

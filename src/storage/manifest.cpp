@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <system_error>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/json.hpp>

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/step_runner.hpp>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>

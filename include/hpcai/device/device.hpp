@@ -9,7 +9,6 @@
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/ops/optimizer_rule.hpp>
 #include <hpcai/ops/picture_view.hpp>
-#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::device {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hpcai/device/device.hpp>
-#include <hpcai/ops/operation.hpp>
 
 /// The base class of the kernels of all engines.
 namespace hpcai::device {

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <hpcai/ops/flops.hpp>
-#include <hpcai/ops/operation.hpp>
-#include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
 
 namespace hpcai::graph {
 

@@ -3,9 +3,6 @@
 
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/ops/flops.hpp>
-#include <hpcai/ops/operation.hpp>
-#include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
 
 /// The benchmark's metrics: work, time, score. Definitions and sources: docs/METRICS.md.
 namespace hpcai::metrics {

@@ -7,7 +7,6 @@
 
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
 
 /// Descriptions of model operations, independent of devices and memory. The output's shape and the
 /// FLOPs follow from a description; a device chooses the implementation.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/parameter_store.hpp>

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 

@@ -5,7 +5,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {

@@ -6,7 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/device/device.hpp>

@@ -10,7 +10,6 @@
 #include <nccl.h>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>

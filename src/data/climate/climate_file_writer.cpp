@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/storage/file.hpp>
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <hpcai/base/error.hpp>
-
 #include "context.hpp"
 #include "whole_batch_norm.hpp"
 

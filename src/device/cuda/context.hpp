@@ -7,7 +7,6 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/device/operation_kernel.hpp>
-#include <hpcai/ops/operation.hpp>
 
 #include "context.hpp"
 
