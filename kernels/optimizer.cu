@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "moments.cuh"
 #include "optimizer.hpp"
+#include "reduce.cuh"
 
 namespace hpcai::kernels {
 namespace {

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include <hpcai/ops/optimizer_rule.hpp>
-#include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 #include "stream.hpp"

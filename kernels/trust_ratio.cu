@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <reduce.cuh>
 
-#include "moments.cuh"
 #include "optimizer.hpp"
 
 namespace hpcai::kernels {

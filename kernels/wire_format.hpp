@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <hpcai/tensor/wire_format.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 #include "stream.hpp"
 

@@ -2,7 +2,6 @@
 #include <array>
 #include <optional>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {

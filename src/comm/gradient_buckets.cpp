@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 
 namespace hpcai::comm {

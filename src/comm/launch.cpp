@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string_view>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>

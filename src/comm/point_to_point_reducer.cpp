@@ -3,11 +3,9 @@
 #include <cmath>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
-#include <string_view>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/rank_device.hpp>

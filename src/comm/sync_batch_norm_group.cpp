@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/sync_batch_norm_group.hpp>
 
 namespace hpcai::comm {

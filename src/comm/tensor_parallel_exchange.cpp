@@ -5,11 +5,8 @@
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 
 namespace hpcai::comm {
-namespace {
 
 constexpr int kShardTag = 8195;  // after the tags of messages between pipeline stages
-
-}  // namespace
 
 void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks) {
     ensure(std::ssize(ranks) == shards_ && ranks[shard_] == group.rank(),

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/transforms.hpp>
 
-#include "annotations.hpp"
 #include "picture_file.hpp"
 
 namespace hpcai::data {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "climate_set.hpp"
 
-#include <algorithm>
+#include <hpcai/data/climate_generator.hpp>
 
-#include <hpcai/base/error.hpp>
-
-#include "climate/climate_augmentation.hpp"
+#include "picture_file.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -25,6 +23,72 @@ void update_in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Upda
 
 /// Element types, by config::FieldPrecision.
 constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
+
+constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
+                                     ClimateChannel::meridional_wind_bottom};
+
+std::size_t row_elements(const FieldSize& size) {
+    return std::size_t{kClimateChannels} * size.width;
+}
+
+void require_size(std::span<const float> fields, const FieldSize& size) {
+    ensure(fields.size() == size.height * row_elements(size),
+           "{} values of climate fields of {} x {} pixels", fields.size(), size.height, size.width);
+}
+
+std::int64_t samples_of(const config::DataConfig& data, Split split) {
+    return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
+}
+
+/// Returns the set's part of data.decoded_cache_mib, in proportion to its number of samples.
+std::size_t cache_bytes(const config::DataConfig& data, Split split) {
+    const std::size_t budget = std::size_t{1} * data.decoded_cache_mib << 20;
+    const auto all = samples_of(data, Split::training) + samples_of(data, Split::validation);
+    const double share = static_cast<double>(samples_of(data, split)) / static_cast<double>(all);
+    return static_cast<std::size_t>(share * static_cast<double>(budget));
+}
+
+class SyntheticClimate final : public ClimateSet {
+public:
+    SyntheticClimate(const config::Config& config, Split split)
+        : ClimateSet(climate_format(config), default_statistics(),
+                     split == Split::training && config.data.climate_augmentation),
+          generator_(climate_settings(config)),
+          split_(split),
+          samples_(samples_of(config.data, split)),
+          cache_(cache_bytes(config.data, split)) {}
+
+    std::int64_t samples() const override { return samples_; }
+    std::string name(std::uint32_t sample) const override {
+        return fmt::format("climate/{}/{:08}",
+                           split_ == Split::training ? "training" : "validation", sample);
+    }
+    std::vector<Box> boxes(std::uint32_t sample) const override {
+        return generator_.boxes(split_, sample);
+    }
+
+private:
+    std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
+        const auto made = cache_.get(sample, [&] { return make(sample); });
+        std::ranges::copy(*made, fields.begin());
+        return "";
+    }
+
+    std::vector<std::byte> make(std::uint32_t sample) const {
+        std::vector<float> numbers(generator_.elements());
+        std::vector<Box> boxes;
+        generator_.sample(split_, sample, FieldLayout::channels_last, numbers, boxes);
+        normalize(numbers, statistics());
+        std::vector<std::byte> fields(format().pixel_bytes());
+        convert_from_fp32(numbers, format().dtype, fields);
+        return fields;
+    }
+
+    ClimateGenerator generator_;
+    Split split_;
+    std::int64_t samples_;
+    mutable SampleCache<std::vector<std::byte>> cache_;
+};
 
 }  // namespace
 
@@ -76,6 +140,64 @@ std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView
     const std::string reason = write_or_clear(sample, out.pixels);
     write_boxes(boxes(sample), out.boxes);
     return reason;
+}
+
+void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
+                    std::vector<Box>& boxes) {
+    require_size(fields, size);
+    ensure(columns >= 0 && columns < size.width, "a roll by {} of {} columns", columns, size.width);
+    for (int row = 0; row < size.height; ++row) {
+        const auto pixels = fields.subspan(row * row_elements(size), row_elements(size));
+        std::rotate(pixels.begin(), pixels.end() - std::ptrdiff_t{columns} * kClimateChannels,
+                    pixels.end());
+    }
+    const auto width = static_cast<float>(size.width);
+    for (Box& box : boxes) {
+        box.x1 += static_cast<float>(columns);
+        box.x2 += static_cast<float>(columns);
+        if (box.x1 < width) continue;
+        box.x1 -= width;
+        box.x2 -= width;
+    }
+    std::erase_if(boxes, [width](const Box& box) { return box.x2 > width; });
+}
+
+void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vector<Box>& boxes,
+                      std::span<const double> mean, std::span<const double> standard_deviation) {
+    require_size(fields, size);
+    const std::size_t row = row_elements(size);
+    const auto height = static_cast<std::size_t>(size.height);
+    for (std::size_t south = 0; south < height / 2; ++south) {
+        const auto a = fields.subspan(south * row, row);
+        std::swap_ranges(a.begin(), a.end(),
+                         fields.begin() + static_cast<std::ptrdiff_t>((height - 1 - south) * row));
+    }
+    for (const ClimateChannel wind : kNorthwardWinds) {
+        const std::size_t channel = index_of(wind);
+        // -v in units of (v - mean) / deviation.
+        const double shift = mean.empty() ? 0.0 : 2 * mean[channel] / standard_deviation[channel];
+        for (std::size_t i = channel; i < fields.size(); i += kClimateChannels) {
+            fields[i] = static_cast<float>(-fields[i] - shift);
+        }
+    }
+    const auto bottom = static_cast<float>(size.height);
+    for (Box& box : boxes) {
+        box = {box.x1, bottom - box.y2, box.x2, bottom - box.y1, box.category};
+    }
+}
+
+ClimateSettings climate_settings(const config::Config& config) {
+    ClimateSettings settings;
+    settings.height = config.workload.image_size;
+    settings.width = config::image_width(config);
+    settings.seed = config.run.seed;
+    return settings;
+}
+
+SampleSets make_synthetic_climate(const config::Config& config) {
+    return {std::make_shared<SyntheticClimate>(config, Split::training),
+            std::make_shared<SyntheticClimate>(config, Split::validation),
+            {}};
 }
 
 }  // namespace hpcai::data

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <optional>
-
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>

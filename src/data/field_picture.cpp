@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 
 #include <zlib.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/field_picture.hpp>
 
 #include "field_numbers.hpp"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <hpcai/data/image_codec.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>
+#include <hpcai/data/transforms.hpp>
 
 #include "picture_file.hpp"
 

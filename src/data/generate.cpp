@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <map>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/generate.hpp>
-#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/photograph.hpp>
 #include <hpcai/storage/file.hpp>
 

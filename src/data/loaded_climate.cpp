@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <span>
 #include <system_error>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/data_duplicator.hpp>

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
-#include <vector>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/philox.hpp>
 #include <hpcai/data/photograph.hpp>
 
 namespace hpcai::data {

@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 namespace hpcai::data {
 namespace {

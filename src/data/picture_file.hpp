@@ -2,15 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/staging_lock.hpp>
@@ -43,6 +37,9 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
         return error.what();
     }
 }
+
+/// Returns how the size of an image differs from its annotation; "" if it does not.
+std::string size_mismatch(ImageSize annotated, ImageSize found);
 
 /// Returns whether a path from a file is relative and stays below its folder.
 inline bool is_path_below(const std::string& path) {

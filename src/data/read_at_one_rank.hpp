@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

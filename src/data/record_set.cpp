@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
-#include <utility>
+#include <limits>
 
+#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/strict_json.hpp>
 
 #include "field_numbers.hpp"
 
@@ -43,6 +47,147 @@ public:
 
 private:
     std::span<const std::byte> bytes_;
+};
+
+using nlohmann::json;
+
+constexpr const char* kRecordsSchema = "hpcai500-records-1";
+constexpr std::array kDTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
+constexpr std::size_t kMaxIndexBytes = std::size_t{1} << 30;  // hostile files must not fill memory
+constexpr int kMaxRecordSide = 16'384;                        // pixels
+constexpr std::size_t kMaxChannels = 1024;
+constexpr std::int32_t kMaxCategories = 1'000'000;
+constexpr std::size_t kMaxGeneratorBytes = 256;
+
+json json_of(const IndexedRecord& record) {
+    json boxes = json::array();
+    for (const Box& box : record.boxes) {
+        boxes.push_back({box.x1, box.y1, box.x2, box.y2, box.category});
+    }
+    return {{"number", record.number},
+            {"crc32", fmt::format("{:08x}", record.checksum)},
+            {"boxes", boxes}};
+}
+
+/// Parses the index, or throws Error(data) naming file and key.
+class IndexReader {
+public:
+    explicit IndexReader(const std::filesystem::path& path) : path_(path.string()) {}
+
+    RecordIndex read(const json& document) {
+        check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
+        RecordIndex index;
+        index.dtype = dtype(member(document, "dtype"));
+        index.height = static_cast<int>(integer(document, "height", 1, kMaxRecordSide));
+        index.width = static_cast<int>(integer(document, "width", 1, kMaxRecordSide));
+        for (const json& name : array(document, "channels")) {
+            check(name.is_string(), "channels");
+            index.channels.push_back(name.get<std::string>());
+        }
+        check(!index.channels.empty() && index.channels.size() <= kMaxChannels, "channels");
+        index.statistics.mean = numbers(document, "mean", index.channels.size());
+        index.statistics.standard_deviation =
+            numbers(document, "standard_deviation", index.channels.size());
+        for (const double deviation : index.statistics.standard_deviation) {
+            check(deviation > 0, "standard_deviation");
+        }
+        for (const json& file : array(document, "files"))
+            index.files.push_back(read_file(file, index));
+        check(!index.files.empty(), "files");
+        return index;
+    }
+
+private:
+    void check(bool condition, const char* key) const {
+        require(condition, ExitCode::data,
+                "'{}': the value of {} is not as `data transcode` writes it", path_, key);
+    }
+    const json& member(const json& object, const char* key) const {
+        check(object.is_object() && object.contains(key), key);
+        return object.at(key);
+    }
+    const json& array(const json& object, const char* key) const {
+        const json& value = member(object, key);
+        check(value.is_array(), key);
+        return value;
+    }
+    std::int64_t integer(const json& object, const char* key, std::int64_t low,
+                         std::int64_t high) const {
+        const json& value = member(object, key);
+        check(value.is_number_integer() && value >= low && value <= high, key);
+        return value.get<std::int64_t>();
+    }
+    std::vector<double> numbers(const json& object, const char* key, std::size_t count) const {
+        std::vector<double> result;
+        for (const json& value : array(object, key)) {
+            check(value.is_number() && std::isfinite(value.get<double>()), key);
+            result.push_back(value.get<double>());
+        }
+        check(result.size() == count, key);
+        return result;
+    }
+    tensor::DType dtype(const json& name) const {
+        for (const tensor::DType dtype : kDTypes) {
+            if (name == std::string(tensor::name_of(dtype))) return dtype;
+        }
+        check(false, "dtype");
+        return {};
+    }
+    /// Reads a file name that cannot leave the folder.
+    std::string file_name(const json& object, const char* key) const {
+        const json& value = member(object, key);
+        check(value.is_string(), key);
+        std::string name = value.get<std::string>();
+        check(!name.empty() && name[0] != '.' &&
+                  name.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
+              key);
+        return name;
+    }
+    IndexedFile read_file(const json& object, const RecordIndex& index) const {
+        IndexedFile file{
+            file_name(object, "name"), file_name(object, "source"), generator(object), {}};
+        for (const json& record : array(object, "records")) {
+            file.records.push_back(
+                {integer(record, "number", 0, std::numeric_limits<std::int32_t>::max()),
+                 checksum(member(record, "crc32")), read_boxes(record, index)});
+        }
+        check(!file.records.empty(), "records");
+        return file;
+    }
+    /// Returns "" if the key is absent, as in the records of files without a generator.
+    std::string generator(const json& object) const {
+        if (!object.contains("generator")) return "";
+        const json& value = object.at("generator");
+        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGeneratorBytes,
+              "generator");
+        return value.get<std::string>();
+    }
+    std::uint32_t checksum(const json& value) const {
+        check(value.is_string() && value.get_ref<const std::string&>().size() == 8, "crc32");
+        const auto& text = value.get_ref<const std::string&>();
+        std::uint32_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + 8, number, 16);
+        check(error == std::errc{} && end == text.data() + 8, "crc32");
+        return number;
+    }
+    std::vector<Box> read_boxes(const json& record, const RecordIndex& index) const {
+        std::vector<Box> boxes;
+        for (const json& row : array(record, "boxes")) {
+            check(row.is_array() && row.size() == 5 && row[4].is_number_integer(), "boxes");
+            check(row[4] >= 1 && row[4] <= kMaxCategories, "boxes");
+            for (const json& edge : row) check(edge.is_number(), "boxes");
+            const Box box{row[0].get<float>(), row[1].get<float>(), row[2].get<float>(),
+                          row[3].get<float>(), row[4].get<std::int32_t>()};
+            check(box.x1 >= 0 && box.x1 < box.x2 && box.x2 <= static_cast<float>(index.width),
+                  "boxes");
+            check(box.y1 >= 0 && box.y1 < box.y2 && box.y2 <= static_cast<float>(index.height),
+                  "boxes");
+            boxes.push_back(box);
+        }
+        return boxes;
+    }
+
+    std::string path_;
 };
 
 }  // namespace
@@ -104,6 +249,49 @@ std::vector<RecordSource> RecordSet::sources() const {
 
 const std::vector<Box>& RecordSet::boxes(std::int64_t sample) const {
     return record_at(locate(sample)).boxes;
+}
+
+std::size_t RecordIndex::record_bytes() const {
+    return channels.size() * height * width * tensor::size_of(dtype);
+}
+
+std::uint32_t checksum_of(std::span<const std::byte> record) {
+    return static_cast<std::uint32_t>(
+        ::crc32_z(0, reinterpret_cast<const Bytef*>(record.data()), record.size()));
+}
+
+void write_record_index(const RecordIndex& index, const std::filesystem::path& folder) {
+    json document{{"schema", kRecordsSchema},
+                  {"dtype", tensor::name_of(index.dtype)},
+                  {"height", index.height},
+                  {"width", index.width},
+                  {"channels", index.channels},
+                  {"mean", index.statistics.mean},
+                  {"standard_deviation", index.statistics.standard_deviation},
+                  {"files", json::array()}};
+    for (const IndexedFile& file : index.files) {
+        json records = json::array();
+        for (const IndexedRecord& record : file.records) records.push_back(json_of(record));
+        json& row = document["files"].emplace_back(
+            json{{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
+        if (!file.generator.empty()) row["generator"] = file.generator;
+    }
+    storage::write_file_durably(folder / kRecordIndexName, document.dump() + "\n");
+}
+
+RecordIndex read_record_index(const std::filesystem::path& folder) {
+    const std::filesystem::path path = folder / kRecordIndexName;
+    storage::matches_manifest(path);
+    const std::string text = storage::read_file_text(path, kMaxIndexBytes);
+    return IndexReader(path).read(storage::parse_strict_json(text, path.string()));
+}
+
+void require_source_name(const std::filesystem::path& file) {
+    const std::string name = file.filename().string();
+    require(!name.empty() && name[0] != '.', ExitCode::data,
+            "'{}': a file whose name begins with a dot cannot be transcoded", file.string());
+    require(printable(name) == name, ExitCode::data,
+            "'{}': expected a name in UTF-8 without control characters", printable(file.string()));
 }
 
 }  // namespace hpcai::data

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <utility>
-
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 
 namespace hpcai::data {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/data/resize.hpp>
+#include <hpcai/data/transforms.hpp>
 
 // Functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not yet
 // initialized when the loader selects a clone, so their builds have no clones.

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstddef>
 #include <iterator>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 

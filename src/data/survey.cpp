@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <mutex>
-#include <string>
 
-#include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/survey.hpp>
 
-#include "annotations.hpp"
 #include "picture_file.hpp"
 #include "worker_pool.hpp"
 

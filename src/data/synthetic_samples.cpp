@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include <fmt/core.h>
 
 #include <hpcai/data/sample_set.hpp>

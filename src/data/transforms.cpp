@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <optional>
 
 #include <hpcai/data/transforms.hpp>
 

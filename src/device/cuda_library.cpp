@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include <dlfcn.h>

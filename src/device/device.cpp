@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

@@ -3,11 +3,9 @@
 #include <iterator>
 #include <limits>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/strict_json.hpp>

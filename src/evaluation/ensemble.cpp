@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
 

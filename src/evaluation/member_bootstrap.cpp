@@ -3,23 +3,17 @@
 #include <map>
 #include <utility>
 
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/evaluation/statistics.hpp>
 
 namespace hpcai::evaluation {
-namespace {
 
 constexpr double kMaxAdditions = 2e10;  // of probabilities; they take about ten seconds
 
 constexpr std::uint32_t kMemberReplicates = 1000;
 // Indices of the random streams of one replicate.
 constexpr std::uint32_t kMemberStream = 1, kSampleStream = 2;
-
-}  // namespace
 
 CounterStream MemberDraws::sample_stream(std::size_t replicate) const {
     return {seed, RandomPurpose::confidence, static_cast<std::uint32_t>(replicate), kSampleStream};

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
-
 namespace hpcai::graph {
 namespace {
 

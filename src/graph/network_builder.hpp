@@ -2,9 +2,7 @@
 #pragma once
 
 #include <deque>
-#include <map>
 
-#include <hpcai/graph/memory_plan.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {

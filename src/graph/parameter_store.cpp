@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 
 namespace hpcai::graph {
-namespace {
 
 // Whole cache lines, so that vector loops over a parameter are aligned.
 constexpr std::size_t kElementAlignment = 16;
-
-}  // namespace
 
 ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int optimizer_states)
     : device_(device) {

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <mutex>
-#include <optional>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/meters/gpu_health.hpp>
 
 #include "nvml.hpp"

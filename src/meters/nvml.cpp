@@ -9,7 +9,6 @@
 #include <hpcai/base/text.hpp>
 
 namespace hpcai::meters {
-namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kNotSupported = 3;
@@ -17,8 +16,6 @@ constexpr int kTimeout = 10;
 constexpr int kSinceDriverWasLoaded = 0;  // NVML_VOLATILE_ECC
 constexpr unsigned long long kXidCriticalError = 8;
 constexpr std::size_t kMaxXidsAtOnce = 64;
-
-}  // namespace
 
 Nvml::Nvml(const std::string& library)
     : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <utility>
+#include <condition_variable>
+#include <mutex>
 
 #include <fmt/core.h>
 
@@ -8,6 +9,13 @@
 #include <hpcai/meters/sampler.hpp>
 
 namespace hpcai::meters {
+namespace {
+
+constexpr double kStopTimeoutSeconds = 5;
+
+using Seconds = std::chrono::duration<double>;
+
+}  // namespace
 
 CounterLog::CounterLog(std::string host, std::vector<Counter> counters) : host_(std::move(host)) {
     for (Counter& counter : counters) series_.push_back({std::move(counter), {}, {}});
@@ -68,6 +76,54 @@ std::vector<CounterRecord> Sampler::finish(double timeout_seconds) {
         record.failure = fmt::format("it was not read within {} s", timeout_seconds);
     }
     return std::move(unread_records_);
+}
+
+struct Repeater::State {
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stop_requested = false;
+    bool has_ended = false;
+};
+
+Repeater::Repeater(RepeaterCallbacks callbacks)
+    : state_(std::make_shared<State>()),
+      thread_([state = state_, callbacks = std::move(callbacks)] { run(*state, callbacks); }) {}
+
+Repeater::~Repeater() {
+    stop_within(kStopTimeoutSeconds);
+}
+
+void Repeater::run(State& state, const RepeaterCallbacks& callbacks) {
+    callbacks.begin();
+    std::unique_lock lock(state.mutex);
+    while (!state.wake.wait_for(lock, Seconds(callbacks.interval_seconds),
+                                [&state] { return state.stop_requested; })) {
+        lock.unlock();  // so that a hanging callback does not block stop_within()
+        callbacks.repeat();
+        lock.lock();
+    }
+    lock.unlock();
+    callbacks.end();
+    lock.lock();
+    state.has_ended = true;
+    state.wake.notify_all();
+}
+
+bool Repeater::stop_within(double seconds) {
+    if (!thread_.joinable()) return has_stopped_;
+    {
+        std::unique_lock lock(state_->mutex);
+        state_->stop_requested = true;
+        state_->wake.notify_all();
+        has_stopped_ =
+            state_->wake.wait_for(lock, Seconds(seconds), [this] { return state_->has_ended; });
+    }
+    if (has_stopped_) {
+        thread_.join();
+    } else {
+        thread_.detach();
+    }
+    return has_stopped_;
 }
 
 }  // namespace hpcai::meters

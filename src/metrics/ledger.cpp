@@ -38,6 +38,79 @@ void add(LedgerRow& total, const LedgerRow& row) {
     }
 }
 
+constexpr double kFp32Bytes = 4;
+
+/// Tensors of the forward pass that the input gradient reads.
+struct Rereads {
+    bool inputs = false;
+    bool output = false;
+};
+
+struct RereadsOf {
+    Rereads operator()(const ops::BatchNorm& op) const {
+        return {.inputs = !op.frozen, .output = op.relu};
+    }
+    Rereads operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
+    Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::Relu&) const { return {.output = true}; }
+    Rereads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::Linear& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
+    Rereads operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
+    template <typename Other>
+    Rereads operator()(const Other&) const {
+        return {};
+    }
+};
+
+class NodeBytes {
+public:
+    NodeBytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
+        : graph_(graph), node_(node), compute_(static_cast<double>(size_of(compute))) {}
+
+    double inputs() const {
+        double bytes = 0;
+        for (const graph::ValueId input : node_.inputs) bytes += value(input);
+        return bytes;
+    }
+    double output() const { return value(node_.output); }
+    double output_gradient() const { return elements(node_.output) * compute_; }
+    double input_gradients() const {
+        double bytes = 0;
+        for (const graph::ValueId input : node_.inputs) {
+            if (graph_.needs_gradient(input)) bytes += elements(input) * compute_;
+        }
+        return bytes;
+    }
+    /// Filters and weights have `weight_bytes` per element; other parameters are fp32.
+    double parameters(double weight_bytes) const {
+        double bytes = 0;
+        for (const graph::ParameterId id : node_.parameters) {
+            const graph::Parameter& parameter = graph_.parameters()[id];
+            const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
+                                   parameter.kind == graph::ParameterKind::linear_weight;
+            bytes += static_cast<double>(parameter.shape.elements()) *
+                     (is_weight ? weight_bytes : kFp32Bytes);
+        }
+        return bytes;
+    }
+    double compute() const { return compute_; }
+
+private:
+    double elements(graph::ValueId id) const {
+        return static_cast<double>(graph_.value(id).shape.elements());
+    }
+    double value(graph::ValueId id) const {
+        const auto& dtype = graph_.value(id).dtype;
+        return elements(id) * (dtype ? static_cast<double>(size_of(*dtype)) : compute_);
+    }
+
+    const graph::Graph& graph_;
+    const graph::Node& node_;
+    double compute_;
+};
+
 }  // namespace
 
 const ops::Flops& LedgerRow::flops_in(ops::Ledger ledger) const {
@@ -59,6 +132,25 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
         rows_.push_back(count_node(graph, node, counted));
         add(total_, rows_.back());
     }
+}
+
+double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
+                   tensor::DType compute) {
+    const NodeBytes bytes(graph, node, compute);
+    const Rereads reread = std::visit(RereadsOf{}, node.operation);
+    switch (pass) {
+        case ops::Pass::prepare:
+            return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());
+        case ops::Pass::forward:
+            return bytes.inputs() + bytes.parameters(bytes.compute()) + bytes.output();
+        case ops::Pass::weight_gradient:
+            return bytes.inputs() + bytes.output_gradient() + bytes.parameters(kFp32Bytes);
+        case ops::Pass::input_gradient:
+            return bytes.output_gradient() + bytes.parameters(bytes.compute()) +
+                   bytes.input_gradients() + (reread.inputs ? bytes.inputs() : 0) +
+                   (reread.output ? bytes.output() : 0);
+    }
+    return 0;
 }
 
 }  // namespace hpcai::metrics

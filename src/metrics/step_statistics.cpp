@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 

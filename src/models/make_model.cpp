@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/models/make_model.hpp>
 

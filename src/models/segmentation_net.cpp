@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <utility>
-
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <cstddef>
-
 #include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::prediction {
-namespace {
 
 /// Indexed by config::AllReduceAlgorithm.
 constexpr std::array kAlgorithms{
@@ -15,8 +11,6 @@ constexpr std::array kAlgorithms{
 /// Indexed by config::CommunicationPrecision.
 constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
                               comm::WireFormat::fp16, comm::WireFormat::int8};
-
-}  // namespace
 
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,

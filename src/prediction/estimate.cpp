@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/all_reduce_traffic.hpp>
 #include <hpcai/comm/sync_batch_norm_group.hpp>

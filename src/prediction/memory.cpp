@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/operation.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
 #include "estimate_parts.hpp"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/graph/shard.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/operation.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/config/keys.hpp>

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <optional>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/sweep.hpp>
 

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chart.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include <fmt/core.h>
-
-#include <hpcai/base/units.hpp>
-
 namespace hpcai::report {
 namespace {
 

@@ -208,7 +208,7 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
 }
 
 using nlohmann::ordered_json;
-using TableRow = std::map<std::string, std::string>;  // column -> cell
+using CsvRow = std::map<std::string, std::string>;  // column -> cell
 
 std::string quoted(const std::string& text) {
     if (text.find_first_of(",\"\r\n") == text.npos) return text;
@@ -229,7 +229,7 @@ std::string table_text(const ordered_json& value) {
 }
 
 /// Adds the values in `value`, whose path is `path`, to `row` and their new columns to `columns`.
-void flatten(const ordered_json& value, const std::string& path, TableRow& row,
+void flatten(const ordered_json& value, const std::string& path, CsvRow& row,
              std::vector<std::string>& columns) {
     if (value.is_array() && (value.empty() || value.front().is_structured())) return;
     if (!value.is_object()) {
@@ -249,11 +249,11 @@ void flatten(const ordered_json& value, const std::string& path, TableRow& row,
 
 std::string csv_of_json(std::string_view json) {
     std::vector<std::string> columns;
-    std::vector<TableRow> rows;
+    std::vector<CsvRow> rows;
     for (const ordered_json& record : ordered_json::parse(json))
         flatten(record, "", rows.emplace_back(), columns);
     std::string text = fmt::format("{}\r\n", fmt::join(columns, ","));
-    for (TableRow& row : rows) {
+    for (CsvRow& row : rows) {
         std::vector<std::string> cells;
         for (const std::string& column : columns) cells.push_back(row[column]);
         text += fmt::format("{}\r\n", fmt::join(cells, ","));

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
-#include <fmt/core.h>
-
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
-#include <span>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -12,7 +9,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

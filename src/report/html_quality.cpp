@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -9,8 +8,8 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 
-#include "sections.hpp"
-#include "step_bins.hpp"
+#include "chart.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -10,7 +8,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 
-#include "sections.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -7,8 +7,8 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
 
-#include "sections.hpp"
-#include "step_bins.hpp"
+#include "chart.hpp"
+#include "markup.hpp"
 
 namespace hpcai::report {
 namespace {

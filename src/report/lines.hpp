@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <iterator>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include <fmt/core.h>
 

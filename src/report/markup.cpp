@@ -3,10 +3,7 @@
 
 #include <span>
 
-#include <fmt/core.h>
-
 #include <hpcai/base/text.hpp>
-#include <hpcai/base/units.hpp>
 
 namespace hpcai::report {
 namespace {

@@ -3,16 +3,15 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <hpcai/records/run_record.hpp>
 
 #include "lines.hpp"
+#include "markup.hpp"
 
 /// Elements of a page. Only text(), which escapes its argument, converts text to Markup.
+
+/// The sections of the page; a section is empty if the run has nothing to show there.
 namespace hpcai::report {
 
 struct Markup {
@@ -106,5 +105,21 @@ Markup quantity(const Quantity& quantity, std::string_view format, std::string_v
 
 /// bytes_text(), or "n/a" with the reason.
 Markup bytes_quantity(const Quantity& quantity);
+
+struct PageContent;
+
+Markup verdict_section(const RunRecord& record);
+Markup headline(const RunRecord& record);
+Markup groups_section(const RunRecord& record);
+Markup quality_section(const PageContent& content);
+Markup classes_section(const PageContent& content);
+Markup time_section(const PageContent& content);
+Markup utilization_section(const PageContent& content);
+Markup communication_section(const RunRecord& record);
+Markup energy_section(const RunRecord& record);
+Markup flops_section(const PageContent& content);
+Markup settings_sections(const RunRecord& record);
+
+std::string_view style_sheet();
 
 }  // namespace hpcai::report

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <ctime>
-#include <map>
 
 #include <fmt/chrono.h>
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/mllog.hpp>
 

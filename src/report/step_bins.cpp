@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "step_bins.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include <hpcai/base/median.hpp>
+
+#include "chart.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <set>
-#include <utility>
 
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>

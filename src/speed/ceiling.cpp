@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <iterator>
-#include <utility>
 
-#include <fmt/core.h>
-
-#include <hpcai/base/clock.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/speed/ceiling.hpp>
-#include <hpcai/storage/file.hpp>
 
 #include "rates.hpp"
 

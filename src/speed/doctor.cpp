@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <functional>
 #include <iostream>
-#include <optional>
 #include <ostream>
-#include <span>
 #include <system_error>
 
 #include <unistd.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
@@ -44,5 +42,35 @@ private:
     graph::Network network_;
     device::Kernel* kernel_ = nullptr;
 };
+
+using Work = std::function<void()>;
+
+/// Times pieces of work by the device's clock. With CUDA graphs, captures all pieces as one graph.
+class TimedWork {
+public:
+    /// Each of `pieces` enqueues work. Work that uploads data (`has_upload`) is not captured.
+    TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
+    TimedWork(const TimedWork&) = delete;
+    TimedWork& operator=(const TimedWork&) = delete;
+
+    /// Runs the work and returns the seconds of each piece.
+    std::vector<double> run();
+
+private:
+    void enqueue();
+
+    device::Device& device_;
+    std::vector<Work> pieces_;
+    std::unique_ptr<device::Timeline> timeline_;
+    std::unique_ptr<device::Recording> recording_;  // refers to timeline_, so it is destroyed first
+};
+
+/// Returns the median result of `calls` calls of `measure`.
+double median_seconds(int calls, const std::function<double()>& measure);
+
+/// Returns how often to run `work`, which has no upload, between two time marks. On a device with
+/// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and
+/// first runs `work`, because libraries may allocate. Returns 1 on any other device.
+int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <memory>
-
-#include <fmt/core.h>
-
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 
 #include "operation_bench.hpp"
-#include "timed_work.hpp"
 
 namespace hpcai::speed {
 namespace {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>

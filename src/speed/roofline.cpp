@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
-#include <memory>
 #include <numeric>
-#include <string_view>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/median.hpp>

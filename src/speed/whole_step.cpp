@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "whole_step.hpp"
 
-#include <algorithm>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/models/make_model.hpp>

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/config.hpp>
@@ -14,7 +8,7 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::speed {
 

@@ -5,8 +5,6 @@
 
 #include <sys/stat.h>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::storage {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <regex>
-#include <string>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/storage/npy.hpp>

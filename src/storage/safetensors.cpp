@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <set>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/storage/safetensors.hpp>
 #include <hpcai/storage/strict_json.hpp>
 

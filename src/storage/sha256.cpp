@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <vector>
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::storage {

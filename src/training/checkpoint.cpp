@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/json.hpp>

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <chrono>
 #include <csignal>
 #include <iostream>
-#include <limits>
 #include <new>
-#include <optional>
-#include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include <unistd.h>
 
-#include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/training/faults.hpp>
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include <hpcai/training/flight_recorder.hpp>

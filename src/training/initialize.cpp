@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/training/initialize.hpp>

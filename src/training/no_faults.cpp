@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/base/error.hpp>
 #include <hpcai/training/faults.hpp>
 
 namespace hpcai::training {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <utility>
-#include <vector>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/step_runner.hpp>
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/training/predict.hpp>

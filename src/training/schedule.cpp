@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include <hpcai/training/schedule.hpp>
 

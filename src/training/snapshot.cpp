@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/storage/safetensors.hpp>
 #include <hpcai/training/snapshot.hpp>
 

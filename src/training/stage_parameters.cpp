@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <hpcai/training/stage_parameters.hpp>
 
 namespace hpcai::training {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <iterator>
-#include <span>
-
-#include <fmt/core.h>
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/training/step_log.hpp>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
-#include <utility>
 
-#include <hpcai/training/plan_optimizer.hpp>
+#include <hpcai/training/predict.hpp>
 #include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
@@ -82,6 +80,34 @@ device::StepScalars read_scalars(const Snapshot& from) {
     scalars.taken_steps = counter(stored[5]);
     scalars.loss_sum = stored[6];
     return scalars;
+}
+
+// Libraries may allocate memory in step 0. Step 1 proves that a step works without that.
+constexpr std::int64_t kStepsBeforeRecording = 2;
+
+device::OptimizerRule rule_of(const config::TrainingConfig& training) {
+    const auto momentum = static_cast<float>(training.momentum);
+    const auto epsilon = [&training](double usual) { return training.epsilon.value_or(usual); };
+    const auto adam = [&](bool decoupled_decay) {
+        return device::Adam{training.beta1, training.beta2, epsilon(1e-8), decoupled_decay};
+    };
+    switch (training.optimizer) {
+        case config::Optimizer::sgd:
+            break;
+        case config::Optimizer::lars:
+            return device::Lars{
+                momentum, training.nesterov, training.momentum_correction.value_or(false),
+                static_cast<float>(training.trust_coefficient), static_cast<float>(epsilon(0))};
+        case config::Optimizer::lamb:
+            return device::Lamb{training.beta1, training.beta2, epsilon(1e-6)};
+        case config::Optimizer::adam:
+            return adam(false);
+        case config::Optimizer::adamw:
+            return adam(true);
+        case config::Optimizer::adagrad:
+            return device::AdaGrad{static_cast<float>(epsilon(1e-10))};
+    }
+    return device::Sgd{momentum, training.nesterov, training.momentum_correction.value_or(true)};
 }
 
 }  // namespace
@@ -169,6 +195,132 @@ void StepRunner::restore(const Snapshot& from) {
                           const std::size_t size = reducer_.residual_of(values).size();
                           if (size > 0) reducer_.set_residual(values, from.floats(name, size));
                       });
+}
+
+TrainingStep::TrainingStep(const StepSetup& setup)
+    : StepRunner(setup),
+      can_be_recorded_(setup.config.device.recording && device_.can_record() &&
+                       !setup.before_all_reduce &&
+                       (reducer_.size() == 1 || reducer_.can_be_recorded())) {
+    if (steps_between_reads_ == 0) steps_between_reads_ = can_be_recorded_ ? 20 : 1;
+}
+
+void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {
+    enter(log_, Phase::forward);
+    if (batch != nullptr) {
+        feed(network_, *batch);
+        samples_since_read_ += batch->samples;
+    } else {
+        feed_padding(network_);
+    }
+    run(learning_rate, has_failed);
+}
+
+void TrainingStep::run(double learning_rate, bool has_failed) {
+    begin_step(learning_rate, has_failed);
+    if (recording_ != nullptr) {
+        recording_->run();
+        has_run_recording_ = true;
+        buckets_.count_repeated_step();
+    } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
+        reducer_.check();  // throws if a rank is lost: a capture would wait for it forever
+        if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
+        recording_ = device_.record([this] { enqueue(); });
+        recording_->run();
+        has_run_recording_ = true;
+    } else {
+        enqueue();
+    }
+    enter(log_, Phase::other);
+    reducer_.end_step();
+    ++steps_;
+}
+
+void TrainingStep::enqueue() {
+    KernelObserver observe(log_, [](const graph::KernelCall&) {});
+    KernelObserver reduce_gradients(
+        log_, [this](const graph::KernelCall& call) { notify_buckets(call); });
+    device::StepScalars* scalars = network_.step_scalars();
+    notify_status();
+    mark();
+    network_.prepare_other_copies(observe);  // working copies that the last update did not write
+    network_.forward(observe);
+    for (const std::span<const float> losses : network_.losses()) {
+        device_.add_losses(losses, scalars);
+    }
+    mark();
+    enter(log_, Phase::backward);
+    network_.backward(reduce_gradients);
+    mark();
+    enter(log_, Phase::communication);
+    buckets_.finish();
+    mark();
+    enter(log_, Phase::optimizer);
+    device_.check_finite(checked_gradients_, scalars);
+    update_->run();
+    device_.finish_step(loss_scale_, scalars);
+    mark();
+}
+
+StepResults TrainingStep::read() {
+    StepResults results = StepRunner::read();
+    if (timeline_ == nullptr || !std::exchange(has_run_recording_, false)) return results;
+    const std::vector<double> seconds = timeline_->seconds();
+    PhaseSeconds& phases = results.phases.emplace();
+    phases.forward = seconds.at(0);
+    phases.backward = seconds.at(1);
+    phases.communication = seconds.at(2);
+    phases.optimizer = seconds.at(3);
+    return results;
+}
+
+device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
+                                 const config::TrainingConfig& training) {
+    device::Optimizer optimizer{
+        rule_of(training),
+        static_cast<float>(training.weight_decay),
+        {},
+        network.compute(),
+        training.precision == config::Precision::fp16 && network.compute() == tensor::DType::f16};
+    const bool has_trust_ratios = training.optimizer == config::Optimizer::lars ||
+                                  training.optimizer == config::Optimizer::lamb;
+    std::vector<device::Optimizer::Range>& ranges = optimizer.ranges;
+    const auto& parameters = network.graph().parameters();
+    optimizer.exchange = network.exchange();
+    bool is_adjacent = false;  // to the previous range
+    for (std::size_t index = 0; index < parameters.size(); ++index) {
+        const graph::ParameterKind kind = parameters[index].kind;
+        if (!parameters[index].is_trained) {
+            is_adjacent = false;
+            continue;
+        }
+        const bool is_weight =
+            kind == graph::ParameterKind::filters || kind == graph::ParameterKind::linear_weight;
+        const auto parameter = static_cast<graph::ParameterId>(index);
+        const auto [begin, end] = store.range(parameter);
+        const device::Optimizer::Range range{
+            begin, end, training.weight_decay_on_norm_and_bias || is_weight,
+            has_trust_ratios && is_weight, network.working_copy(parameter)};
+        const bool merges = is_adjacent && ranges.back().decays == range.decays &&
+                            !ranges.back().has_trust_ratio && !range.has_trust_ratio &&
+                            ranges.back().working_copy == nullptr && range.working_copy == nullptr;
+        if (merges) {
+            ranges.back().end = end;  // the gap between them is zero and stays zero
+        } else {
+            ranges.push_back(range);
+        }
+        is_adjacent = true;
+    }
+    return optimizer;
+}
+
+device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store) {
+    device::OptimizerTensors tensors{
+        store.parameters(), store.gradients(), {}, network.step_scalars()};
+    for (int state = 0; state < store.states(); ++state) {
+        tensors.states.at(static_cast<std::size_t>(state)) = store.state(state);
+    }
+    return tensors;
 }
 
 }  // namespace hpcai::training

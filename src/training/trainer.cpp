@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/trainer.hpp>
-#include <hpcai/training/training_step.hpp>
 
 namespace hpcai::training {
 namespace {

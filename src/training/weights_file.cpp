@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/weights_file.hpp>
 

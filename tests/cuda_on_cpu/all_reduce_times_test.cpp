@@ -5,8 +5,8 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "device/cuda/context.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "device/cuda/owned.hpp"
 #include "simt/streams.hpp"
 
 namespace hpcai::comm {

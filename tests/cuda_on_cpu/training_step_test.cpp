@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/training/predict.hpp>
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 #include "device/cuda/cuda_device.hpp"
 #include "simt/streams.hpp"

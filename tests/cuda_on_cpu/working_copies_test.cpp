@@ -5,7 +5,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 #include "device/cuda/cuda_device.hpp"
 #include "graph/graphs.hpp"

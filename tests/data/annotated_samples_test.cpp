@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/sources.hpp>
+#include <hpcai/data/transforms.hpp>
 
 #include "annotated_folder.hpp"
 

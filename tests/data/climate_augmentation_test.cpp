@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/climate/climate_augmentation.hpp"
-
 #include <gtest/gtest.h>
 
 #include <hpcai/data/climate_channels.hpp>
+
+#include "data/climate_set.hpp"
 
 namespace hpcai::data {
 namespace {

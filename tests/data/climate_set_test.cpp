@@ -11,8 +11,6 @@
 #include <hpcai/data/sources.hpp>
 #include <hpcai/tensor/half.hpp>
 
-#include "data/climate/climate_augmentation.hpp"
-
 /// Synthetic weather as the network reads it.
 namespace hpcai::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/resize.hpp>
+#include <hpcai/data/transforms.hpp>
 
 #include "fixtures.hpp"
 #include "pixel_errors.hpp"

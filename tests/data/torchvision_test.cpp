@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/data/image_codec.hpp>
-#include <hpcai/data/resize.hpp>
+#include <hpcai/data/transforms.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
 #include "reference_photographs.hpp"

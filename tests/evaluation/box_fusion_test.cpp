@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <hpcai/evaluation/box_fusion.hpp>
+#include <hpcai/evaluation/detection_ensemble.hpp>
 
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/philox.hpp>
-#include <hpcai/graph/memory_plan.hpp>
+#include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {
 namespace {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/resize.hpp>
 #include <hpcai/data/transforms.hpp>
 
 #include "kernels/buffer.hpp"

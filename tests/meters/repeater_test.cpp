@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/meters/repeater.hpp>
+#include <hpcai/meters/sampler.hpp>
 
 namespace hpcai::meters {
 namespace {

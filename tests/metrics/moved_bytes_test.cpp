@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/metrics/ledger.hpp>
 
 namespace hpcai::metrics {
 namespace {

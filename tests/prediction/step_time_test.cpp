@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/prediction/sweep.hpp>
 #include <hpcai/records/json.hpp>

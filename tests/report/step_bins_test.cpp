@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 // This private header declares the data of the plots.
-#include "report/step_bins.hpp"
+#include "report/chart.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <hpcai/training/plan_optimizer.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 #include "device/device_rows.hpp"
 #include "support/largest_error.hpp"

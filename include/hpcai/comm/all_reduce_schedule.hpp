@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include <hpcai/comm/range.hpp>

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <numeric>
-#include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>

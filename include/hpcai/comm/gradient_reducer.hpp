@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>

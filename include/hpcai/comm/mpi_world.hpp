@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/membership_agreement.hpp>
 

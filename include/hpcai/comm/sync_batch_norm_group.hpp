@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/device/rank_exchange.hpp>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <span>
-#include <string_view>
 
-#include <hpcai/tensor/wire_format.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::comm {
 

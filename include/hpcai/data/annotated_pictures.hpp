@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/image_codec.hpp>

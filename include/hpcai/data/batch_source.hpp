@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include <hpcai/device/device.hpp>
 #include <hpcai/tensor/tensor_view.hpp>
 

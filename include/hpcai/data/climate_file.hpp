@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <hpcai/data/climate_channels.hpp>
 #include <hpcai/data/image.hpp>

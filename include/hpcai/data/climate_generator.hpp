@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include <hpcai/data/climate_channels.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_set.hpp>

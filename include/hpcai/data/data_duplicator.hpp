@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>

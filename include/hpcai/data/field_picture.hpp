@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/climate_generator.hpp>
 #include <hpcai/data/image.hpp>

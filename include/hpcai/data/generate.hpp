@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <vector>
-
 #include <hpcai/data/climate_generator.hpp>
 
 namespace hpcai::data {

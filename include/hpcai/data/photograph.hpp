@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_set.hpp>
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/batch_source.hpp>

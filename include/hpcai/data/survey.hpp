@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <vector>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/image.hpp>

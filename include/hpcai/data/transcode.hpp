@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/tensor/dtype.hpp>
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include <hpcai/device/device.hpp>
 
 namespace hpcai::device {

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/device/rank_exchange.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/ops/optimizer_rule.hpp>
-#include <hpcai/ops/pass.hpp>
 #include <hpcai/ops/picture_view.hpp>
-#include <hpcai/ops/step_scalars.hpp>
-#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::device {
 

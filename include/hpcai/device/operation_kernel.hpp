@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <variant>
-#include <vector>
-
 #include <hpcai/device/device.hpp>
-#include <hpcai/ops/operation.hpp>
 
 /// The base class of the kernels of all engines.
 namespace hpcai::device {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 

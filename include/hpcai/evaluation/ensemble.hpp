@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/top_k.hpp>

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <hpcai/base/philox.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/ballot.hpp>

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include <hpcai/base/philox.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {

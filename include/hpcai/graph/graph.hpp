@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include <hpcai/ops/flops.hpp>
-#include <hpcai/ops/operation.hpp>
-#include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
 
 namespace hpcai::graph {
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/graph.hpp>

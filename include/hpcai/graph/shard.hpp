@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/graph/stages.hpp>
 

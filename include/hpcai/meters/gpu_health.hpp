@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include <hpcai/meters/repeater.hpp>
+#include <hpcai/meters/sampler.hpp>
 #include <hpcai/records/run_record.hpp>
 
 /// GPU health as reported by the driver.

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <hpcai/base/median.hpp>
 #include <hpcai/graph/network.hpp>

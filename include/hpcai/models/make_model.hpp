@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>
 

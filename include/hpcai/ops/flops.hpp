@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string_view>
-
 #include <hpcai/ops/operation.hpp>
 
 namespace hpcai::ops {

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include <hpcai/ops/detection.hpp>
-#include <hpcai/ops/pass.hpp>
 #include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
 
 /// Descriptions of model operations, independent of devices and memory. The output's shape and the
 /// FLOPs follow from a description; a device chooses the implementation.
 namespace hpcai::ops {
+
+/// The passes of an operation in a training step.
+enum class Pass {
+    prepare,          // working copies of the parameters from their fp32 masters
+    forward,          // output from inputs
+    weight_gradient,  // parameter gradients from the output gradient: Convolution and Linear
+    input_gradient,   // input gradients, and parameter gradients of the other operations
+};
+
+constexpr std::string_view name_of(Pass pass) {
+    constexpr std::array kNames{"prepare", "forward", "weight_gradient", "input_gradient"};
+    return kNames.at(static_cast<std::size_t>(pass));
+}
 
 using tensor::Shape;
 

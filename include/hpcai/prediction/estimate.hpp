@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/config/machine.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>

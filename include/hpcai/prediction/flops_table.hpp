@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include <hpcai/config/config.hpp>
 
 /// Estimates before a run: arithmetic on the configuration, without MPI or a device.

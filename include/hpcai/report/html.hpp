@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/records/step_record.hpp>
 

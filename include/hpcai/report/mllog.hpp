@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <hpcai/records/run_record.hpp>
 
 namespace hpcai::report {

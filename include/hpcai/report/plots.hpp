@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/record_fields.hpp>
 

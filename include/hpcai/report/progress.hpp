@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/progress_record.hpp>
 

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/roofline_record.hpp>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <nlohmann/json_fwd.hpp>
 
 #include <hpcai/records/run_record.hpp>

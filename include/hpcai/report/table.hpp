@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <hpcai/records/run_record.hpp>
 
 /// The formats of `hpcai500 table`.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/records/roofline_record.hpp>
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/roofline_record.hpp>
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>

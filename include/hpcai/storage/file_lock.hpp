@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 namespace hpcai::storage {
 

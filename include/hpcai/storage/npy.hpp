@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <limits>
-#include <string_view>
-#include <vector>
 
 #include <hpcai/storage/file.hpp>
 #include <hpcai/tensor/tensor_view.hpp>

@@ -2,12 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <hpcai/storage/file.hpp>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
 #include <memory>
-#include <string>
 
 #include <hpcai/storage/file.hpp>
 

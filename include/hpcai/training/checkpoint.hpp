@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <future>
-#include <string>
-#include <vector>
 
 #include <hpcai/training/snapshot.hpp>
 

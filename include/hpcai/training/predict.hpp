@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>

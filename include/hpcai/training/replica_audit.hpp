@@ -2,14 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/parameter_store.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/graph/stages.hpp>

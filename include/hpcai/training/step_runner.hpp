@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/config/config.hpp>
@@ -18,6 +11,7 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_log.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
 
@@ -145,5 +139,43 @@ private:
 /// networks. StepRunner::read() is collective in the group and returns losses and samples of all
 /// its ranks. `setup.network` is share.networks[0].
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share);
+
+/// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
+/// backward with all-reduces, update. If device.recording is set, device and reducer
+/// support capture, and before_all_reduce is null, the third step is captured once (as a CUDA
+/// graph) and later steps replay the graph. The host then waits only to read results.
+class TrainingStep final : public StepRunner {
+public:
+    explicit TrainingStep(const StepSetup& setup);
+
+    /// Enqueues a step. All ranks of the group make the same calls in the same order. A rank
+    /// without a batch runs on any inputs and passes `has_failed`; then all ranks skip the update.
+    void run(double learning_rate, bool has_failed = false);
+
+    void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override;
+    StepResults read() override;
+
+private:
+    void enqueue();
+    void mark() {
+        if (timeline_ != nullptr) timeline_->mark();
+    }
+
+    bool can_be_recorded_;
+    std::int64_t steps_ = 0;
+    std::unique_ptr<device::Timeline> timeline_;  // times the phases of the CUDA graph
+    std::unique_ptr<device::Recording> recording_;
+    bool has_run_recording_ = false;  // since results were last read
+};
+
+/// Returns the optimizer of a network's parameters and of their working copies, which kernels read
+/// in the network's compute type. With LARS and LAMB, each filter tensor and weight matrix has its
+/// own trust ratio. Only filters and weight matrices have weight decay, unless
+/// training.weight_decay_on_norm_and_bias is set.
+device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
+                                 const config::TrainingConfig& training);
+
+/// Returns the store's buffers and the network's step scalars, for an optimizer.
+device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store);
 
 }  // namespace hpcai::training

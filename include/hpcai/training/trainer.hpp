@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <exception>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/sync_batch_norm_group.hpp>

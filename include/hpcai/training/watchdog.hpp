@@ -7,8 +7,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <thread>
 
 #include <hpcai/comm/deadline_guard.hpp>
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <mpi.h>
 
-#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+
+#include "channel.hpp"
 
 namespace hpcai::comm {
 
@@ -82,5 +75,10 @@ private:
     std::function<void()> wait_callback_;
     std::shared_ptr<KeptBuffers> kept_;
 };
+
+/// Makes a Communicator over MPI that owns `owned`. After a failure `kept` holds the memory of
+/// pending operations.
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm owned, const WorldLimits& limits,
+                                                    std::shared_ptr<KeptBuffers> kept);
 
 }  // namespace hpcai::comm

@@ -6,8 +6,6 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include <hpcai/comm/deadline_guard.hpp>
 
 namespace hpcai::comm {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi_communicator.hpp"
-
 #include <algorithm>
-#include <utility>
-#include <vector>
+
+#include "channel.hpp"
 
 namespace hpcai::comm {
-
 namespace {
 
 using Requests = std::vector<MPI_Request>;

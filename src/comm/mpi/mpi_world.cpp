@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <list>
-#include <map>
-#include <string_view>
-#include <thread>
-#include <utility>
 
 #include <mpi.h>
 
@@ -18,10 +13,8 @@
 #include <hpcai/comm/mpi_world.hpp>
 
 #include "channel.hpp"
-#include "mpi_communicator.hpp"
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr int kAgreementTag = 1;

@@ -2,15 +2,10 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <set>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/device/device.hpp>

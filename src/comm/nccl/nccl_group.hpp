@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <exception>
-#include <functional>
 #include <future>
-#include <optional>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -14,12 +10,11 @@
 #include <nccl.h>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>
 
-#include "cuda_status.hpp"
+#include "all_reduce_times.hpp"
 
 namespace hpcai::comm {
 

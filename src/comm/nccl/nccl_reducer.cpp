@@ -1,12 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <fmt/core.h>
-
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>
 

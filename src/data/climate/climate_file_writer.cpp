@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/storage/file.hpp>
 

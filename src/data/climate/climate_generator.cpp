@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_generator.hpp>
 
 #include "snapshot.hpp"

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <numbers>
-#include <vector>
 
 #include <hpcai/data/climate_channels.hpp>
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hdf5_layout.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data::climate {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include <hpcai/base/philox.hpp>
 #include <hpcai/data/climate_generator.hpp>
 #include <hpcai/data/image.hpp>

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sphere_waves.hpp"
 
-#include <array>
-
-#include "grid.hpp"
-
 namespace hpcai::data::climate {
 namespace {
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack_copy.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <string>
-
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 

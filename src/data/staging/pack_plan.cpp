@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack_plan.hpp"
 
-#include <algorithm>
 #include <set>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/storage/sha256.hpp>

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_folder.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <map>
 #include <random>
-#include <string_view>
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-
-#include <hpcai/base/error.hpp>
 
 #include "pack_copy.hpp"
 

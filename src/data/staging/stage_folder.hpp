@@ -2,15 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/staging_lock.hpp>
-#include <hpcai/storage/descriptor.hpp>
+#include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <charconv>
 #include <mutex>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "pack_copy.hpp"

@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 
 #include <omp.h>
-
-#include <hpcai/base/rounding.hpp>
 
 namespace hpcai::device::cpu {
 namespace {

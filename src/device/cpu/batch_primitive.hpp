@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <vector>
-
 #include "context.hpp"
 
 namespace hpcai::device::cpu {

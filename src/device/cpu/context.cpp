@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
-#include <array>
-
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "batch_primitive.hpp"

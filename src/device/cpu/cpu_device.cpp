@@ -10,7 +10,6 @@
 #include <omp.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 #include <hpcai/base/rounding.hpp>
 

@@ -2,7 +2,6 @@
 #include "hash.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hpcai/base/rounding.hpp>
 

@@ -2,7 +2,6 @@
 #include "int8_convolution.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -11,7 +10,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
-#include <hpcai/base/rounding.hpp>
 
 #include "batch_primitive.hpp"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
 #include <hpcai/device/device.hpp>
 
 #include "context.hpp"

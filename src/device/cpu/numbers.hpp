@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
 #include <hpcai/tensor/half.hpp>
 
 #include "context.hpp"

@@ -2,14 +2,12 @@
 #include "acceptance.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
 #include "cudnn_choice.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 #include "plan_cache.hpp"
 
 namespace hpcai::device::cuda {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <initializer_list>
 #include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "context.hpp"
 #include "cudnn_graphs.hpp"

@@ -2,11 +2,8 @@
 #include "kernels/batch_norm.hpp"
 
 #include <algorithm>
-#include <array>
 
-#include <hpcai/base/error.hpp>
-
-#include "owned.hpp"
+#include "context.hpp"
 #include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {

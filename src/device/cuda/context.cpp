@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <algorithm>
+
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::device::cuda {
+namespace {
+
+[[noreturn]] void reject_shards() {
+    throw Error(ExitCode::internal, "the CUDA engine does not support shards of networks");
+}
+
+}  // namespace
 
 void check(cudaError_t status, const char* what) {
     if (status != cudaSuccess) cudaGetLastError();  // clears the error
@@ -25,20 +34,35 @@ void rethrow_fault() {
     if (cudaDeviceSynchronize() != cudaSuccess) throw;
 }
 
-namespace {
-
-[[noreturn]] void reject_shards() {
-    throw Error(ExitCode::internal, "the CUDA engine does not support shards of networks");
-}
-
-}  // namespace
-
 KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&) {
     reject_shards();
 }
 
 KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
     reject_shards();
+}
+
+PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
+    void* data = nullptr;
+    const cudaError_t status = cudaMallocHost(&data, std::max<std::size_t>(bytes, 1));
+    data_.reset(data);
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // clears the error, which the next launch would report
+    require(false, ExitCode::internal, "cannot allocate {} MiB of pinned memory: {}; {}",
+            bytes >> 20, cudaGetErrorString(status), kMemoryRemedy);
+}
+
+DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+    data_.reset(data);
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // clears the error, which the next launch would report
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    require(false, ExitCode::internal,
+            "cannot allocate {} MiB of GPU memory ({} of {} MiB are free): {}; {}", bytes >> 20,
+            free >> 20, total >> 20, cudaGetErrorString(status), kMemoryRemedy);
 }
 
 }  // namespace hpcai::device::cuda

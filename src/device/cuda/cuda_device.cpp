@@ -2,7 +2,6 @@
 #include "cuda_device.hpp"
 
 #include <deque>
-#include <utility>
 
 #include <fmt/core.h>
 #include <nvtx3/nvToolsExt.h>
@@ -17,7 +16,6 @@
 
 #include "acceptance.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 #include "plan_cache.hpp"
 #include "transfers.hpp"
 

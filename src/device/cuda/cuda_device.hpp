@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include <hpcai/device/cuda_library.hpp>
 
 #include "context.hpp"

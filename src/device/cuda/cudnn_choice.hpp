@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
 
 #include "cudnn_graphs.hpp"
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <string_view>
-
 #include "context.hpp"
 
 namespace hpcai::device::cuda {

@@ -4,13 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/half.hpp>
 
+#include "context.hpp"
 #include "cudnn_choice.hpp"
-#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout.hpp"
 
-#include <algorithm>
-
 #include <hpcai/base/error.hpp>
 
 #include "kernels/cast.hpp"

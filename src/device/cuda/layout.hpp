@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <span>
-
 #include <hpcai/base/rounding.hpp>
 
 #include "context.hpp"

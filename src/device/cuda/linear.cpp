@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
 #include <hpcai/base/error.hpp>
 
 #include "kernels/cast.hpp"
 #include "kernels/elementwise.hpp"
 
+#include "context.hpp"
 #include "layout.hpp"
-#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -2,8 +2,6 @@
 #include "kernels/optimizer.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <type_traits>
 
 #include <hpcai/base/error.hpp>
 

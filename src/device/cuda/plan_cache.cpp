@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 namespace hpcai::device::cuda {
-namespace {
 
 constexpr int kFormat = 2;
-
-}  // namespace
 
 void to_json(nlohmann::json& json, const PlanCache::Timing& timing) {
     json = {{"name", timing.name},

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstring>
-#include <span>
 #include <utility>
 
-#include "owned.hpp"
+#include "context.hpp"
 
 namespace hpcai::device::cuda {
 

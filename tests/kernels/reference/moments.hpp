@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <hpcai/ops/step_scalars.hpp>
+#include <hpcai/ops/optimizer_rule.hpp>
 
 namespace hpcai::kernels::reference {
 

@@ -1,18 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <cstring>
 
 #include <jpeglib.h>  // needs <cstdio> before it
+#include <png.h>
 
 #include <hpcai/base/rounding.hpp>
-
-#include "decoders.hpp"
+#include <hpcai/data/image_codec.hpp>
 
 namespace hpcai::data {
 namespace {
+
+/// Calls of a C library that reports errors by a callback, which must not return.
+class LibraryCalls {
+public:
+    /// Runs `step` and returns whether no call failed. `step` must not own anything, because a
+    /// failure exits it by longjmp.
+    template <typename Step>
+    bool succeed(const Step& step) {
+        static_assert(std::is_trivially_destructible_v<Step>);
+        if (setjmp(jump_) != 0) return false;
+        step();
+        return true;
+    }
+    [[noreturn]] void fail(const char* reason) {
+        message_ = reason;
+        std::longjmp(jump_, 1);
+    }
+    void warn(const char* text) {
+        if (message_.empty()) message_ = text;
+    }
+    /// Returns the error or the first warning, or "".
+    const std::string& message() const { return message_; }
+
+private:
+    std::jmp_buf jump_{};
+    std::string message_;
+};
+
+/// Throws DecodeError for a size above kMaxImageSide or kMaxImagePixels.
+ImageSize legal_size(std::int64_t width, std::int64_t height) {
+    if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
+        throw DecodeError(fmt::format("{} x {} pixels, more than {} a side or {} in total", width,
+                                      height, kMaxImageSide, kMaxImagePixels));
+    }
+    return {static_cast<int>(width), static_cast<int>(height)};
+}
+
+/// Returns whether the file is a PNG; otherwise it is a JPEG. Throws DecodeError for other files.
+bool is_png(std::span<const std::uint8_t> bytes) {
+    if (bytes.empty()) throw DecodeError("the file is empty");
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.starts_with("\x89PNG")) return true;
+    if (text.starts_with("\xff\xd8")) return false;
+    constexpr std::pair<const char*, const char*> kOtherFormats[] = {
+        {"GIF8", "GIF"}, {"RIFF", "WebP"}, {"BM", "BMP"}, {"II*", "TIFF"}, {"MM", "TIFF"}};
+    for (const auto& [prefix, name] : kOtherFormats) {
+        if (text.starts_with(prefix)) {
+            throw DecodeError(fmt::format("a {} file, not a JPEG or PNG", name));
+        }
+    }
+    throw DecodeError("not a JPEG or PNG");
+}
 
 constexpr int kMaxScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
 
@@ -157,21 +209,6 @@ bool read_jpeg_rows(JpegReader& reader, Image& image) {
     });
 }
 
-}  // namespace
-
-PixelBox downscaled_box(const PixelBox& box, int denominator) {
-    const int left = box.left / denominator;
-    const int top = box.top / denominator;
-    const int right = ceil_div(box.left + box.width, denominator);
-    const int bottom = ceil_div(box.top + box.height, denominator);
-    return {left, top, right - left, bottom - top};
-}
-
-ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
-    JpegReader reader;
-    return read_jpeg_header(bytes, reader);
-}
-
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {
     JpegReader reader;
     DecodedImage out;
@@ -185,6 +222,117 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
         out.damage = "the file ends early";
     }
     return out;
+}
+
+struct PngReader {
+    std::span<const std::uint8_t> rest;  // of the file
+    LibraryCalls calls = {};
+    png_structp png = nullptr;
+    png_infop info = nullptr;
+
+    PngReader& operator=(PngReader&&) = delete;
+    ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+extern "C" {
+
+[[noreturn]] static void report_png_error(png_structp png, png_const_charp reason) {
+    static_cast<PngReader*>(png_get_error_ptr(png))->calls.fail(reason);
+}
+
+static void keep_png_warning(png_structp png, png_const_charp text) {
+    static_cast<PngReader*>(png_get_error_ptr(png))->calls.warn(text);
+}
+
+static void copy_png_bytes(png_structp png, png_bytep target, png_size_t bytes) {
+    auto& reader = *static_cast<PngReader*>(png_get_io_ptr(png));
+    if (bytes > reader.rest.size()) reader.calls.fail("the file ends early");
+    std::memcpy(target, reader.rest.data(), bytes);
+    reader.rest = reader.rest.subspan(bytes);
+}
+
+static void clip_png_row(png_structp, png_row_infop row, png_bytep values) {
+    for (std::size_t i = 0; i < row->rowbytes / 2; ++i) {
+        values[i] = values[2 * i] != 0 ? 255 : values[2 * i + 1];
+    }
+}
+
+}  // extern "C"
+
+/// Reads up to the pixels, without chunks that do not change them.
+ImageSize read_png_header(PngReader& reader) {
+    const bool is_read = reader.calls.succeed([&reader] {
+        reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, report_png_error,
+                                            keep_png_warning);
+        if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
+        if (reader.info == nullptr) reader.calls.fail("libpng cannot be used");
+        png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+        png_set_read_fn(reader.png, &reader, copy_png_bytes);
+        png_read_info(reader.png, reader.info);
+    });
+    if (!is_read) throw DecodeError(reader.calls.message());
+    return legal_size(png_get_image_width(reader.png, reader.info),
+                      png_get_image_height(reader.png, reader.info));
+}
+
+/// Reads the whole file as RGB. Like Pillow, clips 16-bit grey, but takes the high byte of other
+/// 16-bit values.
+void read_png_rows(png_structp png, png_infop info, Image& image) {
+    const std::size_t row_bytes = std::size_t{kImageChannels} * image.width;
+    png_set_palette_to_rgb(png);
+    png_set_expand_gray_1_2_4_to_8(png);
+    png_set_strip_alpha(png);
+    png_set_gray_to_rgb(png);
+    if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY &&
+        png_get_bit_depth(png, info) == 16) {
+        png_set_read_user_transform_fn(png, clip_png_row);
+        png_set_user_transform_info(png, nullptr, 8, kImageChannels);
+    } else {
+        png_set_strip_16(png);
+    }
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "row size");
+    for (int pass = 0; pass < passes; ++pass) {
+        for (int y = 0; y < image.height; ++y) {
+            png_read_row(png, image.pixels.data() + y * row_bytes, nullptr);
+        }
+    }
+    png_read_end(png, nullptr);
+}
+
+DecodedImage decode_png(std::span<const std::uint8_t> bytes) {
+    PngReader reader{bytes};
+    DecodedImage out;
+    out.full_size = read_png_header(reader);
+    out.image = Image(out.full_size.width, out.full_size.height, 128);
+    const bool is_read =
+        reader.calls.succeed([&] { read_png_rows(reader.png, reader.info, out.image); });
+    (is_read ? out.warning : out.damage) = reader.calls.message();
+    return out;
+}
+
+}  // namespace
+
+PixelBox downscaled_box(const PixelBox& box, int denominator) {
+    const int left = box.left / denominator;
+    const int top = box.top / denominator;
+    const int right = ceil_div(box.left + box.width, denominator);
+    const int bottom = ceil_div(box.top + box.height, denominator);
+    return {left, top, right - left, bottom - top};
+}
+
+ImageSize read_image_size(std::span<const std::uint8_t> bytes) {
+    if (is_png(bytes)) {
+        PngReader reader{bytes};
+        return read_png_header(reader);
+    }
+    JpegReader reader;
+    return read_jpeg_header(bytes, reader);
+}
+
+DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {
+    return is_png(bytes) ? decode_png(bytes) : decode_jpeg(bytes, request);
 }
 
 std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality) {

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/report/record_text.hpp>
+
+#include "lines.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kNamed = 4;
+
+/// Progress of a rank, for comparisons.
+auto progress_of(const FlightRecord& record) {
+    return std::tuple(record.steps_done, record.all_reduces_started);
+}
+
+/// The phase of the last event that has not ended.
+std::string current_phase(const FlightRecord& record) {
+    const auto open = std::ranges::find_if(
+        record.events.rbegin(), record.events.rend(),
+        [](const FlightEvent& event) { return !event.end_seconds.value.has_value(); });
+    if (open == record.events.rend()) return "before its first step";
+    return fmt::format("in {} of step {}", printable(open->what), open->step);
+}
+
+std::string describe_rank(const FlightRecord& record) {
+    return fmt::format(
+        "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s after its last step",
+        record.group_rank, record.world_rank, printable(record.host), record.process,
+        current_phase(record), record.silent_seconds);
+}
+
+constexpr std::size_t kNamedGpus = 3;
+constexpr std::size_t kNamedXids = 4;
+
+void add_entries(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
+                 std::string (*text)(const DeviceHealthRecord&),
+                 std::vector<SummaryEntry>& entries) {
+    for (std::size_t index = 0; index < std::min(kNamedGpus, gpus.size()); ++index) {
+        entries.push_back({title, fmt::format("rank {} on {}, {}", gpus[index]->world_rank,
+                                              gpus[index]->host, text(*gpus[index]))});
+    }
+    if (gpus.size() > kNamedGpus) {
+        entries.push_back({title, fmt::format("{} more", gpus.size() - kNamedGpus)});
+    }
+}
+
+std::string si(const Quantity& quantity, std::string_view unit) {
+    return quantity.value ? format_si(*quantity.value, unit)
+                          : fmt::format("none: {}", one_line(quantity.reason));
+}
+
+std::string seconds(const Quantity& quantity) {
+    return quantity.value ? format_seconds(*quantity.value) : "";
+}
+
+void print_operations(Page& page, const RooflineRecord& record) {
+    page.line("{:<26} {:<6} {:<16} {:>8} {:>10} {:>11}  {}", "operation", "format", "pass",
+              "FLOP/B", "time", "speed", "shape");
+    for (const OperationRate& rate : record.operations) {
+        if (!rate.seconds.value) continue;
+        page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
+                  one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
+                  seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
+                  rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
+    }
+    const auto left_out = std::ranges::count_if(
+        record.operations, [](const OperationRate& rate) { return !rate.seconds.value; });
+    if (left_out > 0)
+        page.line("not measured: {}, for lack of time (--seconds)", counted(left_out, "operation"));
+}
+
+void print_all_reduces(Page& page, const RooflineRecord& record) {
+    if (record.all_reduce.empty()) {
+        page.line("all-reduce      none: there is only one rank");
+        return;
+    }
+    for (const AllReduceRate& rate : record.all_reduce) {
+        page.line("all-reduce      {}, {}: {} in {}, {}", counted(rate.ranks, "rank"),
+                  one_line(rate.scope), format_si(rate.bytes, "B"), format_seconds(rate.seconds),
+                  format_si(rate.bytes_per_second, "B/s"));
+    }
+    for (const AllReduceFit& fit : record.all_reduce_fits) {
+        page.line(
+            "all-reduce fit  {}, {}, {}: latency {}, bandwidth {}", counted(fit.ranks, "rank"),
+            one_line(fit.scope), one_line(fit.backend),
+            fit.latency_seconds.value ? format_seconds(*fit.latency_seconds.value) : "unknown",
+            si(fit.bytes_per_second, "B/s"));
+    }
+}
+
+void print_calibration(Page& page, const CalibrationRecord& calibration) {
+    if (calibration.points.empty()) {
+        page.line("training steps  none: {}", one_line(calibration.reason));
+        return;
+    }
+    page.line("training steps  {} at {} x {}, {}, {}", one_line(calibration.model),
+              calibration.image_size, calibration.image_width, one_line(calibration.precision),
+              one_line(calibration.optimizer));
+    for (const CalibrationPoint& point : calibration.points) {
+        page.line("  {:>13} per rank: {}{}", counted(point.samples, "sample"),
+                  format_seconds(point.step_seconds),
+                  point.summed_step_seconds.value
+                      ? fmt::format(", {} with all-reduces of {}",
+                                    format_seconds(*point.summed_step_seconds.value),
+                                    bytes_text(calibration.gradient_bytes))
+                      : "");
+    }
+}
+
+}  // namespace
+
+std::string describe_laggards(std::span<const FlightRecord> records) {
+    if (records.empty()) return "";
+    const auto least_progress = progress_of(*std::ranges::min_element(records, {}, progress_of));
+    std::vector<std::string> descriptions;
+    std::size_t count = 0;
+    for (const FlightRecord& record : records) {
+        if (progress_of(record) != least_progress) continue;
+        if (++count <= kNamed) descriptions.push_back(describe_rank(record));
+    }
+    std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
+    if (count > kNamed) text += fmt::format("; at the same point: {} more", count - kNamed);
+    if (count < records.size())
+        text += fmt::format("; ahead of that: {} of {}", records.size() - count,
+                            counted(std::ssize(records), "rank"));
+    return text;
+}
+
+std::string errors_text(const DeviceHealthRecord& health) {
+    std::vector<std::string> errors;
+    const double uncorrected = health.uncorrected_ecc_errors.value.value_or(0);
+    if (uncorrected > 0) {
+        errors.push_back(fmt::format("{:.0f} uncorrected memory error{}", uncorrected,
+                                     uncorrected == 1 ? "" : "s"));
+    }
+    const auto& xids = health.xids;
+    for (std::size_t index = 0; index < std::min(kNamedXids, xids.size()); ++index) {
+        errors.push_back(fmt::format("Xid {}", xids[index]));
+    }
+    if (xids.size() > kNamedXids) {
+        errors.push_back(fmt::format("{} more", xids.size() - kNamedXids));
+    }
+    return fmt::format("{}", fmt::join(errors, ", "));
+}
+
+std::string slowdown_text(const DeviceHealthRecord& health) {
+    if (health.slowed_by.empty()) return "";
+    const auto& share = health.slowed_share.value;
+    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
+                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
+}
+
+std::vector<SummaryEntry> health_entries(const RunRecord& record) {
+    std::vector<const DeviceHealthRecord*> with_errors, slowed;
+    for (const GroupRecord& group : record.work.groups) {
+        for (const DeviceHealthRecord& gpu : group.device_health) {
+            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
+            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
+        }
+    }
+    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
+        return gpu->slowed_share.value.value_or(0);
+    });
+    std::vector<SummaryEntry> entries;
+    add_entries("GPU with errors", with_errors, errors_text, entries);
+    add_entries("GPU slowed", slowed, slowdown_text, entries);
+    return entries;
+}
+
+std::string roofline_text(const RooflineRecord& record) {
+    Page page;
+    page.line("roofline of {}", one_line(record.device));
+    page.line("{} on {}, {} each, {}; measured for {}, {}", counted(record.ranks, "rank"),
+              counted(record.nodes, "node"), counted(record.threads, "thread"),
+              counted(record.cores, "core"), format_seconds(record.measured_seconds),
+              one_line(record.measured_utc));
+    page.line("");
+    print_operations(page, record);
+    page.line("");
+    for (const BandwidthRate& rate : record.bandwidths) {
+        page.line("{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
+                  rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
+    }
+    print_all_reduces(page, record);
+    print_calibration(page, record.calibration);
+    return page.take();
+}
+
+}  // namespace hpcai::report
