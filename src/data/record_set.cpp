@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
