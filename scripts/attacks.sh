@@ -7,6 +7,7 @@
 #   caught          both verifiers reject the forgery (10), or `score` refuses to seal it
 #   only with data  both accept it; `verify --data`, with `--replay` where steps were invented, rejects it
 #   no check can    both accept it, as docs/METRICS.md states
+#   other words     the outcome that the row itself checks, such as the exit code of `run`
 # Needs mpirun, python3 and gcc; some rows need root. Takes minutes on two cores.
 #   --only ROW      only these rows, such as F4 or paths
 # Keeps and prints the folder with the files of failed rows. Exit code: 0 every row is as expected, 1 one is not,
@@ -37,4 +38,4 @@ while (($#)); do
 done
 [[ -f $program && -x $program ]] || usage_error "$program does not exist"
 mpi_environment 4 >/dev/null
-exec python3 scripts/attacks/run.py "$(realpath "$program")" "$only"
+exec python3 scripts/attacks/attacks.py "$(realpath "$program")" "$only"

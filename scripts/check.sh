@@ -86,6 +86,7 @@ check "notebook of docs/examples" python3 tests/scripts/notebook_test.py --quiet
 check "test of scripts/release.sh" python3 tests/scripts/release_test.py --quiet
 check "CITATION.cff" python3 tests/scripts/citation_test.py --quiet
 check "test of scripts/faults" python3 tests/scripts/faults_test.py --quiet
+check "test of scripts/attacks" python3 tests/scripts/attacks_test.py --quiet
 check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed
 check "no TODO comments" has_no_todo

@@ -30,14 +30,19 @@ class Number(float):
         return number
 
 
-def number_text(value):
-    """A floating-point number as the program writes it, nearly always."""
-    if isinstance(value, Number):
-        return value.text
-    number = decimal.Decimal(repr(value))
+def number_text(text):
+    """A floating-point number, as Python prints it, in the layout of the program."""
+    number = decimal.Decimal(text)
     digits = "".join(map(str, number.as_tuple().digits))
     point = len(digits) + number.as_tuple().exponent if number else 1
-    return ("-" if value < 0 else "") + layout_of(digits.rstrip("0") or "0", point)
+    return ("-" if number < 0 else "") + layout_of(digits.rstrip("0") or "0", point)
+
+
+def other_digits(match):
+    """Another text of the same number: the program's printer does not always find the shortest one."""
+    value = float(match[0])
+    texts = [number_text(form) for form in (repr(value), f"{value:.17g}", f"{value:.16g}")]
+    return texts[(texts.index(match[0]) + 1) % len(texts)]
 
 
 def json_text(value):
@@ -47,7 +52,9 @@ def json_text(value):
             return {key: marked(inner) for key, inner in item.items()}
         if isinstance(item, list):
             return [marked(inner) for inner in item]
-        return "\0" + number_text(item) if isinstance(item, float) else item
+        if isinstance(item, float):
+            return "\0" + (item.text if isinstance(item, Number) else number_text(repr(item)))
+        return item
 
     return re.sub(r'"\\u0000([^"]*)"', r"\1", json.dumps(marked(value), indent=2, ensure_ascii=False)) + "\n"
 
@@ -74,11 +81,12 @@ class Forgery:
     def record(self, group):
         return self.json(f"groups/{group}/record.json")
 
-    def correct(self, name, number, old, new):
-        """Replaces the end `old` of a line."""
-        lines = (self.directory / name).read_text().split("\n")
-        lines[number - 1] = lines[number - 1].removesuffix(old) + new
-        (self.directory / name).write_text("\n".join(lines))
+    def change_digits(self, name, line):
+        """Writes the number at the end of a line in another way."""
+        path = self.directory / name
+        lines = path.read_text().split("\n")
+        lines[line - 1] = re.sub(r"-?\d[\d.e+-]*(?=,?$)", other_digits, lines[line - 1])
+        path.write_text("\n".join(lines))
 
     def edit_table(self, name, edit):
         """Calls edit(column, text) for each cell of a CSV file; it returns the new text."""

@@ -18,13 +18,9 @@ class Row:
 
 
 def row(name, attack, expected):
-    """Adds a forgery. For DATA it returns a third code, that of `verify --data`."""
+    """Adds a row. Its function returns the codes of both verifiers, for DATA also that of `verify --data`, or ()
+    without a result. It requires outcomes other than those of CODES itself, which `expected` describes."""
     def add(function):
         ROWS[name] = Row(attack, function, expected)
         return function
     return add
-
-
-def accident(name, attack, expected):
-    """Adds a row that requires its own outcome and returns the verifiers' codes of its result, if any."""
-    return row(name, attack, expected)

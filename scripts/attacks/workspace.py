@@ -53,7 +53,7 @@ class Workspace:
         self.expect(0, *self.run_words("genuine"), ranks=2)
 
     def start(self, *words, ranks):
-        """A process of mpirun that runs beside this one."""
+        """A process of mpirun, without waiting for it."""
         return subprocess.Popen(["mpirun", "--bind-to", "none", "-np", str(ranks), str(self.program), *words],
                                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
@@ -111,13 +111,13 @@ class Workspace:
         return self.call("verify", directory), second.returncode
 
     def score(self, forged):
-        """The exit code of `score`, in the folder whose data the forgery used. Corrects digits that it rejects."""
+        """The exit code of `score`, in the folder whose data the forgery used. Changes digits that it rejects."""
         for _ in range(MAX_CORRECTIONS):
             code = self.call("score", forged.directory.name, folder=forged.directory.parent)
-            line = re.search(r': (\S+): line (\d+) is "(.*)"; must be "(.*)"$', self.output.strip())
+            line = re.search(r': (\S+\.json): line (\d+) is "', self.output)
             if code != 10 or not line:
                 break
-            forged.correct(line[1], int(line[2]), line[3], line[4])
+            forged.change_digits(line[1], int(line[2]))
         return code
 
     def judge(self, forged):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: run.py PROGRAM ROWS; scripts/attacks.sh starts it."""
+"""Usage: attacks.py PROGRAM ROWS; scripts/attacks.sh starts it."""
 import pathlib
 import shutil
 import sys
 import tempfile
 
-import forgeries  # noqa: F401  (adds rows)
+import forgeries  # noqa: F401  (adds rows, as the next two)
+import contradictions  # noqa: F401
 import accidents  # noqa: F401
 from rows import CODES, DATA, REJECTED, ROWS
 from workspace import Failed, NotRun, Workspace
