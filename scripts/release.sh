@@ -25,7 +25,7 @@ changes=$(git -C "$root" status --porcelain)
 [[ -z $changes ]] || refuse 1 "expected a clone without changes, got"$'\n'"$changes"
 version=$(version_in CMakeLists.txt '^project\(hpcai500 VERSION ')
 [[ -n $version ]] || refuse 1 "CMakeLists.txt: expected project(hpcai500 VERSION X.Y.Z, got no version"
-for place in "CITATION.cff:^version: " "docs/CHANGELOG.md:version "; do
+for place in "CITATION.cff:^version: " "docs/CHANGELOG.md:^## "; do
     found=$(version_in "${place%%:*}" "${place#*:}")
     [[ $found == "$version" ]] || refuse 1 \
         "${place%%:*}: expected version $version as in CMakeLists.txt, got '$found'"

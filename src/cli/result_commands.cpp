@@ -92,9 +92,11 @@ ExitCode add_results(std::vector<std::string> directories,
 
 ExitCode table(const TableOptions& options, const Context& context) {
     std::vector<report::TableRow> rows;
+    std::set<std::filesystem::path> seen;  // a run may also be given in its series
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
         for (const auto& run : verification::runs_of(directory))
-            rows.push_back({run.string(), results::read_result(run)});
+            if (seen.insert(std::filesystem::weakly_canonical(run)).second)
+                rows.push_back({run.string(), results::read_result(run)});
     });
     write_or_print(options.print(rows), options.output, context);
     return code;

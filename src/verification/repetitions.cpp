@@ -146,6 +146,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         return config::parse(text, file, {});
     };
     const auto config = inspector.parse(kConfigName, parse, config::to_yaml);
+    series.files.emplace_back(kConfigName);
     if (config && config->run.repeat != record.requested) {
         inspector.report(kConfigName, "has run.repeat {}; {} has {}", config->run.repeat,
                          kRepetitionsName, record.requested);

@@ -164,7 +164,8 @@ TEST_F(Repetitions, AreRankedByTheMedianRunAndCompared) {
 }
 
 TEST_F(Repetitions, AreRowsOfATableAndLinkedFromAPage) {
-    const Outcome table = cli::run_in(folder_->path(), {"table", ".", "result"});
+    const Outcome table =
+        cli::run_in(folder_->path(), {"table", ".", "result", "result/repetition_1"});
     EXPECT_EQ(table.exit_code, 10) << "the folder itself is no result: " << table.error;
     EXPECT_TRUE(table.out.starts_with("directory,schema,")) << table.out;
     EXPECT_NE(table.out.find(",config.training.learning_rate,"), std::string::npos);
@@ -176,6 +177,14 @@ TEST_F(Repetitions, AreRowsOfATableAndLinkedFromAPage) {
     EXPECT_EQ(page.exit_code, 0) << page.error;
     const std::string html = text_of(*folder_ / "pages/all.html");
     EXPECT_NE(html.find("<a href=\"../result/repetition_"), std::string::npos) << html;
+}
+
+TEST_F(Repetitions, HaveTheirCommonConfigurationInAJunitReport) {
+    const Outcome verified =
+        cli::run_in(folder_->path(), {"verify", "result", "--junit", "junit.xml"});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out;
+    EXPECT_NE(text_of(*folder_ / "junit.xml").find(" name=\"config.yaml\"></testcase>"),
+              std::string::npos);
 }
 
 TEST_F(Repetitions, AreWatchedUntilTheLastOne) {

@@ -20,6 +20,14 @@ class Citation(unittest.TestCase):
         project = re.search(r"project\(hpcai500 VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
         self.assertEqual(self.value("version"), project[1])
 
+    def test_has_the_version_of_recipes_and_configurations(self):
+        version = self.value("version")
+        self.assertTrue(list((ROOT / "scripts/packaging/easybuild").glob(f"hpcai500-{version}-*.eb")))
+        for path in [*(ROOT / "scripts/packaging/easybuild").glob("hpcai500-*.eb"),
+                     *(ROOT / "configs").glob("mini_*.yaml")]:
+            found = re.search(r"(?:framework: hpcai500 |^version = ')([\d.]+)", path.read_text(), re.M)
+            self.assertEqual(found[1], version, path)
+
     def test_has_the_required_keys_and_the_paper_of_the_documents(self):
         self.assertEqual(self.value("cff-version"), "1.2.0")
         for key in ("message", "title", "license"):
