@@ -100,8 +100,8 @@ check_reframe() {
 install_modules() { # as cmake --install does
     local folder="$work/prefix/share/modulefiles/hpcai500"
     mkdir -p "$folder" "$work/prefix/bin"
-    cp "$recipes/modulefile.tcl" "$folder/1.0.0"
-    cp "$recipes/modulefile.lua" "$folder/1.0.0.lua"
+    cp "$recipes/modulefile.tcl" "$folder/0.1.0"
+    cp "$recipes/modulefile.lua" "$folder/0.1.0.lua"
 }
 module_loads() { # shell code that defines `module`
     env -i PATH="$PATH" HOME="$work" bash -c 'source '"$1"' && module use "$0/prefix/share/modulefiles" &&

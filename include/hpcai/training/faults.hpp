@@ -26,7 +26,7 @@ struct Fault {
 
 bool faults_are_built_in();
 
-/// Returns "hpcai500 1.0.0", and " with faults" if they are built in.
+/// Returns "hpcai500 0.1.0", and " with faults" if they are built in.
 std::string program_version();
 
 /// Parses `text`, the value of kFaultsVariable: faults "kind@group:rank:step", separated by commas.
