@@ -6,7 +6,7 @@ import shutil
 import struct
 import subprocess
 
-from forgery import GROUPS, Forgery, sha256
+from forgery import GROUPS, Forgery, scale_group, sha256
 from findings import Findings
 from model import Model
 from result_files import ResultFiles
@@ -14,8 +14,6 @@ from rows import CAUGHT, DATA, NO_CHECK, row
 from weights import weights_digest
 from workspace import NotRun, require
 
-PHASES = ("input_wait", "forward", "backward", "communication", "optimizer", "other", "overlapped_communication")
-PER_SECOND = ("images_per_second", "flops")
 CLOCK = """#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>
@@ -31,38 +29,6 @@ int clock_gettime(clockid_t id, struct timespec* now) {
     return code;
 }
 """
-
-
-def scale_times(value, factor, key=""):
-    """Scales durations in a record, and speeds by the inverse."""
-    if isinstance(value, dict):
-        is_duration = key == "time_breakdown" or key in PHASES
-        return {name: scale_times(inner, factor, "seconds" if is_duration and isinstance(inner, float) else name)
-                for name, inner in value.items()}
-    if isinstance(value, list):
-        return [scale_times(inner, factor, key) for inner in value]
-    if isinstance(value, float) and key.endswith("seconds"):
-        return value * factor
-    return value / factor if isinstance(value, float) and key in PER_SECOND else value
-
-
-def scale_group(forged, group, factor):
-    def scaled(column, text):
-        return repr(float(text) * factor) if column.endswith("seconds") and text else text
-
-    for table in ("steps.csv", "ranks.csv"):
-        forged.edit_table(f"groups/{group}/{table}", scaled)
-    with forged.record(group) as record:
-        counters = record.pop("counters")
-        record.update(scale_times(record, factor))
-        seconds = record["record"]["training_seconds"]
-        for counter in counters:
-            begin = counter["readings"][0]["utc_seconds"] if counter["readings"] else 0
-            for reading in counter["readings"]:
-                elapsed = (reading["utc_seconds"] - begin) * factor
-                is_end = counter["name"] == "training:steps" and reading["utc_seconds"] > begin
-                reading["utc_seconds"] = begin + (seconds if is_end else elapsed)
-        record["counters"] = counters
 
 
 def scaled_times(workspace, name, factor):

@@ -53,7 +53,7 @@ class Workspace:
         self.expect(0, *self.run_words("genuine"), ranks=2)
 
     def start(self, *words, ranks):
-        """A process of mpirun that runs beside this one."""
+        """A process of mpirun that runs at the same time as this one."""
         return subprocess.Popen(["mpirun", "--bind-to", "none", "-np", str(ranks), str(self.program), *words],
                                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
