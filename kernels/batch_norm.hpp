@@ -6,7 +6,6 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-#include "batch_norm.hpp"
 #include "stream.hpp"
 
 namespace hpcai::kernels {

@@ -36,12 +36,11 @@ void add_config_options(Command command, config::Sources& sources, Presence conf
 void require_replaceable(std::string_view option, const std::string& file,
                          std::string_view output) {
     std::error_code error;
-    if (std::filesystem::symlink_status(file, error).type() ==
-        std::filesystem::file_type::not_found)
-        return;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
     std::string head(std::min<std::size_t>(output.size(), 32), '\0');
-    std::ifstream(file, std::ios::binary)
-        .read(head.data(), static_cast<std::streamsize>(head.size()));
+    if (std::filesystem::is_regular_file(file, error))  // reading a pipe could wait forever
+        std::ifstream(file, std::ios::binary)
+            .read(head.data(), static_cast<std::streamsize>(head.size()));
     require(output.starts_with(head), ExitCode::usage,
             "{}: expected a new file or an earlier output of this command, got {}", option,
             in_quotes(file));

@@ -98,7 +98,8 @@ std::vector<std::string> setting_names(const std::string& word) {
 std::string configuration_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
     const auto has = [&](const char* option) { return command.get_option_no_throw(option); };
-    if (has("--config") && (argument.ends_with(".yaml") || argument.ends_with(".yml")))
+    const bool is_file = argument.ends_with(".yaml") || argument.ends_with(".yml");
+    if (has("--config") && is_file && !argument.starts_with('-'))
         return fmt::format("; did you mean `--config {}`?", printable(shell_quote(argument)));
     const std::size_t equals = std::min(argument.find('='), argument.size());
     std::string name = argument.substr(0, equals);
@@ -106,8 +107,8 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
     std::ranges::replace(name, '-', '_');
     const std::string key = config::full_name_of(name);
     if (!has("--set") || key.empty()) return "";
-    const bool has_value = equals < argument.size() || unknown.size() == 1;
-    const std::string setting = key + (has_value ? argument.substr(equals) : "=" + unknown[1]);
+    const std::string value = unknown.size() > 1 ? "=" + unknown[1] : "=...";
+    const std::string setting = key + (equals < argument.size() ? argument.substr(equals) : value);
     return fmt::format("; did you mean `--set {}`?", printable(shell_quote(setting)));
 }
 
@@ -324,8 +325,7 @@ std::vector<std::string> CommandLine::completions(const std::vector<std::string>
     const CLI::Option* option = nullptr;  // whose value the next word is
     const std::string word = words.empty() ? "" : words.back();
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-        const bool is_value = option != nullptr;
-        option = nullptr;
+        const bool is_value = std::exchange(option, nullptr) != nullptr;
         const std::vector<std::string> names = subcommand_names(*command);
         if (is_value) continue;
         if (std::ranges::count(names, words[i]) > 0) command = command->get_subcommand(words[i]);

@@ -6,7 +6,6 @@
 
 #include <hpcai/records/step_record.hpp>
 
-#include "chart.hpp"
 #include "markup.hpp"
 
 /// Plots as HTML with inline SVG: lines scale with the page, text keeps its size.

@@ -7,7 +7,6 @@
 #include <hpcai/records/run_record.hpp>
 
 #include "lines.hpp"
-#include "markup.hpp"
 
 /// Elements of a page. Only text(), which escapes its argument, converts text to Markup.
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/table.hpp>
 
@@ -94,6 +96,13 @@ TEST(Verify, ReplacesNoFileOfAnotherKind) {
     const std::string first = text_of(folder / "report");
     EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
     EXPECT_NE(text_of(folder / "report"), first) << "it lists the earlier report";
+}
+
+TEST(Verify, DoesNotWaitForAPipeThatIsItsOutput) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "run");
+    ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+    expect_refused(run_in(folder.path(), {"verify", "run", "--junit", "pipe"}), 2, "got 'pipe'");
 }
 
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {

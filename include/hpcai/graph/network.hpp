@@ -75,7 +75,7 @@ public:
     /// Sets StepScalars::loss_scale, the factor of each sample's loss gradients, and resets all
     /// other fields. With 1 / global batch, the gradients are those of the mean loss.
     void reset_step_scalars(float scale);
-    /// The step scalars (ops/step_scalars.hpp) in device memory.
+    /// The step scalars (ops/optimizer_rule.hpp) in device memory.
     device::StepScalars* step_scalars() const {
         return static_cast<device::StepScalars*>(step_scalars_->data());
     }

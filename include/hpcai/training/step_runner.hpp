@@ -11,7 +11,6 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_log.hpp>
-#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
 

@@ -6,8 +6,6 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 
-#include "channel.hpp"
-
 namespace hpcai::comm {
 
 /// Throws Error(internal) with MPI's error text unless `code` is MPI_SUCCESS.

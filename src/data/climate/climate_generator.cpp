@@ -11,7 +11,7 @@ namespace {
 using climate::Extent;
 using climate::Label;
 
-// Random streams of a sample; background.cpp has those of the background.
+// Random streams of a sample; snapshot.cpp has those of the background.
 constexpr std::uint32_t kEventStream = 0;
 constexpr std::uint32_t kWindowStream = 1;
 constexpr float kMinBoxSide = 8;  // pixels, of a box

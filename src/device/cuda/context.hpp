@@ -8,8 +8,6 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/device/operation_kernel.hpp>
 
-#include "context.hpp"
-
 /// The engine for NVIDIA GPUs. Images are stored channels last, (N, H, W, C), and filters as (K, R,
 /// S, C): K filters of R rows and S columns. If C is 3, a fourth channel of zeros is stored.
 
