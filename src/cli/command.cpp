@@ -37,7 +37,7 @@ void require_replaceable(std::string_view option, const std::string& file,
                          std::string_view output) {
     std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
-    std::string head(std::min<std::size_t>(output.size(), 32), '\0');
+    std::string head(std::min<std::size_t>(output.size(), 4), '\0');
     if (std::filesystem::is_regular_file(file, error))  // reading a pipe could wait forever
         std::ifstream(file, std::ios::binary)
             .read(head.data(), static_cast<std::streamsize>(head.size()));

@@ -201,8 +201,8 @@ struct ConfigOptions {
     bool json = false;
 };
 
-/// Throws Error(usage), naming `option`, if `file` exists, unless its first 32 bytes are those of
-/// `output`, which is to replace it: an earlier output of the same kind.
+/// Throws Error(usage), naming `option`, if `file` exists, unless its first 4 bytes are those of
+/// `output`, which is to replace it. They distinguish kinds of files, such as images and scripts.
 void require_replaceable(std::string_view option, const std::string& file, std::string_view output);
 
 /// Adds --json, which sets `json`.

@@ -130,7 +130,7 @@ std::string text_table(const Ranking& ranking) {
 std::string to_text(const std::vector<Ranking>& rankings) {
     std::string text;
     for (const Ranking& ranking : rankings) {
-        text += fmt::format("{}{}, quality by {}\n", text.empty() ? "" : "\n",
+        text += fmt::format("{}Ranking of {}, quality by {}\n", text.empty() ? "" : "\n",
                             printable(ranking.workload), printable(ranking.metric));
         text += text_table(ranking);
     }
