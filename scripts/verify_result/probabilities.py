@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks whose predictions are rows of class probabilities."""
 import array
+import bisect
 import math
 import operator
-import os
 
 from arrays import read_npy
 from findings import MalformedFile
@@ -63,13 +63,17 @@ class ProbabilityTask(Task):
 
     def check_folders(self, names):
         """Checks that samples have the class of their folder. The loader numbers the folders by name."""
-        folders = [os.fsencode(name.partition("/")[0]) for name in names]
-        first = {}  # folder -> its first label
-        for sample, (folder, label) in enumerate(zip(folders, self.labels)):
+        folders, first = [], {}  # sorted; folder -> its first label
+        for sample, (name, label) in enumerate(zip(names, self.labels)):
             if label == -1:
                 continue
-            known = first.setdefault(folder, label)
-            if any((other < folder) != (first[other] < label) for other in first if other != folder) or known != label:
+            folder = name.partition("/")[0].encode()
+            if folder not in first:
+                bisect.insort(folders, folder)
+                first[folder] = label
+            index = bisect.bisect_left(folders, folder)
+            around = [first[other] for other in folders[max(index - 1, 0):index + 2]]
+            if first[folder] != label or any(a >= b for a, b in zip(around, around[1:])):
                 self.findings.add(self.labels_file, f"label of sample {sample} is {label}, which is not the class of its "
                                                      f"folder {folder.decode(errors='replace')}")
                 return

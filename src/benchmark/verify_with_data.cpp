@@ -27,6 +27,7 @@ constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
 constexpr int kMaxLossSteps = 20;  // between two losses, if not configured
 // Relative, for each step done. A detector also draws other regions where scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
+constexpr double kLeastLoss = 0.1;  // smaller losses may differ as much as this one
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
 /// Replaces the common folder of the data paths by `folder`.
@@ -138,8 +139,9 @@ private:
             sum += again[step];
             const double is = stored.at(step).loss, expected = sum / ++unread;
             if (std::isnan(is) && unread < (limit > 0 ? limit : kMaxLossSteps)) continue;
-            const double allowed = loss_tolerance(step) * expected;
-            if (!(std::abs(is - expected) <= allowed))
+            const double allowed = loss_tolerance(step) * std::max(expected, kLeastLoss);
+            const bool is_equal = std::isnan(expected) ? std::isnan(is) : is == expected;
+            if (!is_equal && !(std::abs(is - expected) <= allowed))
                 return inspector_.report(file, "loss of step {} is {}; must be {} within {}, {}",
                                          step, is, expected, allowed, "as trained again");
             sum = unread = 0;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include <sys/utsname.h>
 
@@ -38,11 +39,14 @@ std::string binary_digest() {
     }
 }
 
-std::string preloaded_libraries() {
+std::string preloaded_libraries(const std::string& path) {
     const char* variable = std::getenv("LD_PRELOAD");
     std::string libraries = variable == nullptr ? "" : variable;
-    std::ifstream file("/etc/ld.so.preload");
-    for (std::string name; file >> name;) libraries += (libraries.empty() ? "" : " ") + name;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream names(line.substr(0, line.find('#')));  // the linker skips comments
+        for (std::string name; names >> name;) libraries += (libraries.empty() ? "" : " ") + name;
+    }
     return libraries;
 }
 

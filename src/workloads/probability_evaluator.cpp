@@ -124,13 +124,18 @@ void ProbabilityEvaluator::check_samples(std::span<const std::int32_t> labels,
 std::string ProbabilityEvaluator::difference(const MemberPredictions& stored,
                                              const MemberPredictions& again,
                                              double tolerance) const {
+    constexpr double kOutliers = 0.01;  // share of rows where rounding may change more
     const std::vector<float>& values = stored.validation.outputs;
+    const auto classes = static_cast<std::size_t>(task_.classes);
+    std::size_t rows = 0;
     for (std::size_t index = 0; index < values.size(); ++index) {
-        const float expected = again.validation.outputs.at(index);
-        if (std::abs(values[index] - expected) <= tolerance) continue;  // false for NaN
-        const auto classes = static_cast<std::size_t>(task_.classes);
-        return fmt::format("probability of class {} in row {} is {}; must be {} within {}",
-                           index % classes, index / classes, values[index], expected, tolerance);
+        const float is = values[index], expected = again.validation.outputs.at(index);
+        if (std::isnan(is) ? std::isnan(expected) : std::abs(is - expected) <= tolerance) continue;
+        const std::size_t row = index / classes;
+        if (static_cast<double>(++rows * classes) > kOutliers * static_cast<double>(values.size()))
+            return fmt::format("probability of class {} in row {} is {}; must be {} within {}",
+                               index % classes, row, is, expected, tolerance);
+        index = (row + 1) * classes - 1;  // the last of this row
     }
     return "";
 }

@@ -91,6 +91,23 @@ class Predictions(unittest.TestCase):
             self.assertTrue(texts[0].startswith("sample 1 has values from "), texts)
 
 
+class Folders(unittest.TestCase):
+    def findings(self, *samples):
+        task = ProbabilityTask.__new__(ProbabilityTask)
+        task.labels, task.labels_file, task.findings = [label for _, label in samples], "labels.npy", Findings("")
+        task.check_folders([name for name, _ in samples])
+        return [text for _, text in task.findings.rows]
+
+    def test_are_numbered_by_name(self):
+        self.assertEqual(self.findings(("b/1", 3), ("a/1", 0), ("é/1", 4), ("c/x", -1), ("a/2", 0)), [])
+
+    def test_have_one_class_each_in_their_order(self):
+        for label in (0, 2, 3, 5):
+            self.assertEqual(self.findings(("a/1", 0), ("c/1", 3), ("b/1", label), ("b/2", 1)),
+                             [f"label of sample {3 if label == 2 else 2} is {1 if label == 2 else label}, which is "
+                              "not the class of its folder b"])
+
+
 class Clocks(unittest.TestCase):
     def wrong(self, seconds, name="clock:boottime"):
         """Reasons if a clock advanced by `seconds` in 1000 s of UTC."""
@@ -101,6 +118,10 @@ class Clocks(unittest.TestCase):
         self.assertEqual(self.wrong(100), ["clock:boottime of group 1 advanced by 100.0 s while UTC advanced by "
                                            "1000.0 s: not rankable"])
         self.assertEqual([len(self.wrong(seconds)) for seconds in (988, 1012)], [1, 1])
+
+    def test_must_have_finite_times(self):
+        readings = [{"utc_seconds": -1e308, "value": -1e308}, {"utc_seconds": 1e308, "value": 1e308}]
+        self.assertEqual(len(wrong_clocks({0: [{"name": "clock:monotonic", "readings": readings}]})), 1)
 
     def test_may_be_corrected_by_ntp(self):
         self.assertEqual(self.wrong(1010) + self.wrong(990) + self.wrong(100, "training:steps"), [])

@@ -22,8 +22,8 @@ void add_faults_disqualification(const std::map<std::string, std::string>& envir
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
 
-/// Returns the libraries that LD_PRELOAD and /etc/ld.so.preload name; empty if there are none.
-std::string preloaded_libraries();
+/// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
+std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
 /// Returns facts about program, machine and launch, with allow-listed environment variables. Other
 /// variables may hold secrets and are never copied. Collective: preloaded libraries are those of
