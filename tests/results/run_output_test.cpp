@@ -17,7 +17,7 @@ TEST(EventLine, HasTheDirectoryAndTheNumberOfTheRunBeforeItsValues) {
 }
 
 TEST(EventLine, HasNoNumberForASingleRun) {
-    const auto event = nlohmann::json::parse(event_line("result", "a", 0, {}));
+    const auto event = nlohmann::json::parse(event_line("result", "a", 0, {{"M", 2}}));
     EXPECT_TRUE(event.at("repetition").is_null());
 }
 
