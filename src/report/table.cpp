@@ -12,8 +12,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr auto kReplaceInvalidUtf8 = ordered_json::error_handler_t::replace;
+
 /// JSON without control characters has the escapes of OpenMetrics only.
-std::string label_value(std::string_view text) { return ordered_json(printable(text)).dump(); }
+std::string label_value(std::string_view text) {
+    return ordered_json(printable(text)).dump();
+}
 
 std::string labels_of(const TableRow& row) {
     const RunRecord& record = row.record;
