@@ -102,7 +102,7 @@ void check(const GroupResult& result, const Place& place) {
     }
 }
 
-/// Checks the numbers that predictions divide by.
+/// Checks the divisors in the predictions of `hpcai500 plan`.
 void check(const RooflineRecord& record, const Place& place) {
     for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
                                      {"nodes", record.nodes},

@@ -33,8 +33,8 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
 void check_speed(const RunRecord& record, Inspector& inspector);
 
 /// Checks launch.json against the record, except for hosts and nodes of a run with several
-/// launches. If group 0 failed, another rank than the one that wrote launch.json wrote the result,
-/// and what ranks measure or read from their environment may differ.
+/// launches. If group 0 failed, different ranks wrote launch.json and the result, so values that a
+/// rank measures or reads from its environment may differ.
 void check_launch(const Claim& claim, Inspector& inspector);
 
 /// Paths of a group's files in the result directory, for messages.

@@ -21,6 +21,8 @@ void check_launch(const Claim& claim, Inspector& inspector) {
     expected.staging = record.staging;
     expected.determinism = record.determinism;
     expected.invocations = record.invocations;
+    // If group 0 failed, different ranks wrote launch.json and the result. Their measurements and
+    // environments may differ.
     if (record.work.groups.front().failure.empty()) {
         expected.roofline = record.roofline;
         expected.environment = record.environment;
@@ -29,6 +31,7 @@ void check_launch(const Claim& claim, Inspector& inspector) {
     }
     expected.topology = record.topology;
     const std::vector<PlaceRecord>& places = stored->topology.map;
+    // launch.json has the hosts of the latest launch; groups may have finished on other hosts.
     if (record.invocations.size() > 1 && places.size() == record.topology.map.size()) {
         expected.topology.nodes = stored->topology.nodes;
         for (std::size_t rank = 0; rank < places.size(); ++rank) {

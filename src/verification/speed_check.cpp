@@ -9,16 +9,17 @@ namespace hpcai::verification {
 namespace {
 
 constexpr double kTera = 1e12;
-/// Published dense peaks without int8, in TFLOP/s, by a word of the device's name.
+/// Published dense 16-bit peaks of the fastest variant of each GPU, in TFLOP/s, by a word of the
+/// device's name.
 constexpr std::pair<std::string_view, double> kPeaks[] = {
     {"V100", 130},   {"T4", 65},       {"A30", 165},   {"A40", 150},
     {"A100", 312},   {"L4", 121},      {"L40S", 362},  {"H100", 989.4},
     {"H200", 989.4}, {"GH200", 989.4}, {"B200", 2500}, {"GB200", 2500},
 };
-constexpr double kThreadPeak = 10;  // above the 1024 bf16 operations of AMX per cycle
-constexpr double kInt8 = 2;         // peak with int8 / other peak
-constexpr double kMaxFraction = 2;  // a busy machine measures a low ceiling
-constexpr double kMaxOfPeak = 1.1;  // scores also count operations that a peak does not
+constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has 1024 bf16 FLOPs per cycle, about 4 TFLOP/s
+constexpr double kInt8 = 2;         // int8 peak / 16-bit peak
+constexpr double kMaxFraction = 2;  // other programs can reduce the measured ceiling
+constexpr double kMaxOfPeak = 1.1;  // `table3` also counts operations other than matrix products
 
 bool has_word(const std::string& text, std::string_view word) {
     const std::size_t at = text.find(word), end = at + word.size();
@@ -29,7 +30,7 @@ bool has_word(const std::string& text, std::string_view word) {
            (end == text.size() || !is_inside(end));
 }
 
-/// Returns TFLOP/s; 0 for an unknown device.
+/// Returns the peak of a rank's device in TFLOP/s; 0 for an unknown device.
 double peak_of(const PlaceRecord& place) {
     if (has_word(place.device, "thread") || has_word(place.device, "threads"))
         return kThreadPeak * std::max(place.threads, 1);

@@ -13,7 +13,7 @@
 namespace hpcai::verification {
 namespace {
 
-/// A key whose value the rules 1 to 4 fix.
+/// A key whose value rules 1 to 4 of docs/RULES.md prescribe.
 struct FixedSetting {
     int rule;
     const char* key;

@@ -19,7 +19,7 @@ namespace hpcai::verification {
 plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank);
 
-/// Returns the workload of the configuration, without the facts about its data (numbers, digest and
+/// Returns the workload of the configuration, without the facts about its data (number, digest and
 /// disqualifications of the samples) and without the effective precision.
 WorkloadRecord describe_workload(const config::Config& config);
 
@@ -71,18 +71,18 @@ void derive_results(const config::Config& config, const plan::ParallelismControl
 /// Returns the facts for the verdict, without the exit codes of failed groups.
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
 
-/// Returns RunRecord::summary_sha256.
+/// Returns RunRecord::summary_sha256, the SHA-256 of the summary without the manifest's digest.
 std::string summary_digest(const RunRecord& record);
 
-/// The name of a counter of every group: the number of steps done, which is 0 when the group's
-/// clock starts.
+/// Name of the counter of the steps that a group has done. Every group has it. Its first reading is
+/// 0, when the group's clock starts.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
-/// Begins the names of counters of the seconds of other clocks than UTC, read at the beginning and
-/// the end of training.
+/// Prefix of the names of counters that hold the seconds of a clock other than UTC. They are read
+/// at the beginning and the end of training.
 inline constexpr std::string_view kClockPrefix = "clock:";
 
-/// Key of RunRecord::environment: libraries that the dynamic linker loads before others.
+/// Key of RunRecord::environment: libraries that the dynamic linker loads first (LD_PRELOAD).
 inline constexpr const char* kPreloadedFact = "preloaded_libraries";
 
 /// Returns the counter kStepsCounter of a group whose leader is on `host` and whose clock starts at
@@ -90,12 +90,13 @@ inline constexpr const char* kPreloadedFact = "preloaded_libraries";
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
                             const GroupRecord& group);
 
-/// Returns how much a counter of a node grew from the first to the last reading of all groups.
-/// `readings` has one row per group. Growth that several groups read counts once: when the readings
-/// of group A end, those of a group B continue the sum. It continues at A's last value if that lies
-/// between B's readings before and after this time. Otherwise, and always for "nvml-power", it
-/// continues at an interpolation of B's readings. The growth is unknown if a group could not read
-/// the counter, or if no group read it for some time between first and last reading.
+/// Returns how much a counter of a node grew between the first and the last reading by any group.
+/// `readings` has the readings of each group. If several groups read the counter at the same time,
+/// the growth counts once. Let t be the time of group A's last reading. From t on, the function
+/// adds the growth in the readings of the group B that covers t and ends last. B's value at t is
+/// A's last value if that lies between B's readings before and after t. Otherwise, and always for
+/// "nvml-power", B's value at t is interpolated. The result has no value if a group could not read
+/// the counter, or if the readings of no group cover a time in between.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 
 /// Fills in record.energy, the bytes of network interfaces in record.communication and
