@@ -21,11 +21,13 @@ namespace {
 namespace fs = std::filesystem;
 using workloads::Inspector;
 
-// Between processors, fp32 sums in another order change the last bits of each layer. Predictions in
-// other precisions, or made again in fp32, differ by their rounding.
+// Maximum differences of predictions. Processors add fp32 values in different orders, which changes
+// the last bits of each layer's output. Other precisions round more coarsely. A device without the
+// run's precision recomputes the predictions in fp32.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
-constexpr int kMaxLossSteps = 20;  // between two losses, if not configured
-// Relative, for each step done. A detector also draws other regions where scores are nearly equal.
+constexpr int kMaxLossSteps = 20;  // steps between two losses if run.loss_steps is 0
+// Maximum relative differences of losses. The first two are multiplied by the number of steps done.
+// kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
 constexpr double kLeastLoss = 0.1;  // smaller losses may differ as much as this one
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
@@ -54,7 +56,7 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
     }
 }
 
-/// Returns the configuration of a run for this machine.
+/// Returns the configuration of a run with the data in `data` and the devices of this machine.
 config::Config local_config(const fs::path& directory, const fs::path& data) {
     config::Config config = results::read_config(directory);
     move_data(data, config.data);
@@ -129,7 +131,8 @@ private:
         });
     }
 
-    /// Compares each stored loss with the mean of the steps since the previous one.
+    /// Compares each stored loss with the mean of the recomputed losses since the previous stored
+    /// loss. Steps without a stored loss have NaN.
     void compare_losses(const std::vector<double>& again, const std::vector<StepRecord>& stored,
                         const std::string& file) {
         const int limit = context_.config.run.loss_steps;

@@ -29,7 +29,8 @@ private:
     std::int64_t batches_;
 };
 
-/// Trains as one rank of a group.
+/// Trains the first `steps` steps as one rank of a group. Returns the mean loss of this rank's
+/// samples in each step.
 std::vector<double> train_as_rank(const context::RunContext& context,
                                   const context::Resources& resources, std::int64_t steps,
                                   comm::Communicator& ranks) {

@@ -28,8 +28,8 @@ public:
     /// `record` has training time and iterations.
     CounterRecord steps_counter(const GroupRecord& record) const;
 
-    /// Reads the system's clocks again and returns a counter (verification::kClockPrefix) of the
-    /// one that times the steps, and of one that also counts while the system is suspended.
+    /// Reads the system's clocks again and returns a counter (verification::kClockPrefix) for each:
+    /// the clock that times the steps, and a clock that also runs while the system is suspended.
     std::vector<CounterRecord> clock_counters() const;
 
 private:

@@ -9,7 +9,7 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/training/predict.hpp>
 
-/// Parts of a finished run that another machine computes again.
+/// Recomputes parts of a finished run, possibly on another machine, to verify its result.
 namespace hpcai::group {
 
 /// Opens the device for one of `ranks` ranks of this process. It computes in `precision`, as in
