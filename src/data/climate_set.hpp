@@ -19,8 +19,9 @@
 namespace hpcai::data {
 
 /// Default normalization, in fp32, of fields without statistics: (x - mean) / deviation. The values
-/// are those of a CAM5 run, area-weighted over the sphere, except for two deviations. That of the
-/// sea-level pressure is not plausible there and is ClimateNet's; that of Z1000 follows from it.
+/// are those of a CAM5 run, area-weighted over the sphere, except for two deviations. The run's
+/// deviation of the sea-level pressure is not plausible, so that of ClimateNet is used. The
+/// deviation of Z1000 is derived from it.
 inline constexpr std::array<double, kClimateChannels> kClimateMean{
     3.765611e-08, 98356.03,   100814.414,  0.010749293, 216.13145, 258.9456, 26.160023, 288.03925,
     288.82578,    0.98314494, -0.45998842, 0.116573125, 0.1930554, 69.0,     12031.449, 63.435772};

@@ -139,12 +139,14 @@ ImageSize read_jpeg_header(std::span<const std::uint8_t> bytes, JpegReader& read
     return legal_size(info.image_width, info.image_height);
 }
 
-/// Converts one row of CMYK to RGB like Pillow, which takes all files to be inverted as Adobe's.
+/// Converts one row of CMYK to RGB like Pillow, which assumes that all files store inverted values
+/// (255: no ink), as Adobe's programs do.
 void convert_cmyk(const std::uint8_t* cmyk, int width, std::uint8_t* target) {
     for (int x = 0; x < width; ++x) {
         const unsigned light = cmyk[4 * x + 3];
         for (int c = 0; c < kImageChannels; ++c) {
-            const unsigned absorbed = (255U - cmyk[4 * x + c]) * light + 128;  // of 255 * 256
+            // The expression below divides this by 255 with rounding.
+            const unsigned absorbed = (255U - cmyk[4 * x + c]) * light + 128;
             target[3 * x + c] =
                 static_cast<std::uint8_t>(light - (((absorbed >> 8) + absorbed) >> 8));
         }
@@ -259,7 +261,7 @@ static void clip_png_row(png_structp, png_row_infop row, png_bytep values) {
 
 }  // extern "C"
 
-/// Reads up to the pixels, without chunks that do not change them.
+/// Reads the chunks before the pixels. Skips chunks that do not affect the pixels.
 ImageSize read_png_header(PngReader& reader) {
     const bool is_read = reader.calls.succeed([&reader] {
         reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, report_png_error,
@@ -275,8 +277,8 @@ ImageSize read_png_header(PngReader& reader) {
                       png_get_image_height(reader.png, reader.info));
 }
 
-/// Reads the whole file as RGB. Like Pillow, clips 16-bit grey, but takes the high byte of other
-/// 16-bit values.
+/// Reads the whole file as RGB. Like Pillow, limits 16-bit grey values to 255, but uses the high
+/// byte of other 16-bit values.
 void read_png_rows(png_structp png, png_infop info, Image& image) {
     const std::size_t row_bytes = std::size_t{kImageChannels} * image.width;
     png_set_palette_to_rgb(png);

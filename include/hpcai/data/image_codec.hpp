@@ -49,12 +49,13 @@ struct DecodedImage {
 ImageSize read_image_size(std::span<const std::uint8_t> bytes);
 
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling, or with libpng. With
-/// the default request, the pixels equal Pillow's convert("RGB"): inks are inverted as Adobe's;
-/// EXIF orientation, gamma and alpha are ignored; 16-bit grey is clipped to 255. Missing parts of a
-/// damaged file are grey or garbled, and `damage` has the reason, also a wrong checksum or missing
-/// end of a PNG. The pixels of a region of a JPEG equal those of a full decode. `image` may have a
-/// few columns left and right of the region, whose pixels may differ. A PNG is always decoded
-/// whole. Throws DecodeError like read_image_size(), and when decoding cannot begin. Thread-safe.
+/// the default request, the pixels equal Pillow's convert("RGB"): CMYK values are taken as inverted
+/// (255: no ink), as in Adobe's files; EXIF orientation, gamma and alpha are ignored; 16-bit grey
+/// is clipped to 255. Missing parts of a damaged file are grey or garbled, and `damage` has the
+/// reason, also a wrong checksum or missing end of a PNG. The pixels of a region of a JPEG equal
+/// those of a full decode. `image` may have a few columns left and right of the region, whose
+/// pixels may differ. A PNG is always decoded whole. Throws DecodeError like read_image_size(), and
+/// when decoding cannot begin. Thread-safe.
 DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
 /// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.
