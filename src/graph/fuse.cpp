@@ -48,8 +48,9 @@ struct Fusion {
     std::vector<NodeId> replaced;
 };
 
-/// The fusion of the chain that starts at node `index`; absent if there is none. An Add is included
-/// only with the ReLU after it, and only in the chain of the first BatchNorm that it reads.
+/// Returns the fusion of the chain of nodes that starts at node `index`; absent if there is none.
+/// `fused` has the nodes of earlier fusions. An Add is included only with the ReLU after it. If it
+/// reads two BatchNorms, it belongs to the chain of the first.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& fused) {
     Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
@@ -123,7 +124,8 @@ private:
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
 
-    /// Whether the only reader of `value` is a BatchNorm that can use the per-channel sums of it.
+    /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from the
+    /// per-channel sums of `value` (ops::outputs_channel_sums).
     bool reader_uses_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;
@@ -173,6 +175,8 @@ private:
         remove(before);
     }
 
+    /// Replaces node `index`, a BatchNorm with an addition, and `before`, the BatchNorm of the
+    /// other summand, by `fused`.
     void merge(const ops::DualNorm& fused, std::size_t index, const Node& before) {
         Node& node = *nodes_[index];
         node.operation = fused;
