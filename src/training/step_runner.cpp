@@ -18,8 +18,8 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
     return ranges;
 }
 
-/// The loss is the sum over the model's batch of each sample's loss times the scale. Every scale
-/// includes the factor 1 / batch size, so unscaled gradients need no later division.
+/// The gradients of the samples' losses are multiplied by the loss scale. All scales of the policy
+/// include the factor 1 / batch size, so gradients need no later division by it.
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute) {
     device::LossScalePolicy policy;
@@ -51,6 +51,8 @@ std::span<const float> checked_gradients(const graph::Network& network,
     return graph.outputs().empty() ? all : all.last(1);
 }
 
+/// Calls `visit` with the gradients of each bucket and the name under which a snapshot stores their
+/// residual: the rounding error that error feedback adds in the next all-reduce.
 template <typename Visit>
 void for_each_residual(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
                        graph::ParameterStore& store, const Visit& visit) {
@@ -82,7 +84,8 @@ device::StepScalars read_scalars(const Snapshot& from) {
     return scalars;
 }
 
-// Libraries may allocate memory in step 0. Step 1 proves that a step works without that.
+// A CUDA graph capture forbids allocations. Libraries may allocate memory in step 0. Step 1 proves
+// that a step works without allocations.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 device::OptimizerRule rule_of(const config::TrainingConfig& training) {
@@ -139,6 +142,8 @@ StepRunner::StepRunner(const StepSetup& setup)
 void StepRunner::begin_step(double learning_rate, bool has_failed) {
     set_scalar(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
+    // Updates also write these copies. They need a refresh only at first and after
+    // ParameterStore::write().
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
     network_.prepare_optimizer_copies(no_observer);
@@ -305,7 +310,7 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
                             !ranges.back().has_trust_ratio && !range.has_trust_ratio &&
                             ranges.back().working_copy == nullptr && range.working_copy == nullptr;
         if (merges) {
-            ranges.back().end = end;  // the gap between them is zero and stays zero
+            ranges.back().end = end;  // the padding in between stays zero
         } else {
             ranges.push_back(range);
         }
