@@ -6,8 +6,8 @@
 namespace hpcai::cli {
 namespace {
 
-// The scripts call `hpcai500 completion words WORD...`. bash splits words at "=" and replaces only
-// the text after it.
+// The scripts call `hpcai500 completion words WORD...`, which prints the completions of the last
+// WORD. bash separates words at "=" by default and then replaces only the text after it.
 constexpr const char* kBash = R"sh(_hpcai500() {
     local words word line=${COMP_LINE:0:COMP_POINT}
     read -ra words <<<"$line"
