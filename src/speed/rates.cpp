@@ -255,7 +255,7 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
     // The line uses both ends, because gradient buckets are large and BatchNorm statistics small.
-    // Between them, caches bend the curve.
+    // Between them, caches make the time nonlinear in the size.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

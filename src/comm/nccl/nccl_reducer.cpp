@@ -107,7 +107,8 @@ public:
     }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
-    /// Orders later work of the device after all started all-reduces, including number `sum`.
+    /// Makes later work of the device wait for all all-reduces started so far, including number
+    /// `sum`.
     void join(std::int64_t sum);
 
 private:
