@@ -10,6 +10,8 @@ struct Moments {
     double mean = 0, variance = 0;  // biased
 };
 
+/// Computes the moments of x from the sums of x - pivot and of (x - pivot)^2. A pivot near the
+/// mean, such as the first pixel, avoids cancellation.
 __device__ inline Moments moments_of(const Sums& differences, double pivot, double count) {
     const double offset = differences.first / count;
     const double variance = differences.second / count - offset * offset;
@@ -125,6 +127,7 @@ __global__ void statistics_from_moments_kernel(const BatchNormShape shape, const
     running.update(channel);
 }
 
+/// Sums of x and of x^2 for each channel, from the epilogue of the convolution that computed x.
 struct EpilogueSums {
     const float* sum;
     const float* squares;
@@ -304,6 +307,7 @@ void sum_differences(const BatchNormShape& shape, const void* x, float* workspac
 }  // namespace batch_norm
 
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
+    // The backward pass needs three coefficients for each span and channel.
     return sizeof(float) * static_cast<std::size_t>(batch_norm::partial_floats(shape) +
                                                     3 * shape.spans * shape.channels);
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTileWidth = 32, kTileHeight = 8;  // pixels of a block, one for each thread
 constexpr int kTaps = 2 * ops::kMaxCropReduction + 1;
-constexpr int kWeightBits = 22;
+constexpr int kWeightBits = 22;  // fraction bits of fixed-point weights, as in Pillow
 constexpr int kHalf = 1 << (kWeightBits - 1);
 
 /// The source pixels and weights of an output pixel along one axis.

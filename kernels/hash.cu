@@ -9,7 +9,8 @@ namespace {
 using Word = unsigned long long;  // the type of atomicAdd
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// The term that word `index`, which has the bits of two values, adds to the sum.
+/// The term that word `index`, which has the bits of two values, adds to the sum: the output of
+/// SplitMix64 (Steele et al. 2014).
 __host__ __device__ inline Word mix(std::uint32_t low, std::uint32_t high, std::int64_t index) {
     Word value = low | static_cast<Word>(high) << 32;
     value += static_cast<Word>(index + 1) * 0x9e3779b97f4a7c15;

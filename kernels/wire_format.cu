@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kBlock = tensor::kWireBlock;
 constexpr int kPerLane = static_cast<int>(kBlock / kWarp);
-constexpr unsigned kInfinity = 0x7f800000u;
+constexpr unsigned kInfinity = 0x7f800000u;  // bits of +infinity
 
 __device__ inline unsigned magnitude(float value) {
     return __float_as_uint(value) & 0x7fffffffu;
@@ -53,8 +53,8 @@ struct Fp16 {
 struct Int8 {
     using Stored = std::int8_t;
     static constexpr bool kIsScaled = true;
-    static constexpr Stored kNotFinite = -128;
-    static constexpr float kSmallestScaled = 1e-35f;
+    static constexpr Stored kNotFinite = -128;        // decoded as +infinity
+    static constexpr float kSmallestScaled = 1e-35f;  // smaller blocks are sent as zeros
 
     __device__ static float scale_for(unsigned largest) {
         const float value = __uint_as_float(largest);

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-/// Returns part number `part` of `parts` parts of a range. Parts consist of blocks of kWireBlock
-/// values, which share a scale. The last block of the range may be shorter, the last parts empty.
+/// Returns part number `part` of `parts` parts of a range. Parts consist of whole blocks of
+/// kWireBlock values; in fp16 and int8 the values of a block share a scale. The last block of the
+/// range may be shorter, and the last parts may be empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -28,7 +29,7 @@ int index_in(std::span<const int> ranks, int rank) {
     return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// Allocates the pieces of a step in the wire buffer, which all steps share.
+/// Allocates the encoded pieces of a step in the wire buffer, which every step reuses.
 class WireMemory {
 public:
     explicit WireMemory(WireFormat format) : format_(format) {}
@@ -51,6 +52,8 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
     if (piece.bytes > 0) messages.push_back({rank, piece.offset, piece.bytes});
 }
 
+/// Writes the steps of one rank: a reduce-scatter over the inner ranks (its row or node), then over
+/// the outer ranks, which own the same part in the other sets. The all-gathers reverse this order.
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
@@ -68,6 +71,7 @@ public:
     }
 
 private:
+    /// Returns whether this rank owns a part. If nodes differ in size, some ranks own none.
     bool owns() const { return !topology_.outer.empty(); }
     int inner_size() const { return static_cast<int>(topology_.inner.size()); }
     /// Returns index + k modulo `size`. Each rank starts with a different peer, so that no rank

@@ -20,7 +20,7 @@ public:
     Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
 
     void check_run() const {
-        constexpr std::uint64_t kLastSeed = 9007199254740991;
+        constexpr std::uint64_t kLastSeed = 9007199254740991;  // 2^53 - 1, exact as a double
         const auto extra_runs = static_cast<std::uint64_t>(config_.run.repeat) - 1;
         check(config_.run.seed <= kLastSeed - extra_runs, "run.seed",
               fmt::format("at most {}", kLastSeed - extra_runs) + as("run.repeat"));
@@ -129,7 +129,8 @@ public:
         check_unused_keys(has_betas, {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
-        // Only lars can divide without epsilon. 1.5e-45 is above 0 in fp32.
+        // Without epsilon, lamb, adam, adamw and adagrad may divide by 0, which lars cannot. fp32
+        // does not round 1.5e-45 to 0.
         check(optimizer == Optimizer::lars || !training.epsilon ||
                   static_cast<float>(*training.epsilon) > 0,
               "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));

@@ -129,10 +129,10 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
-constexpr double kMaxFusedImages = 1e5;  // over all draws; takes about ten seconds
+constexpr double kMaxFusedImages = 1e5;  // images x draws of members; about ten seconds
 
 std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
-    std::vector<Member> drawn;
+    std::vector<Member> drawn;  // a member that was drawn n times has weight n
     for (std::size_t index = 0; index < members.local.size(); ++index) {
         const float weight = weights.at(static_cast<std::size_t>(members.first) + index);
         if (weight == 0) continue;
@@ -189,6 +189,7 @@ std::optional<std::size_t> best_match(const std::vector<Box>& boxes, const Box& 
     return best;
 }
 
+/// Returns the weighted boxes fusion of the candidates of one category.
 std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weights,
                             double overlap) {
     std::vector<Cluster> clusters;
@@ -215,6 +216,7 @@ std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weigh
     return result;
 }
 
+/// Returns the candidates of one category that non-maximum suppression keeps.
 std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     std::vector<Candidate> kept;
     std::vector<Box> boxes;
@@ -267,7 +269,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     DetectionCursor cursor(local, first_member);
     std::vector<Detection> result;
     for (std::int64_t start = 0; start < images;) {
-        std::vector<std::vector<MemberDetection>> sent;
+        std::vector<std::vector<MemberDetection>> sent;  // [rank that fuses these images]
         for (int rank = 0; rank < ranks.size(); ++rank) {
             start += std::min(chunk_images, images - start);
             sent.push_back(cursor.read_until(start));

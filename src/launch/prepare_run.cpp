@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kExclusive = storage::FileLock::Kind::exclusive;
 
-/// Returns whether the result in `folder` has all groups and all their files are intact.
+/// Returns whether the result in `folder` has all groups and their files are undamaged.
 bool is_result_complete(const fs::path& folder, const config::Config& config, int groups) {
     try {
         for (const GroupRecord& group : results::read_result(folder).work.groups) {
@@ -61,9 +61,9 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// The run of a series (run.repeat) that this launch resumes. It may not have begun yet.
+/// The run of a run.repeat series to resume. It has not begun after a stop between two runs.
 struct Resumption {
-    LaunchRecord launch;      // of earlier launches; complete topology on rank 0 only
+    LaunchRecord launch;      // of earlier launches; its topology is complete on rank 0 only
     bool is_trained = false;  // whether all groups have finished
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
@@ -82,7 +82,7 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
-        const int begun = has_begun() ? series.number : series.number - 1;  // run of `launch`
+        const int begun = has_begun() ? series.number : series.number - 1;  // described by `launch`
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
@@ -94,7 +94,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts rank 0's facts except the lock; any rank may write the result. Collective.
+    /// Broadcasts rank 0's facts except the lock: any rank may write the result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large

@@ -128,7 +128,7 @@ std::string domain_of(const fs::path& zones, const std::string& zone) {
 constexpr int kLoopback = 772;                   // ARPHRD_LOOPBACK of <linux/if_arp.h>
 constexpr int kInfiniband = 32;                  // ARPHRD_INFINIBAND
 constexpr double kBytesPerWord = 4;              // InfiniBand ports count words
-constexpr std::uint64_t kMaxCount = 0xffffffff;  // where a 32-bit port counter stops
+constexpr std::uint64_t kMaxCount = 0xffffffff;  // at which a 32-bit port counter saturates
 
 struct Direction {
     std::string_view name;
@@ -305,7 +305,7 @@ bool shows_own_interfaces(const std::filesystem::path& sysfs) {
     }
     return std::ranges::all_of(list_names(shown), [&](const std::string& name) {
         return own.contains(name) ||
-               list_names(shown / name).empty();  // a file of the kernel, not an interface
+               list_names(shown / name).empty();  // a control file such as bonding_masters
     });
 }
 

@@ -13,7 +13,7 @@
 namespace hpcai::meters {
 namespace {
 
-constexpr double kYear10000 = 253402300800.0;
+constexpr double kYear10000 = 253402300800.0;  // Unix time
 
 /// Removes and returns a fraction such as ".25" at the start of `text`; 0 if there is none.
 std::optional<double> take_fraction(std::string_view& text) {

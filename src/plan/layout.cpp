@@ -166,7 +166,8 @@ void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// Throws unless training.batch_norm_samples fits, by the rule of make_layout().
+/// Throws unless training.batch_norm_samples divides a rank's micro-batch, or equals k
+/// micro-batches and k divides the number of replicas.
 void check_batch_norm_samples(const config::TrainingConfig& training, const Layout& layout,
                               bool is_degree_fixed) {
     const int samples = layout.micro_batch_size(training.batch_size);

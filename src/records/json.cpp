@@ -33,7 +33,7 @@ std::string reason_of(const Quantity& quantity) {
 
 /// Returns `number` as an integer if it is whole and a double represents it exactly.
 ordered_json to_integer(const ordered_json& number) {
-    constexpr double kMaxExact = 9007199254740992.0;
+    constexpr double kMaxExact = 9007199254740992.0;  // 2^53
     if (!number.is_number_float()) return number;
     const double value = number.get<double>();
     if (value != std::floor(value) || std::abs(value) > kMaxExact) return number;

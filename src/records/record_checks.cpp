@@ -27,7 +27,7 @@ void for_each(const std::vector<Element>& list, const Place& place, const Check&
 
 /// Checks that neither the times nor the values of consecutive readings decrease.
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
-    constexpr double kYear10000 = 253402300800.0;
+    constexpr double kYear10000 = 253402300800.0;  // Unix time
     for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {
         CounterReading last;
         const auto check = [&last](const CounterReading& reading, const Place& at) {

@@ -22,6 +22,7 @@ std::string bytes(const Quantity& quantity) {
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
 }
 
+/// Prints a horizontal line of the letter.
 void print_rule(Page& page, char letter) {
     page.line("{}", std::string(kPageWidth, letter));
 }

@@ -15,7 +15,7 @@ using nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "elements are stored as in memory");
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's limit
 constexpr const char* kMetadataKey = "__metadata__";
 
 struct TypeRow {

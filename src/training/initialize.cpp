@@ -10,7 +10,7 @@ namespace {
 
 using graph::ParameterKind;
 
-constexpr double kLinearDeviation = 0.01;
+constexpr double kLinearDeviation = 0.01;  // Goyal et al. 2017, section 5.1
 
 double deviation_of(const graph::Parameter& parameter) {
     if (parameter.deviation > 0) return parameter.deviation;

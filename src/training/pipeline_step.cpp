@@ -190,7 +190,7 @@ private:
     graph::Network& network_of(int micro_batch) const {
         return *share_.networks[static_cast<std::size_t>(micro_batch) % share_.networks.size()];
     }
-    /// Lets messages advance between kernels.
+    /// Progresses the messages between kernels.
     auto observer() {
         return KernelObserver(log_, [this](const graph::KernelCall&) { boundary_.test(); });
     }

@@ -41,7 +41,7 @@ public:
         const comm::Incoming message{route.group_rank, *bytes_};
         request_ = group_.start_exchange({}, std::span(&message, 1), route.tag);
     }
-    /// Lets the transport advance; returns true if nothing is being sent or received.
+    /// Progresses the message; returns true if nothing is being sent or received.
     bool test() {
         if (request_ != nullptr && request_->test()) request_.reset();
         return request_ == nullptr;
@@ -72,7 +72,7 @@ public:
         (*buffer)->start_send(route);
         bytes_sent_ += static_cast<std::int64_t>(route.bytes);
     }
-    /// Lets messages advance; returns true if all are sent.
+    /// Progresses the messages; returns true if all are sent.
     bool test() {
         bool all_sent = true;
         for (const std::unique_ptr<MessageBuffer>& buffer : buffers_) all_sent &= buffer->test();
@@ -99,7 +99,7 @@ public:
         pending_ = messages;
         buffer_.start_receive(route_);
     }
-    /// Lets the transport advance; returns true if the next message has arrived.
+    /// Progresses the receive; returns true if the next message has arrived.
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
     void take(const std::function<void(std::span<const std::byte>)>& use) {
@@ -177,7 +177,7 @@ public:
     void send_gradients(const Network& network) {
         send(gradients_out_, received_gradients_, network, &Network::received_gradient);
     }
-    /// Lets messages advance; returns true if all are sent.
+    /// Progresses the messages; returns true if all are sent.
     bool test() {
         values_in_.test();
         gradients_in_.test();

@@ -21,7 +21,7 @@ public:
 class Request {
 public:
     virtual ~Request() = default;
-    /// Lets the transport advance; returns true once the operation is complete. Open MPI advances a
+    /// Progresses the operation; returns true once it is complete. Open MPI progresses a
     /// non-blocking collective only inside such calls.
     virtual bool test() = 0;
     /// Waits until the operation is complete. Throws as Communicator does.

@@ -54,7 +54,7 @@ public:
     /// does.
     void ready(std::size_t parameter_index);
 
-    /// Lets all-reduces advance. Call it between kernels.
+    /// Progresses the all-reduces. Call it between kernels.
     void progress();
 
     /// Completes the all-reduces: work that is enqueued later reads the sums over all ranks in

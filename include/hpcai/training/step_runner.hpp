@@ -105,7 +105,7 @@ protected:
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
-    /// Marks the gradients that `call` has completed as ready, and lets all-reduces advance.
+    /// Marks the gradients that `call` has completed as ready, and progresses the all-reduces.
     void notify_buckets(const graph::KernelCall& call);
     /// Marks the failure status of begin_step(), which is summed with the gradients, as ready.
     void notify_status() { buckets_.ready(store_.ranges().size()); }

@@ -76,7 +76,7 @@ Patch nodes_around(const Patch& patch, int spacing) {
     return nodes;
 }
 
-constexpr std::uint64_t kPlanetSeed = 12345;
+constexpr std::uint64_t kPlanetSeed = 12345;         // the same planet in every run
 constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // in place of a sample's split
 constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
 constexpr double kMaxHeight = 5200;      // m

@@ -9,10 +9,10 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// A range of elements that one thread processes. Sums over parts are added in a fixed order, so
-/// that they do not depend on the number of threads.
+/// Consecutive elements of one Optimizer::Range, which one thread processes. Sums over parts are
+/// added in a fixed order, so that they do not depend on the number of threads.
 struct Part {
-    std::size_t range;
+    std::size_t range;  // index in Optimizer::ranges
     std::size_t begin;
     std::size_t end;
 };
@@ -99,7 +99,8 @@ public:
           ratios_(optimizer.ranges.size(), 1.0F) {}
 
     /// Sets each ratio to `ratio(range, |w|, |other|)` if the range has a ratio and neither norm is
-    /// 0, else to 1. |other| is the root of SquareSums::others. `part_sums` has one entry per part.
+    /// 0, else to 1. |other| is the norm of the gradient for LARS, of the update direction for
+    /// LAMB. `part_sums` has one entry per part.
     template <typename Ratio>
     void set(const std::vector<Part>& parts, const std::vector<SquareSums>& part_sums,
              const Ratio& ratio) {
@@ -154,7 +155,8 @@ private:
     void step() override;
 
     const Rule rule_;
-    TrustRatios ratios_{optimizer()};  // for LARS and LAMB only, like the sums
+    // Only LARS and LAMB use the following members.
+    TrustRatios ratios_{optimizer()};
     std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
 };
 

@@ -35,11 +35,12 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// Limits of the trials for each pass. Heuristics list good plans first: over 66 cuDNN graphs of
-/// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than the fastest
-/// of all. Trials of all plans take a minute more, because compiling a plan can take seconds.
+/// Limits of the trials for each pass. cuDNN's heuristics list good plans first: over 66 cuDNN
+/// graphs of ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than
+/// the fastest of all. Trials of all plans take a minute more, because compiling a plan can take
+/// seconds.
 constexpr std::size_t kMaxTrials = 20;
-constexpr double kMaxSeconds = 0.5;  // then trials end as soon as two plans agree
+constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results of two plans agree
 /// A plan that is slower than the best by this factor is not compared and not chosen.
 constexpr double kMaxSlowdown = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
@@ -56,7 +57,8 @@ struct TimedPlan {
     PlanTimer::Trial trial;
 };
 
-/// The most frequent result of the plans; in a tie, the first.
+/// The result on which most plans agree; in a tie, the first. Plans with equal
+/// PlanTimer::Trial::result agree.
 struct Majority {
     std::optional<int> result;
     std::ptrdiff_t plans = 0;

@@ -40,7 +40,7 @@ std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
 /// A pattern whose length has no common factor with image sizes, so that the channels of different
 /// pixels differ.
 std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
-    constexpr std::size_t kElements = 262139;
+    constexpr std::size_t kElements = 262139;  // a prime
     std::vector<std::byte> bytes(kElements * size_of(dtype));
     for (std::size_t i = 0; i < kElements; ++i) {
         const std::uint32_t bits = random_bits(dtype, seed);

@@ -126,7 +126,7 @@ constexpr double kMatchedShare = 0.75;
 /// with nearly the same box, whose score differs by at most `tolerance`.
 std::int64_t count_matches(const std::vector<Detection>& detections,
                            const std::vector<Detection>& others, double tolerance) {
-    constexpr double kOverlap = 0.9;
+    constexpr double kOverlap = 0.9;  // IoU
     std::multimap<std::int64_t, const Detection*> by_image;
     for (const Detection& other : others) by_image.emplace(other.image, &other);
     return std::ranges::count_if(detections, [&](const Detection& one) {

@@ -196,7 +196,7 @@ void load_floats(const Tile& tile, const void* x, float* rows) {
 
 /// Transposes 4 x 4 numbers in registers.
 inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) {
-    constexpr std::int64_t kFromStride = 16;
+    constexpr std::int64_t kFromStride = 16;  // numbers from row to row
     const Floats<4> a = load<4>(from), b = load<4>(from + kFromStride);
     const Floats<4> c = load<4>(from + 2 * kFromStride), d = load<4>(from + 3 * kFromStride);
     const Floats<4> ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
@@ -219,6 +219,7 @@ void transpose_16x16(const float* from, float* to, std::int64_t to_stride) {
     }
 }
 
+/// The output function of SplitMix64 (Steele et al. 2014).
 std::uint64_t mix(std::uint64_t value) {
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
     value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
@@ -226,7 +227,7 @@ std::uint64_t mix(std::uint64_t value) {
 }
 
 std::uint64_t hash_words(const float* pairs, std::int64_t words, std::int64_t first) {
-    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
     std::uint64_t sum = 0;
     for (std::int64_t index = 0; index < words; ++index) {
         const std::uint64_t low = __builtin_bit_cast(std::uint32_t, pairs[2 * index]);
