@@ -14,7 +14,7 @@ constexpr double kTera = 1e12;
 constexpr std::pair<std::string_view, double> kPeaks[] = {
     {"V100", 130},   {"T4", 65},       {"A30", 165},   {"A40", 150},
     {"A100", 312},   {"L4", 121},      {"L40S", 362},  {"H100", 989.4},
-    {"H200", 989.4}, {"GH200", 989.4}, {"B200", 2500}, {"GB200", 2500},
+    {"H200", 989.4}, {"GH200", 989.4}, {"B200", 2250}, {"GB200", 2500},
 };
 constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has 1024 bf16 FLOPs per cycle, about 4 TFLOP/s
 constexpr double kInt8 = 2;         // int8 peak / 16-bit peak
