@@ -59,7 +59,7 @@ TEST_P(CudaDevice, GivesZeroedAlignedMemory) {
 TEST_P(CudaDevice, NamesTheBytesThatItDoesNotHave) {
     const auto device = make();
     EXPECT_THAT(message_of([&] { device->allocate(std::size_t{1} << 40); }),
-                testing::AllOf(HasSubstr("1099511627776 bytes"), HasSubstr("free")));
+                testing::AllOf(HasSubstr("1048576 MiB of GPU memory"), HasSubstr("free")));
     EXPECT_NO_THROW(device->allocate(1));
 }
 
