@@ -33,15 +33,14 @@ void add_config_options(Command command, config::Sources& sources, Presence conf
                       "change one key; repeatable");
 }
 
-void require_replaceable(std::string_view option, const std::string& file,
-                         std::string_view output) {
+void require_replaceable(std::string_view option, const std::string& file, std::string_view head) {
     std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
-    std::string head(std::min<std::size_t>(output.size(), 4), '\0');
+    std::string earlier(head.size(), '\0');
     if (std::filesystem::is_regular_file(file, error))  // reading a pipe could wait forever
         std::ifstream(file, std::ios::binary)
-            .read(head.data(), static_cast<std::streamsize>(head.size()));
-    require(output.starts_with(head), ExitCode::usage,
+            .read(earlier.data(), static_cast<std::streamsize>(earlier.size()));
+    require(earlier == head, ExitCode::usage,
             "{}: expected a new file or an earlier output of this command, got {}", option,
             in_quotes(file));
 }

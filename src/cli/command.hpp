@@ -201,9 +201,9 @@ struct ConfigOptions {
     bool json = false;
 };
 
-/// Throws Error(usage), naming `option`, if `file` exists, unless its first 4 bytes are those of
-/// `output`, which is to replace it. They distinguish kinds of files, such as images and scripts.
-void require_replaceable(std::string_view option, const std::string& file, std::string_view output);
+/// Throws Error(usage), naming `option`, if `file` exists and does not begin with `head`, as all
+/// outputs of the command do.
+void require_replaceable(std::string_view option, const std::string& file, std::string_view head);
 
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);

@@ -212,7 +212,7 @@ ExitCode show(const ShowOptions& options, const Context& context) {
     const data::Image image = data::draw_field(field);
     const std::vector<std::uint8_t> png = data::encode_png(image.view());
     const storage::Bytes bytes = std::as_bytes(std::span(png));
-    require_replaceable("data show: --output", options.output, storage::text_of(bytes));
+    require_replaceable("data show: --output", options.output, "\x89PNG");
     storage::write_file_durably(options.output, {&bytes, 1});
     context.out << fmt::format("wrote {}: {} of sample {}, {} x {} pixels\n",
                                printable(options.output), options.channel, options.sample,

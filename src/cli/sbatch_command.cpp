@@ -194,7 +194,7 @@ ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     if (options.output.empty()) {
         context.out << script;
     } else {
-        require_replaceable("sbatch: --output", options.output, script);
+        require_replaceable("sbatch: --output", options.output, script.substr(0, 32));
         storage::write_file_durably(options.output, script);
         constexpr const char* kSubmit[] = {"sbatch", "qsub", "flux batch"};  // [Scheduler]
         context.out << fmt::format("wrote {}; submit it with\n  {} {}\n", printable(options.output),

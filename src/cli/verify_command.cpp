@@ -73,7 +73,7 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         text += finding.file + ": " + finding.shown(options.explain) + "\n";
     if (!options.junit.empty()) {
         const std::string xml = verification::to_junit(options.directory, result, options.explain);
-        require_replaceable("verify: --junit", options.junit, xml);
+        require_replaceable("verify: --junit", options.junit, xml.substr(0, 32));
         storage::write_file_durably(options.junit, xml);
     }
     context.out << (options.json ? json_text(json) : text);

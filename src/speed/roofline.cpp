@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <numeric>
@@ -209,7 +210,9 @@ private:
             precision_ = context::choose_precision(config_.training.precision,
                                                    context::formats_of(*device_));
         });
-        record_.cores = cores.allowed;
+        // Ranks that are bound to different cores use these together.
+        record_.cores = std::min(cores.machine,
+                                 cores.allowed * place.ranks_on_node / place.ranks_sharing_cores);
         // samples_ is what a rank of the configured run computes at once. That run has bagging.M x
         // P_degree ranks if both are set, else as many ranks as this launch.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
