@@ -15,8 +15,6 @@ sys.path.insert(0, str(ROOT / "scripts/verify_result"))
 from json_reader import canonical_float, layout_of  # noqa: E402  (needs the path)
 
 GROUPS = (0, 1)
-PHASES = ("input_wait", "forward", "backward", "communication", "optimizer", "other", "overlapped_communication")
-PER_SECOND = ("images_per_second", "flops")
 
 
 def sha256(path):
@@ -138,35 +136,3 @@ class Forgery:
         path.write_text("".join(f"{sha256(self.directory / name)}  {name}\n" for name in names))
         summary = self.directory / "summary.txt"
         summary.write_text(re.sub(r"manifest=[0-9a-f]{64}\n$", f"manifest={sha256(path)}\n", summary.read_text()))
-
-
-def scale_times(value, factor, key=""):
-    """Scales durations in a record, and speeds by the inverse."""
-    if isinstance(value, dict):
-        is_duration = key == "time_breakdown" or key in PHASES
-        return {name: scale_times(inner, factor, "seconds" if is_duration and isinstance(inner, float) else name)
-                for name, inner in value.items()}
-    if isinstance(value, list):
-        return [scale_times(inner, factor, key) for inner in value]
-    if isinstance(value, float) and key.endswith("seconds"):
-        return value * factor
-    return value / factor if isinstance(value, float) and key in PER_SECOND else value
-
-
-def scale_group(forged, group, factor):
-    def scaled(column, text):
-        return repr(float(text) * factor) if column.endswith("seconds") and text else text
-
-    for table in ("steps.csv", "ranks.csv"):
-        forged.edit_table(f"groups/{group}/{table}", scaled)
-    with forged.record(group) as record:
-        counters = record.pop("counters")
-        record.update(scale_times(record, factor))
-        seconds = record["record"]["training_seconds"]
-        for counter in counters:
-            begin = counter["readings"][0]["utc_seconds"] if counter["readings"] else 0
-            for reading in counter["readings"]:
-                elapsed = (reading["utc_seconds"] - begin) * factor
-                is_end = counter["name"] == "training:steps" and reading["utc_seconds"] > begin
-                reading["utc_seconds"] = begin + (seconds if is_end else elapsed)
-        record["counters"] = counters
