@@ -174,6 +174,8 @@ tests() { # seconds they may take, name:program:processes:filter...
 
 settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
+detector=(--config "$bundle/configs/extreme_weather.yaml" --set device.kind=cuda
+    --set device.plan_cache=plans.json)
 # A bench stopped by its time limit is repeated once with the plans found so far.
 bench() { # precision, batch, limit, [suffix of the name, settings...]
     local name=bench_$1_$2${4-}
@@ -226,30 +228,52 @@ sanitizer() { # tool, limit, filter
         --gtest_filter="$3"
 }
 
+# Faster R-CNN instead of ResNet-50.
+bench_detector() { # precision, batch, limit
+    local settings=("${detector[@]}")
+    bench "$@" _detector
+}
+
 # The launches of two steps, one row for each; does not change the clocks of the GPU.
-kernel_times() { # precision, batch
-    local ncu name=kernel_times_$1_$2
+kernel_times() { # precision, batch, launches, [suffix of the name]
+    local ncu name=kernel_times_$1_$2${4-}
     should_run "$name" || return 0
     ncu=$(profiler ncu) || {
         record "$name" "skipped: no ncu" 0
         return
     }
     part "$name" 90 "${in_bundle[@]}" "$ncu" --clock-control none --csv \
-        --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count 1400 \
+        --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count "$3" \
         hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
         --set "training.batch_size=$2" --set device.recording=false --set run.loss_steps=1 --steps 1
+}
+
+kernel_times_detector() { # precision, batch
+    local settings=("${detector[@]}")
+    kernel_times "$@" 4000 _detector
+}
+
+has_pytorch() { # name: records that the part is skipped if there is no PyTorch
+    "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torchvision"))' || {
+        record "$1" "skipped: $python has no torchvision" 0
+        return 1
+    }
 }
 
 pytorch() { # limit, suffix of the name, options...
     local left name=pytorch$2
     should_run "$name" || return 0
-    "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' || {
-        record "$name" "skipped: $python has no torch" 0
-        return
-    }
+    has_pytorch "$name" || return 0
     left=$((total_seconds - SECONDS))
     part "$name" "$1" "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda --steps 30 \
         --warmup 8 --output "$name.json" --seconds $((left < $1 ? left * 2 / 3 : $1 * 2 / 3)) "${@:3}"
+}
+
+torchvision_detector() { # limit, batches
+    local name=pytorch_detector
+    should_run "$name" && has_pytorch "$name" || return 0
+    part "$name" "$1" "$python" "$bundle/scripts/compare/torchvision_detector.py" step --device cuda \
+        --config "$bundle/configs/extreme_weather.yaml" --batch "$2" --steps 10 --output "$name.json"
 }
 
 tests 120 'engine:cuda_test:1:*-*NcclOfOneRank*' 'operators:device_test:10:*cuda*' \
@@ -257,14 +281,19 @@ tests 120 'engine:cuda_test:1:*-*NcclOfOneRank*' 'operators:device_test:10:*cuda
 tests 60 'nccl:cuda_test:1:*NcclOfOneRank*'
 tests 120 'joined:parity_test:1:*ResNet50Joined*cuda*'
 bench mixed 256 75
-kernel_times mixed 256
-bench mixed 256 45 _apart --set training.fusion=false
-part training 60 bash -euc training
 bench mixed 400 60
+kernel_times mixed 400 1400
+bench mixed 256 45 _apart --set training.fusion=false
+bench_detector bf16 8 60
+kernel_times_detector bf16 8
+part training 60 bash -euc training
 pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45
 bench bf16 400 45
 pytorch 120 _bf16 --batches 400,256 --precisions bf16 --variants eager,graphs
+torchvision_detector 60 8
+bench_detector bf16 16 60
+bench_detector mixed 8 60
 for batch in 128 64 512; do
     bench mixed $batch 40
     bench bf16 $batch 40

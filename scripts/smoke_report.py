@@ -20,7 +20,8 @@ import subprocess
 import sys
 
 VARIANTS = ("eager", "graphs", "compile", "compile_graphs")
-PYTORCH_DTYPES = {"mixed": "fp16", "bf16": "bf16"}  # PyTorch's autocast dtype for our precision
+# PyTorch's autocast dtype for our precision; with "_detector", torchvision's Faster R-CNN.
+PYTORCH_DTYPES = {"mixed": "fp16", "bf16": "bf16", "bf16_detector": "bf16_detector"}
 SMI_FIELDS = ("name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,"
        "power.limit,temperature.gpu")
 
@@ -178,12 +179,10 @@ def number_of(cell):
         return None
 
 
-def sum_kernels(work):
+def sum_kernels(path):
     """Launches, seconds and bytes of device memory of each kernel in ncu's CSV, by decreasing time."""
-    lines = []
-    for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file if line.startswith('"') and line.endswith('"\n')]
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line for line in file if line.startswith('"') and line.endswith('"\n')]
     sums = {}
     for row in csv.DictReader(lines):
         metric, unit = row.get("Metric Name"), UNITS.get(row.get("Metric Unit"))
@@ -197,8 +196,14 @@ def sum_kernels(work):
     return sorted(kernels, key=lambda kernel: -kernel["seconds"])
 
 
+def kernels_of_parts(work):
+    """The kernels of each profile, by the name of its part."""
+    paths = sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))
+    return {os.path.basename(path)[:-len(".log")]: sum_kernels(path) for path in paths}
+
+
 def read_benches(work):
-    """The outputs bench_<precision>_<batch>[_apart].json; "apart" means without fused operations."""
+    """The outputs bench_<precision>_<batch>[_apart|_detector].json; "apart" means without fusion."""
     benches = []
     for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
         precision, _, *suffix = os.path.basename(path)[len("bench_"):-len(".json")].split("_")
@@ -222,14 +227,14 @@ def gather(work):
     for path in sorted(glob.glob(os.path.join(work, "logs", "*.[0-9]*.log"))):
         logs.setdefault(os.path.basename(path).split(".")[0], []).append(path)
     return {
-        "schema": "hpcai500-gpu-smoke/2",
+        "schema": "hpcai500-gpu-smoke/3",
         "facts": read(os.path.join(work, "facts.json")),
         "parts": read_parts(work),
         "tests": {name: summarize_tests(paths) for name, paths in logs.items()},
         "training": result_line(work),
         "bench": read_benches(work),
         "pytorch": read_pytorch(work),
-        "kernels": sum_kernels(work),
+        "kernels": kernels_of_parts(work),
     }
 
 
@@ -253,8 +258,8 @@ def images_per_second_table(report):
 
 
 def speed_lines(report):
-    lines = ["", "ResNet-50 v1.5 training step, images/s; the last column: hpcai500 / best PyTorch",
-             "{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
+    lines = ["", "training step, images/s, of ResNet-50 v1.5 or the detector; the last column: hpcai500 / "
+             "best PyTorch", "{:<14}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
                  "precision", "batch", "hpcai500", *VARIANTS, "ratio")]
     best = {"hpcai500": (0.0, ""), "PyTorch": (0.0, "")}
     for (precision, batch), row in images_per_second_table(report).items():
@@ -263,7 +268,7 @@ def speed_lines(report):
         ratio = f"{ours / max(pytorch):.3f}" if ours and pytorch else "-"
         cells = [f"{row[name]:.1f}{'*' * (name in row.get('not finite', []))}" if name in row else "-"
                  for name in ("hpcai500", *VARIANTS)]
-        lines.append("{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
+        lines.append("{:<14}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
             precision, batch, *cells, ratio))
         where = f"{precision}, batch {batch}"
         best["hpcai500"] = max(best["hpcai500"], (ours or 0.0, where))
@@ -293,11 +298,13 @@ def operation_lines(report):
 
 
 def kernel_lines(report):
-    lines = ["", "kernels by time (ncu)"] if report["kernels"] else []
-    for kernel in report["kernels"][:15]:
-        seconds = kernel["seconds"]
-        lines.append(f"{1e3 * seconds:9.3f} ms {kernel['launches']:5} launches "
-                     f"{kernel['bytes'] / max(seconds, 1e-12) / 1e9:7.0f} GB/s {kernel['kernel']}")
+    lines = []
+    for part, kernels in report["kernels"].items():
+        lines += ["", f"{part}: kernels by time (ncu)"] if kernels else []
+        for kernel in kernels[:15]:
+            seconds = kernel["seconds"]
+            lines.append(f"{1e3 * seconds:9.3f} ms {kernel['launches']:5} launches "
+                         f"{kernel['bytes'] / max(seconds, 1e-12) / 1e9:7.0f} GB/s {kernel['kernel']}")
     return lines
 
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run torchvision's Faster R-CNN with the sizes and the recipe of an hpcai500 configuration.
 
-    torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 2 [--json]
+    torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 2
+    torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 8 --device cuda
     torchvision_detector.py train --config configs/bccd.yaml
 
 `step` measures the training step on random images and boxes in memory. `train` trains from scratch
@@ -41,12 +42,13 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=["bf16", "fp32"], default="bf16")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--json", action="store_true", help="step: JSON only")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="step: of the model")
+    parser.add_argument("--output", help="step: also write the result as JSON to this file")
     return parser.parse_args()
 
 
 def losses_of(model, images, targets, dtype):
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
+    with torch.autocast(images[0].device.type, dtype=torch.bfloat16, enabled=dtype == "bf16"):
         return sum(model(images, targets).values())
 
 
@@ -68,11 +70,15 @@ def random_batch(settings, batch):
 
 def measure_steps(settings, arguments):
     batch = arguments.batch or settings["training.batch_size"]
-    model = recipe.build_detector(settings).train()
+    device = torch.device(arguments.device)
+    torch.backends.cudnn.benchmark = True
+    model = recipe.build_detector(settings).to(device).train()
     optimizer = build_optimizer(model, settings)
     for group in optimizer.param_groups:
         group["lr"] = 1e-4
     images, targets = random_batch(settings, batch)
+    images = [image.to(device) for image in images]
+    targets = [{key: value.to(device) for key, value in target.items()} for target in targets]
     seconds = []
     for step in range(arguments.steps + 2):
         begin = time.perf_counter()
@@ -80,15 +86,20 @@ def measure_steps(settings, arguments):
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         if step >= 2:
             seconds.append(time.perf_counter() - begin)
     median = statistics.median(seconds)
     report = {"torch": torch.__version__, "torchvision": torchvision.__version__,
-              "dtype": arguments.dtype, "batch_size": batch, "threads": arguments.threads,
-              "step_seconds": median, "images_per_second": batch / median}
-    print(json.dumps(report) if arguments.json else
-          f"{batch / median:.3f} images/s, {median:.3f} s a step of {batch}, {arguments.dtype}, "
+              "rows": [{"variant": "eager", "precision": f"{arguments.dtype}_detector", "batch": batch,
+                        "threads": arguments.threads, "step_seconds": median, "loss": loss.item(),
+                        "images_per_second": batch / median}]}
+    print(f"{batch / median:.3f} images/s, {median:.3f} s a step of {batch}, {arguments.dtype}, "
           f"{arguments.threads} threads, torch {torch.__version__}")
+    if arguments.output:
+        with open(arguments.output, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
 
 
 def read_voc(settings, split):
