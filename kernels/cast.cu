@@ -35,24 +35,84 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
 template <typename T>
 __global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const auto channel = static_cast<int>(at % shape.padded_channels);
-        const std::int64_t pixel = at / shape.padded_channels, row = pixel / shape.padded_columns;
-        const int column = static_cast<int>(pixel % shape.padded_columns) - shape.first_column;
-        const bool is_inside = channel < shape.channels && column >= 0 && column < shape.columns;
-        const std::int64_t source = (row * shape.columns + column) * shape.channels + channel;
-        to[at] = from_float<T>(is_inside ? from[source] : 0.0f);
+        const std::int64_t row = at / shape.padded_channels;
+        const auto channel = static_cast<int>(at - row * shape.padded_channels);
+        const bool is_inside = channel < shape.channels;
+        to[at] = from_float<T>(is_inside ? from[row * shape.channels + channel] : 0.0f);
     }
 }
 
 template <typename T>
 __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
-    const std::int64_t elements = shape.rows * shape.columns * shape.channels;
+    const std::int64_t elements = shape.rows * shape.channels;
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const auto channel = static_cast<int>(at % shape.channels);
-        const std::int64_t pixel = at / shape.channels, row = pixel / shape.columns;
-        const std::int64_t column = pixel % shape.columns + shape.first_column;
-        to[at] =
-            to_float(from[(row * shape.padded_columns + column) * shape.padded_channels + channel]);
+        const std::int64_t row = at / shape.channels;
+        to[at] = to_float(from[row * shape.padded_channels + (at - row * shape.channels)]);
+    }
+}
+
+/// BlockedImages for kernels, which cannot call its functions.
+struct Blocks : BlockedImages {
+    int rows, columns;
+
+    explicit Blocks(const BlockedImages& images)
+        : BlockedImages(images), rows(images.block_rows()), columns(images.block_columns()) {}
+
+    /// Returns the index in the images of pixel `at` of block row `row`, counted over all images;
+    /// -1 outside of the image. A block has 4 pixels.
+    __device__ std::int64_t pixel(std::int64_t row, int at) const {
+        const std::int64_t image = row / rows;
+        const int y = 2 * static_cast<int>(row - image * rows) - border + at % 4 / 2;
+        const int x = 2 * (at / 4) - border + at % 2;
+        if (y < 0 || y >= height || x < 0 || x >= width) return -1;
+        return (image * height + y) * width + x;
+    }
+    /// Returns the index in filters (images, height, width, channels) of element `at` of the
+    /// blocks; -1 for padding.
+    __device__ std::int64_t tap(std::int64_t at) const {
+        const std::int64_t place = at / padded_channels, row = place / (4 * columns);
+        const auto channel = static_cast<int>(at - place * padded_channels);
+        const std::int64_t index = pixel(row, static_cast<int>(place - row * 4 * columns));
+        return index < 0 || channel >= channels ? -1 : index * channels + channel;
+    }
+};
+
+constexpr int kBlockLanes = 4;
+
+/// Each CUDA block copies whole block rows.
+template <typename T>
+__global__ void to_blocks_kernel(Blocks blocks, const T* from, T* to) {
+    struct alignas(kBlockLanes * sizeof(T)) Lanes {
+        T element[kBlockLanes];
+    };
+    const auto* pixels = reinterpret_cast<const Lanes*>(from);
+    const int parts = blocks.padded_channels / kBlockLanes, row_lanes = 4 * blocks.columns * parts;
+    for (std::int64_t row = blockIdx.x; row < blocks.images * blocks.rows; row += gridDim.x) {
+        Lanes* target = reinterpret_cast<Lanes*>(to) + row * row_lanes;
+        for (int at = static_cast<int>(threadIdx.x); at < row_lanes;
+             at += static_cast<int>(blockDim.x)) {
+            const int place = at / parts;
+            const std::int64_t pixel = blocks.pixel(row, place);
+            target[at] = pixel < 0 ? Lanes{} : pixels[pixel * parts + at - place * parts];
+        }
+    }
+}
+
+template <typename T>
+__global__ void filters_to_blocks_kernel(Blocks blocks, std::int64_t elements, const float* from,
+                                         T* to) {
+    for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
+        const std::int64_t source = blocks.tap(at);
+        to[at] = from_float<T>(source < 0 ? 0.0f : from[source]);
+    }
+}
+
+template <typename T>
+__global__ void filters_from_blocks_kernel(Blocks blocks, std::int64_t elements, const T* from,
+                                           float* to) {
+    for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
+        const std::int64_t target = blocks.tap(at);
+        if (target >= 0) to[target] = to_float(from[at]);
     }
 }
 
@@ -78,8 +138,31 @@ void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream s
 
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(strip_kernel<T>, grid_over(shape.rows * shape.columns * shape.channels, stream),
-               shape, static_cast<const T*>(from), to);
+        launch(strip_kernel<T>, grid_over(shape.rows * shape.channels, stream), shape,
+               static_cast<const T*>(from), to);
+    });
+}
+
+void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream) {
+    if (shape.padded_channels % kBlockLanes != 0)
+        fail("to_blocks: expected multiples of 4 channels");
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(to_blocks_kernel<T>, grid_over(shape.elements() / kBlockLanes, stream),
+               Blocks(shape), static_cast<const T*>(from), static_cast<T*>(to));
+    });
+}
+
+void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream) {
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(filters_to_blocks_kernel<T>, grid_over(shape.elements(), stream), Blocks(shape),
+               shape.elements(), from, static_cast<T*>(to));
+    });
+}
+
+void filters_from_blocks(const BlockedImages& shape, const void* from, float* to, Stream stream) {
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(filters_from_blocks_kernel<T>, grid_over(shape.elements(), stream), Blocks(shape),
+               shape.elements(), static_cast<const T*>(from), to);
     });
 }
 

@@ -18,23 +18,45 @@ void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_
 void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
                  Stream stream);
 
-/// Rows without padding, (rows, columns, channels) f32, or padded with zeros, (rows,
-/// padded_columns, padded_channels) of `dtype`. A row is a pixel of an image, or a row of taps of a
-/// KRSC filter.
+/// Rows without padding, (rows, channels) f32, or padded with zeros, (rows, padded_channels) of
+/// `dtype`. A row is a pixel of an image or a tap of a KRSC filter.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;
-    int columns = 1;
-    int padded_columns = 1;  // at least first_column + columns
-    int first_column = 0;    // index of the first column among the padded ones
     int channels = 0;
     int padded_channels = 0;  // at least `channels`
 
-    std::int64_t padded_elements() const { return rows * padded_columns * padded_channels; }
+    std::int64_t padded_elements() const { return rows * padded_channels; }
 };
 /// Writes all padded elements of `to`.
 void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
 /// Copies the elements without padding to `to`.
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
+
+/// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(),
+/// block_columns(), 4 padded_channels) of `dtype`. Block (i, j) has the channels of the pixels
+/// (2 i - border, 2 j - border), one to the right, one below, and both. Pixels outside of the image
+/// and padding channels are 0.
+struct BlockedImages {
+    tensor::DType dtype = tensor::DType::f32;
+    std::int64_t images = 0;  // or filters
+    int height = 0, width = 0;
+    int channels = 0;
+    int padded_channels = 0;  // at least `channels`
+    int border = 0;           // rows and columns of zeros before the first pixel: 0 or 1
+
+    int block_rows() const { return (height + border + 1) / 2; }
+    int block_columns() const { return (width + border + 1) / 2; }
+    std::int64_t elements() const {
+        return images * block_rows() * block_columns() * 4 * padded_channels;
+    }
+};
+/// From images (images, height, width, padded_channels) of `dtype`. padded_channels is a multiple
+/// of 4.
+void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream);
+/// From filters (images, height, width, channels).
+void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream);
+/// To filters (images, height, width, channels).
+void filters_from_blocks(const BlockedImages& shape, const void* from, float* to, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -68,10 +68,11 @@ TEST(CudnnPlans, ExistForEveryConvolutionOfEveryConfiguredModel) {
     ASSERT_GT(layers.size(), 60U);
     for (const Layer& layer : layers) {
         for (const KernelOptions& precision : kPrecisions) {
-            const ConvolutionShape shape = convolution_shape(layer.op, precision);
+            KernelOptions options = precision;
+            options.needs_input_gradient = !layer.first;
+            const ConvolutionShape shape = convolution_shape(layer.op, options);
             EXPECT_EQ(refusal(shape, ConvolutionPass::forward, context), "");
-            const ConvolutionShape weight_shape = weight_gradient_shape(layer.op, precision);
-            EXPECT_EQ(refusal(weight_shape, ConvolutionPass::weight_gradient, context), "");
+            EXPECT_EQ(refusal(shape, ConvolutionPass::weight_gradient, context), "");
             if (layer.first) continue;
             EXPECT_EQ(refusal(shape, ConvolutionPass::input_gradient, context), "");
         }
@@ -98,6 +99,13 @@ TEST(CudnnPlans, FuseStatisticsAndNormalizationIntoConvolutionsOfFp16) {
         const ConvolutionShape shape = convolution_shape(layer.op, {.compute = DType::f16});
         for (const ConvolutionPass pass : kFusions) EXPECT_EQ(refusal(shape, pass, context), "");
     }
+}
+
+TEST(CudnnPlans, FuseStatisticsIntoTheFirstConvolutionOfFp16) {
+    const Layer stem{{{256, 224, 224, 3}, 64, 7, 2, 3}, true};
+    const KernelOptions options{.compute = DType::f16, .needs_input_gradient = false};
+    const ConvolutionShape shape = convolution_shape(stem.op, options);
+    EXPECT_EQ(refusal(shape, ConvolutionPass::forward_with_statistics, described_h200()), "");
 }
 
 TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
@@ -149,20 +157,34 @@ TEST(CudnnPlans, RejectATypeThatTheyCannotComputeIn) {
     EXPECT_NE(refusal(shape, ConvolutionPass::forward, described_h200()), "");
 }
 
-TEST(ConvolutionShape, StoresThreeChannelsAsFourAndPairsPixelsForGradientsOfHalfTypes) {
+TEST(ConvolutionShape, HasBlocksOfPixelsForTheFirstLayerInHalfTypes) {
     const ops::Convolution stem{{8, 224, 224, 3}, 64, 7, 2, 3};
-    const KernelOptions bf16{.compute = DType::bf16, .tf32 = true};
-    const ConvolutionShape single = convolution_shape(stem, bf16);
-    EXPECT_EQ(to_string(single), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");
-    const ConvolutionShape pairs = weight_gradient_shape(stem, bf16);
-    EXPECT_EQ(to_string(pairs), "8x224x112x8 filters=64 kernel=7 stride=2 padding=3 bf16 pairs");
-    EXPECT_EQ(pairs.kernel_width(), 5);
-    const ConvolutionShape full = weight_gradient_shape(stem, {.compute = DType::f32});
-    EXPECT_EQ(full, convolution_shape(stem, {.compute = DType::f32}));
-    for (const ConvolutionShape& shape : {single, pairs, full}) {
+    KernelOptions options{.compute = DType::bf16, .needs_input_gradient = false};
+    const ConvolutionShape blocks = convolution_shape(stem, options);
+    EXPECT_EQ(to_string(blocks), "8x113x113x16 filters=64 kernel=4 stride=1 padding=1 bf16");
+    options.needs_input_gradient = true;
+    const ConvolutionShape pixels = convolution_shape(stem, options);
+    EXPECT_EQ(to_string(pixels), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");
+    for (const ConvolutionShape& shape : {blocks, pixels}) {
         EXPECT_EQ(shape.output_height(), 112);
         EXPECT_EQ(shape.output_width(), 112);
     }
+}
+
+TEST(ConvolutionShape, HasNoBlocksThatWouldChangeTheOutput) {
+    const auto is_blocked = [](const ops::Convolution& op, DType dtype = DType::f16) {
+        return reads_blocks(op, {.compute = dtype, .needs_input_gradient = false});
+    };
+    EXPECT_TRUE(is_blocked({{8, 224, 224, 3}, 64, 7, 2, 3}));
+    EXPECT_TRUE(is_blocked({{8, 64, 32, 16}, 64, 3, 2, 1}));
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 3}, 64, 7, 2, 3}, DType::f32));
+    EXPECT_FALSE(is_blocked({{8, 223, 224, 3}, 64, 7, 2, 3})) << "odd height";
+    EXPECT_FALSE(is_blocked({{8, 224, 223, 3}, 64, 7, 2, 3})) << "odd width";
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 3}, 64, 7, 1, 3})) << "stride 1";
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 3}, 64, 5, 2, 2})) << "even padding";
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 3}, 64, 7, 2, 1})) << "padding that loses pixels";
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 2}, 64, 7, 2, 3})) << "2 channels";
+    EXPECT_FALSE(is_blocked({{8, 224, 224, 32}, 64, 7, 2, 3})) << "32 channels";
 }
 
 }  // namespace

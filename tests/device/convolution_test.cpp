@@ -17,6 +17,16 @@ protected:
         problem.output_gradients = {random.normal(output_shape(op))};
         expect_agreement(GetParam(), problem);
     }
+    void expect_first_layer_like_reference(const ops::Convolution& op) {
+        for (const bool training : {true, false}) {
+            naive::Random random(GetParam().compute, 1);
+            naive::Problem problem{.operation = op, .training = training, .is_first_layer = true};
+            problem.inputs = {random.normal(op.input)};
+            problem.parameters = {random.normal({op.filters, op.kernel, op.kernel, op.input[3]})};
+            if (training) problem.output_gradients = {random.normal(output_shape(op))};
+            expect_agreement(GetParam(), problem);
+        }
+    }
 };
 
 TEST_P(Convolution, AgreesWithReferenceFor1x1) {
@@ -61,6 +71,22 @@ TEST_P(Convolution, AgreesWithReferenceForTheStem) {
         {.input = {1, 9, 9, 1}, .filters = 16, .kernel = 7, .stride = 2, .padding = 3});
     expect_like_reference(
         {.input = {1, 9, 9, 5}, .filters = 16, .kernel = 7, .stride = 2, .padding = 3});
+}
+
+TEST_P(Convolution, AgreesWithReferenceForFirstLayers) {
+    for (const std::int64_t channels : {3, 4, 16}) {
+        for (const std::int64_t height : {8, 9}) {
+            expect_first_layer_like_reference({.input = {2, height, 14, channels},
+                                               .filters = 64,
+                                               .kernel = 7,
+                                               .stride = 2,
+                                               .padding = 3});
+        }
+    }
+    expect_first_layer_like_reference(
+        {.input = {3, 4, 6, 3}, .filters = 3, .kernel = 3, .stride = 2, .padding = 1});
+    expect_first_layer_like_reference(
+        {.input = {1, 2, 2, 8}, .filters = 8, .kernel = 3, .stride = 2, .padding = 1});
 }
 
 TEST_P(Convolution, AgreesWithReferenceForChannelsThatFillNoVector) {

@@ -53,6 +53,7 @@ public:
           kernel_(device_->build(problem.operation,
                                  {.compute = compute_,
                                   .mode = problem.training ? Mode::training : Mode::inference,
+                                  .needs_input_gradient = !problem.is_first_layer,
                                   .tf32 = row.tf32,
                                   .int8 = row.int8,
                                   .rounding = row.rounding,
@@ -179,7 +180,8 @@ private:
         const bool is_plain = normalizes || input.shape.rank() == 3 || dtype == tensor::DType::s32;
         tensors_.inputs.push_back(is_plain ? plain(input, dtype)
                                            : stored(input, dtype, reads_sums(index)));
-        const bool has_gradient = !is_plain && is_differentiable(problem_.operation);
+        const bool has_gradient =
+            !is_plain && is_differentiable(problem_.operation) && !problem_.is_first_layer;
         tensors_.input_gradients.push_back(has_gradient ? image(input.shape, compute_) : nullptr);
     }
     /// In host order, like uploaded inputs.

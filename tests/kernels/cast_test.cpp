@@ -28,12 +28,21 @@ template <typename Body>
 void for_each_padded(const PaddedRows& shape, const Body& body) {
     std::int64_t padded = 0;
     for (std::int64_t row = 0; row < shape.rows; ++row) {
-        for (int place = 0; place < shape.padded_columns; ++place) {
-            const int column = place - shape.first_column;
-            for (int c = 0; c < shape.padded_channels; ++c) {
-                const bool real = column >= 0 && column < shape.columns && c < shape.channels;
-                const std::int64_t at = (row * shape.columns + column) * shape.channels + c;
-                body(padded++, real ? at : -1);
+        for (int c = 0; c < shape.padded_channels; ++c) {
+            body(padded++, c < shape.channels ? row * shape.channels + c : -1);
+        }
+    }
+}
+
+/// Calls body(index in the blocks, image, row, column, channel) for every element of the blocks.
+template <typename Body>
+void for_each_in_blocks(const BlockedImages& shape, const Body& body) {
+    std::int64_t at = 0;
+    for (std::int64_t image = 0; image < shape.images; ++image) {
+        for (int i = -shape.border; i < shape.height; i += 2) {
+            for (int j = -shape.border; j < shape.width; j += 2) {
+                for (const auto& [y, x] : {std::pair(i, j), {i, j + 1}, {i + 1, j}, {i + 1, j + 1}})
+                    for (int c = 0; c < shape.padded_channels; ++c) body(at++, image, y, x, c);
             }
         }
     }
@@ -89,19 +98,15 @@ TEST_P(CastKernels, WriteEveryElementAndNoMore) {
     }
 }
 
-TEST_P(CastKernels, PadAndStripColumnsAndChannels) {
+TEST_P(CastKernels, PadAndStripChannels) {
     Contents contents(3);
     const auto shape_of = [](std::int64_t rows, int channels, int padded) {
         return PaddedRows{
             .dtype = GetParam(), .rows = rows, .channels = channels, .padded_channels = padded};
     };
-    PaddedRows taps = shape_of(7 * 64, 3, 4);
-    taps.columns = 7;
-    taps.padded_columns = 10;
-    taps.first_column = 1;
-    for (const PaddedRows& shape : {shape_of(1, 1, 1), shape_of(49 * 64, 3, 4), shape_of(5, 3, 8),
-                                    shape_of(7, 16, 16), taps}) {
-        const std::int64_t count = shape.rows * shape.columns * shape.channels;
+    for (const PaddedRows& shape :
+         {shape_of(1, 1, 1), shape_of(49 * 64, 3, 4), shape_of(5, 3, 8), shape_of(7, 16, 16)}) {
+        const std::int64_t count = shape.rows * shape.channels;
         Buffer from = contents.whole(DType::f32, count, 200, -100);
         Buffer got(GetParam(), shape.padded_elements()),
             expected(GetParam(), shape.padded_elements());
@@ -114,6 +119,56 @@ TEST_P(CastKernels, PadAndStripColumnsAndChannels) {
         reference::strip_channels(shape, got.data(), twin.as<float>(), nullptr);
         EXPECT_TRUE(same(back, from));
         EXPECT_TRUE(same(twin, from));
+    }
+}
+
+/// Returns the index of a pixel's channel in packed images; -1 outside of the image.
+std::int64_t index_in_images(const BlockedImages& shape, std::int64_t image, int y, int x,
+                             int channels) {
+    if (y < 0 || y >= shape.height || x < 0 || x >= shape.width) return -1;
+    return ((image * shape.height + y) * shape.width + x) * channels;
+}
+
+TEST_P(CastKernels, PutImagesIntoBlocksOfFourPixels) {
+    Contents contents(4);
+    for (const BlockedImages& shape : {BlockedImages{GetParam(), 2, 8, 6, 4, 4, 1},
+                                       {GetParam(), 3, 4, 10, 16, 16, 1},
+                                       {GetParam(), 1, 5, 7, 8, 8, 0},
+                                       {GetParam(), 700, 2, 2, 4, 4, 1}}) {
+        const std::int64_t count = shape.images * shape.height * shape.width * shape.channels;
+        Buffer from = contents.whole(GetParam(), count, 200, -100);
+        Buffer got(GetParam(), shape.elements()), expected(GetParam(), shape.elements());
+        to_blocks(shape, from.data(), got.data(), nullptr);
+        reference::for_each_in_blocks(
+            shape, [&](std::int64_t at, std::int64_t image, int y, int x, int c) {
+                const std::int64_t pixel = index_in_images(shape, image, y, x, shape.channels);
+                reference::put(GetParam(), expected.data(), at,
+                               pixel < 0 ? 0 : reference::get(GetParam(), from.data(), pixel + c));
+            });
+        EXPECT_TRUE(same(got, expected)) << shape.height << " x " << shape.width;
+    }
+}
+
+TEST_P(CastKernels, PutFiltersIntoBlocksAndTakeThemOut) {
+    Contents contents(5);
+    for (const BlockedImages& shape :
+         {BlockedImages{GetParam(), 64, 7, 7, 3, 4}, {GetParam(), 8, 3, 3, 16, 16}}) {
+        const std::int64_t count = shape.images * shape.height * shape.width * shape.channels;
+        Buffer from = contents.whole(DType::f32, count, 200, -100);
+        Buffer got(GetParam(), shape.elements()), expected(GetParam(), shape.elements());
+        filters_to_blocks(shape, from.as<float>(), got.data(), nullptr);
+        reference::for_each_in_blocks(
+            shape, [&](std::int64_t at, std::int64_t filter, int y, int x, int c) {
+                const std::int64_t tap = index_in_images(shape, filter, y, x, shape.channels);
+                const bool is_inside = tap >= 0 && c < shape.channels;
+                reference::put(GetParam(), expected.data(), at,
+                               is_inside ? from.as<float>()[tap + c] : 0);
+            });
+        EXPECT_TRUE(same(got, expected)) << shape.height;
+
+        Buffer back(DType::f32, count);
+        filters_from_blocks(shape, got.data(), back.as<float>(), nullptr);
+        EXPECT_TRUE(same(back, from)) << shape.height;
     }
 }
 

@@ -44,6 +44,7 @@ struct Problem {
     std::vector<Tensor> output_gradients;  // their sum is used; none: forward only
     Tensor running_mean, running_variance;
     double loss_scale = 1;
+    bool is_first_layer = false;  // no input gradients
 };
 
 /// The results of an operation. Pixels and labels have input gradients without values.
@@ -376,6 +377,7 @@ inline Solution solve(const Problem& problem) {
     std::visit(solver, problem.operation);
     if (outputs_channel_sums(problem.operation))
         solver.solution.sums = channel_sums(solver.solution.output);
+    if (problem.is_first_layer) solver.solution.input_gradients.assign(problem.inputs.size(), {});
     return std::move(solver.solution);
 }
 

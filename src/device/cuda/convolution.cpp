@@ -11,65 +11,68 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. The latter have
-/// the compute type, padding filters and channels and, for pairs of pixels, zeros around the taps.
+/// the compute type and padding filters and channels, or are in blocks (see reads_blocks()).
 class FilterLayout {
 public:
-    FilterLayout() = default;
-    FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
-        : rows_(rows_of(op, shape)),
-          bytes_(bytes_of(Operand::filters, shape)),
-          uses_masters_(shape.dtype == DType::f32 && !is_padded() && shape.filters == op.filters) {}
+    FilterLayout(const ops::Convolution& op, const KernelOptions& options)
+        : dtype_(options.compute),
+          elements_(op.filters * op.kernel * op.kernel * op.input[3]),
+          is_blocked_(reads_blocks(op, options)) {
+        const ConvolutionShape shape = convolution_shape(op, options);
+        const auto channels = static_cast<int>(op.input[3]);
+        const auto padded = static_cast<int>(stored_channels(op.input[3]));
+        const auto side = static_cast<int>(op.kernel);
+        rows_ = {dtype_, op.filters * op.kernel * op.kernel, channels, padded};
+        blocks_ = {dtype_, op.filters, side, side, channels, padded};
+        filled_ =
+            static_cast<std::size_t>(is_blocked_ ? blocks_.elements() : rows_.padded_elements()) *
+            size_of(dtype_);
+        bytes_ = bytes_of(Operand::filters, shape);
+        uses_masters_ = dtype_ == DType::f32 && !is_padded() && shape.filters == op.filters;
+    }
 
     /// Bytes of a copy; 0 if cuDNN reads the master weights directly.
     std::size_t copy_bytes() const { return uses_masters_ ? 0 : rounded_up(bytes_); }
 
     /// Whether a copy has the elements of the master weights in order, perhaps followed by zeros.
-    bool is_plain_copy() const { return !uses_masters_ && !is_padded(); }
+    bool is_plain_copy() const { return !uses_masters_ && !is_blocked_ && !is_padded(); }
 
     /// Enqueues the conversion of the master weights to the filters for cuDNN.
     void update_copy(const float* weights, void* copy, const Context& context) const {
         if (uses_masters_) return;
-        const std::size_t filled =
-            static_cast<std::size_t>(rows_.padded_elements()) * size_of(rows_.dtype);
-        if (is_padded()) {
+        if (is_blocked_) {
+            kernels::filters_to_blocks(blocks_, weights, copy, context.stream);
+        } else if (is_padded()) {
             kernels::pad_channels(rows_, weights, copy, context.stream);
         } else {
-            kernels::cast_from_f32(weights, rows_.dtype, copy, elements(), context.stream);
+            kernels::cast_from_f32(weights, dtype_, copy, elements_, context.stream);
         }
-        if (filled == bytes_) return;
-        check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled, 0, bytes_ - filled,
+        if (filled_ == bytes_) return;
+        check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled_, 0, bytes_ - filled_,
                               context.stream),
               "padding filters");
     }
 
     void store_gradient(const void* copy, float* gradient, const Context& context) const {
         if (uses_masters_) return;
-        if (is_padded()) {
+        if (is_blocked_) {
+            kernels::filters_from_blocks(blocks_, copy, gradient, context.stream);
+        } else if (is_padded()) {
             kernels::strip_channels(rows_, copy, gradient, context.stream);
         } else {
-            kernels::cast_to_f32(rows_.dtype, copy, gradient, elements(), context.stream);
+            kernels::cast_to_f32(dtype_, copy, gradient, elements_, context.stream);
         }
     }
 
 private:
-    static kernels::PaddedRows rows_of(const ops::Convolution& op, const ConvolutionShape& shape) {
-        kernels::PaddedRows rows{.dtype = shape.dtype,
-                                 .rows = op.filters * op.kernel,
-                                 .columns = static_cast<int>(op.kernel),
-                                 .padded_columns = static_cast<int>(shape.kernel_width()),
-                                 .channels = static_cast<int>(op.input[3]),
-                                 .padded_channels = static_cast<int>(shape.channels)};
-        if (!shape.pairs) return rows;
-        rows.padded_columns *= 2;
-        rows.padded_channels /= 2;
-        rows.first_column = static_cast<int>(2 * shape.padding_width() - shape.padding);
-        return rows;
-    }
-    bool is_padded() const { return elements() != rows_.padded_elements(); }
-    std::int64_t elements() const { return rows_.rows * rows_.columns * rows_.channels; }
+    bool is_padded() const { return elements_ != rows_.padded_elements(); }
 
+    DType dtype_;
+    std::int64_t elements_;  // of the master weights
+    bool is_blocked_;
     kernels::PaddedRows rows_;
-    std::size_t bytes_ = 0;
+    kernels::BlockedImages blocks_;
+    std::size_t filled_ = 0, bytes_ = 0;  // of a copy, without and with padding filters
     bool uses_masters_ = true;
 };
 
@@ -77,18 +80,25 @@ class ConvolutionKernel final : public OperationKernel<ops::Convolution, Context
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
-        : OperationKernel(op, options, context) {
+        : OperationKernel(op, options, context), layout_(op, options) {
         const ConvolutionShape shape = convolution_shape(op, options);
-        layout_ = FilterLayout(op, shape);
+        if (reads_blocks(op, options)) {
+            blocks_ = {options.compute,
+                       op.input[0],
+                       static_cast<int>(op.input[1]),
+                       static_cast<int>(op.input[2]),
+                       static_cast<int>(stored_channels(op.input[3])),
+                       static_cast<int>(stored_channels(op.input[3])),
+                       1};
+            image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
+        }
         ensure(!op.sums || shape.filters == op.filters, "no sums for {} filters", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
             context);
         if (!trains()) return;
-        const ConvolutionShape weight_shape = weight_gradient_shape(op, options);
-        gradient_layout_ = FilterLayout(op, weight_shape);
-        weight_gradient_ = ChosenPlan(weight_shape, ConvolutionPass::weight_gradient, context);
+        weight_gradient_ = ChosenPlan(shape, ConvolutionPass::weight_gradient, context);
         if (!options.needs_input_gradient) return;
         input_gradient_ = ChosenPlan(shape, ConvolutionPass::input_gradient, context);
     }
@@ -96,8 +106,10 @@ public:
     KernelMemory memory() const override {
         KernelMemory bytes;
         bytes.prepared_bytes = layout_.copy_bytes();
+        if (trains()) bytes.saved_bytes = image_bytes_;
         bytes.workspace_bytes =
-            std::max({forward_.workspace_bytes(), input_gradient_.workspace_bytes(),
+            std::max({(trains() ? 0 : image_bytes_) + forward_.workspace_bytes(),
+                      input_gradient_.workspace_bytes(),
                       gradient_bytes() + weight_gradient_.workspace_bytes()});
         return bytes;
     }
@@ -106,7 +118,9 @@ public:
         OperationKernel::bind(tensors);
         workspace_ = static_cast<std::byte*>(tensors.workspace);
         filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
-        forward_operands_[Operand::image] = tensors.inputs[0];
+        blocked_image_ = trains() ? tensors.saved : workspace_;
+        void* image = image_bytes_ > 0 ? blocked_image_ : tensors.inputs[0];
+        forward_operands_[Operand::image] = image;
         forward_operands_[Operand::filters] = filters_;
         forward_operands_[Operand::output] = tensors.output;
         if (summed_bytes_ > 0) {
@@ -115,7 +129,7 @@ public:
             forward_operands_[Operand::square_sum] = sums.squares;
         }
         if (!trains()) return;
-        weight_operands_[Operand::image] = tensors.inputs[0];
+        weight_operands_[Operand::image] = image;
         weight_operands_[Operand::output] = output_gradient();
         weight_operands_[Operand::gradient] =
             gradient_bytes() > 0 ? static_cast<void*>(workspace_) : tensors.parameter_gradients[0];
@@ -132,18 +146,26 @@ public:
 
 private:
     void prepare() override { layout_.update_copy(tensors_.parameters[0], filters_, context_); }
-    void forward() override { forward_.run(forward_operands_, workspace_); }
+    void forward() override {
+        if (image_bytes_ > 0) {
+            kernels::to_blocks(blocks_, tensors_.inputs[0], blocked_image_, context_.stream);
+        }
+        forward_.run(forward_operands_, workspace_ + (trains() ? 0 : image_bytes_));
+    }
     void weight_gradient() override {
         weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
-        gradient_layout_.store_gradient(workspace_, tensors_.parameter_gradients[0], context_);
+        layout_.store_gradient(workspace_, tensors_.parameter_gradients[0], context_);
     }
     void input_gradient() override { input_gradient_.run(input_operands_, workspace_); }
 
     /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
-    std::size_t gradient_bytes() const { return trains() ? gradient_layout_.copy_bytes() : 0; }
+    std::size_t gradient_bytes() const { return trains() ? layout_.copy_bytes() : 0; }
 
     std::size_t summed_bytes_ = 0;  // of the output if it carries sums, else 0
-    FilterLayout layout_, gradient_layout_;
+    FilterLayout layout_;
+    kernels::BlockedImages blocks_;
+    std::size_t image_bytes_ = 0;  // of the image in blocks; 0 if cuDNN reads the input
+    void* blocked_image_ = nullptr;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;
     void* filters_ = nullptr;
@@ -163,7 +185,7 @@ public:
         : OperationKernel(op, options, context),
           shape_(convolution_shape(op.convolution, options)),
           norm_(op.norm, options.compute),
-          layout_(op.convolution, shape_) {
+          layout_(op.convolution, options) {
         ensure(trains() && options.needs_input_gradient,
                "a fused norm and convolution is supported only in training, after other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,

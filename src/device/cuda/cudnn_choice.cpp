@@ -156,8 +156,7 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
             return bytes(shape.images * shape.height * shape.width * shape.channels, shape.dtype);
         case O::filters:
         case O::gradient:
-            return bytes(shape.filters * shape.kernel * shape.kernel_width() * shape.channels,
-                         shape.dtype);
+            return bytes(shape.filters * shape.kernel * shape.kernel * shape.channels, shape.dtype);
         case O::output:
             return bytes(
                 shape.images * shape.output_height() * shape.output_width() * shape.filters,
@@ -254,34 +253,38 @@ void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<Convolutio
     if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
 }
 
-ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options) {
-    return {.images = op.input[0],
-            .height = op.input[1],
-            .width = op.input[2],
-            .channels = stored_channels(op.input[3]),
-            .filters = stored_channels(op.filters),
-            .kernel = op.kernel,
-            .stride = op.stride,
-            .padding = op.padding,
-            .dtype = options.compute,
-            .tf32 = options.tf32 && options.compute == DType::f32};
+bool reads_blocks(const ops::Convolution& op, const KernelOptions& options) {
+    const std::int64_t channels = stored_channels(op.input[3]);
+    return !options.needs_input_gradient && size_of(options.compute) == 2 && op.stride == 2 &&
+           op.kernel == 2 * op.padding + 1 && op.padding % 2 == 1 && op.input[1] % 2 == 0 &&
+           op.input[2] % 2 == 0 && channels % 4 == 0 && channels <= 16;
 }
 
-ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options) {
-    ConvolutionShape shape = convolution_shape(op, options);
-    shape.pairs =
-        op.input[3] == 3 && op.stride == 2 && shape.width % 2 == 0 && size_of(shape.dtype) == 2;
-    if (!shape.pairs) return shape;
-    shape.width /= 2;
-    shape.channels *= 2;
+ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options) {
+    ConvolutionShape shape{.images = op.input[0],
+                           .height = op.input[1],
+                           .width = op.input[2],
+                           .channels = stored_channels(op.input[3]),
+                           .filters = stored_channels(op.filters),
+                           .kernel = op.kernel,
+                           .stride = op.stride,
+                           .padding = op.padding,
+                           .dtype = options.compute,
+                           .tf32 = options.tf32 && options.compute == DType::f32};
+    if (!reads_blocks(op, options)) return shape;
+    shape.height = op.input[1] / 2 + 1;
+    shape.width = op.input[2] / 2 + 1;
+    shape.channels *= 4;
+    shape.kernel = (op.kernel + 1) / 2;
+    shape.stride = 1;
+    shape.padding = (op.padding - 1) / 2;
     return shape;
 }
 
 std::string to_string(const ConvolutionShape& shape) {
-    return fmt::format("{}x{}x{}x{} filters={} kernel={} stride={} padding={} {}{}", shape.images,
+    return fmt::format("{}x{}x{}x{} filters={} kernel={} stride={} padding={} {}", shape.images,
                        shape.height, shape.width, shape.channels, shape.filters, shape.kernel,
-                       shape.stride, shape.padding, shape.tf32 ? "tf32" : name_of(shape.dtype),
-                       shape.pairs ? " pairs" : "");
+                       shape.stride, shape.padding, shape.tf32 ? "tf32" : name_of(shape.dtype));
 }
 
 std::string_view name_of(ConvolutionPass pass) {

@@ -90,8 +90,7 @@ private:
         return input(operand, {s_.images, s_.channels, s_.height, s_.width}, type());
     }
     Tensor filters() {
-        return input(Operand::filters, {s_.filters, s_.channels, s_.kernel, s_.kernel_width()},
-                     type());
+        return input(Operand::filters, {s_.filters, s_.channels, s_.kernel, s_.kernel}, type());
     }
     Tensor output_gradient() {
         return input(Operand::output,
@@ -116,8 +115,8 @@ private:
     template <typename Attributes>
     Attributes geometry() const {
         return Attributes()
-            .set_padding({s_.padding, s_.padding_width()})
-            .set_stride({s_.stride, s_.stride_width()})
+            .set_padding({s_.padding, s_.padding})
+            .set_stride({s_.stride, s_.stride})
             .set_dilation({1, 1});
     }
 
@@ -160,7 +159,7 @@ private:
     void weight_gradient(const Tensor& x) {
         const Tensor dw =
             graph_.conv_wgrad(output_gradient(), x, geometry<fe::graph::Conv_wgrad_attributes>());
-        dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel_width()});
+        dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel});
         mark_output(dw, Operand::gradient, type());
     }
 

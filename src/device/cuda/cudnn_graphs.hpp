@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 
 /// A convolution in the terms of cuDNN: x (images, height, width, channels), w (filters, kernel,
-/// kernel_width(), channels), y (images, output_height, output_width, filters), all of `dtype` and
-/// packed. Products are summed in fp32.
+/// kernel, channels), y (images, output_height, output_width, filters), all of `dtype` and packed.
+/// Products are summed in fp32.
 struct ConvolutionShape {
     std::int64_t images = 0;
     std::int64_t height = 0;
@@ -19,31 +19,21 @@ struct ConvolutionShape {
     std::int64_t padding = 0;
     DType dtype = DType::f32;
     bool tf32 = false;  // f32 factors may lose 13 bits; no effect for f16 and bf16
-    // Each pixel of x is a pair of adjacent pixels: `width` counts pairs, and `channels` the
-    // channels of a pair. `kernel`, `stride` and `padding` count single pixels.
-    bool pairs = false;
 
     std::int64_t output_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-    std::int64_t output_width() const {
-        return ((pairs ? 2 * width : width) + 2 * padding - kernel) / stride + 1;
-    }
-    std::int64_t stride_width() const { return pairs ? 1 : stride; }
-    std::int64_t padding_width() const { return pairs ? (padding + 1) / 2 : padding; }
-    /// With pairs, the width for which padding_width() on both sides gives output_width().
-    std::int64_t kernel_width() const {
-        return pairs ? width + 2 * padding_width() + 1 - output_width() : kernel;
-    }
+    std::int64_t output_width() const { return (width + 2 * padding - kernel) / stride + 1; }
     bool operator==(const ConvolutionShape&) const = default;
 };
 
-/// The shape of an operation, with channels and filters as stored, including padding.
-ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
+/// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
+/// replaces stride 2 by 1 and multiplies the channels by 4, so that the few channels of a first
+/// layer fill the 16-byte loads of fast plans. Used for f16 and bf16, even sides, up to 16 channels
+/// and odd padding that keeps half of each side.
+bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
-/// convolution_shape(), in pairs of pixels if the image has 3 channels and an even width, the
-/// stride is 2, and the type is f16 or bf16. The 8 stored channels of a pair fill a 16-byte load of
-/// fast plans. On an H200, pairs make ResNet-50's first weight gradient faster and its forward pass
-/// slower.
-ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options);
+/// The shape of an operation, with channels and filters as stored, including padding. If it reads
+/// blocks, a pixel is a block.
+ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Different
 /// shapes give different lines.
