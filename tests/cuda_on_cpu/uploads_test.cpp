@@ -79,6 +79,15 @@ TEST_P(Uploads, MayBeEverLarger) {
     }
 }
 
+TEST_P(Uploads, ThatSeveralThreadsCopyArriveComplete) {
+    const auto device = make_device();
+    std::vector<float> values(13'000'001);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    const Array<float> target(*device, std::vector<float>(values.size()));
+    device->enqueue_upload(target.data(), std::as_bytes(std::span(values)));
+    EXPECT_TRUE(target.read() == values);
+}
+
 TEST_P(Uploads, ContinueAfterOneThatThereIsNoMemoryFor) {
     const auto device = make_device();
     const Array<float> target(*device, std::vector<float>(100000));
