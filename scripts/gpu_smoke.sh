@@ -235,22 +235,17 @@ bench_detector() { # precision, batch, limit
 }
 
 # The launches of two steps, one row for each; does not change the clocks of the GPU.
-kernel_times() { # precision, batch, launches, [suffix of the name]
-    local ncu name=kernel_times_$1_$2${4-}
+kernel_times() { # precision, batch
+    local ncu name=kernel_times_$1_$2
     should_run "$name" || return 0
     ncu=$(profiler ncu) || {
         record "$name" "skipped: no ncu" 0
         return
     }
     part "$name" 90 "${in_bundle[@]}" "$ncu" --clock-control none --csv \
-        --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count "$3" \
+        --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count 1400 \
         hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
         --set "training.batch_size=$2" --set device.recording=false --set run.loss_steps=1 --steps 1
-}
-
-kernel_times_detector() { # precision, batch
-    local settings=("${detector[@]}")
-    kernel_times "$@" 4000 _detector
 }
 
 has_pytorch() { # name: records that the part is skipped if there is no PyTorch
@@ -282,10 +277,9 @@ tests 60 'nccl:cuda_test:1:*NcclOfOneRank*'
 tests 120 'joined:parity_test:1:*ResNet50Joined*cuda*'
 bench mixed 256 75
 bench mixed 400 60
-kernel_times mixed 400 1400
+kernel_times mixed 400
 bench mixed 256 45 _apart --set training.fusion=false
 bench_detector bf16 8 60
-kernel_times_detector bf16 8
 part training 60 bash -euc training
 pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45

@@ -179,10 +179,12 @@ def number_of(cell):
         return None
 
 
-def sum_kernels(path):
+def sum_kernels(work):
     """Launches, seconds and bytes of device memory of each kernel in ncu's CSV, by decreasing time."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = [line for line in file if line.startswith('"') and line.endswith('"\n')]
+    lines = []
+    for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line for line in file if line.startswith('"') and line.endswith('"\n')]
     sums = {}
     for row in csv.DictReader(lines):
         metric, unit = row.get("Metric Name"), UNITS.get(row.get("Metric Unit"))
@@ -194,12 +196,6 @@ def sum_kernels(path):
         total[METRICS[metric]] += value * unit
     kernels = [{"kernel": name[:90], **total} for name, total in sums.items()]
     return sorted(kernels, key=lambda kernel: -kernel["seconds"])
-
-
-def kernels_of_parts(work):
-    """The kernels of each profile, by the name of its part."""
-    paths = sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))
-    return {os.path.basename(path)[:-len(".log")]: sum_kernels(path) for path in paths}
 
 
 def read_benches(work):
@@ -227,14 +223,14 @@ def gather(work):
     for path in sorted(glob.glob(os.path.join(work, "logs", "*.[0-9]*.log"))):
         logs.setdefault(os.path.basename(path).split(".")[0], []).append(path)
     return {
-        "schema": "hpcai500-gpu-smoke/3",
+        "schema": "hpcai500-gpu-smoke/2",
         "facts": read(os.path.join(work, "facts.json")),
         "parts": read_parts(work),
         "tests": {name: summarize_tests(paths) for name, paths in logs.items()},
         "training": result_line(work),
         "bench": read_benches(work),
         "pytorch": read_pytorch(work),
-        "kernels": kernels_of_parts(work),
+        "kernels": sum_kernels(work),
     }
 
 
@@ -298,13 +294,11 @@ def operation_lines(report):
 
 
 def kernel_lines(report):
-    lines = []
-    for part, kernels in report["kernels"].items():
-        lines += ["", f"{part}: kernels by time (ncu)"] if kernels else []
-        for kernel in kernels[:15]:
-            seconds = kernel["seconds"]
-            lines.append(f"{1e3 * seconds:9.3f} ms {kernel['launches']:5} launches "
-                         f"{kernel['bytes'] / max(seconds, 1e-12) / 1e9:7.0f} GB/s {kernel['kernel']}")
+    lines = ["", "kernels by time (ncu)"] if report["kernels"] else []
+    for kernel in report["kernels"][:15]:
+        seconds = kernel["seconds"]
+        lines.append(f"{1e3 * seconds:9.3f} ms {kernel['launches']:5} launches "
+                     f"{kernel['bytes'] / max(seconds, 1e-12) / 1e9:7.0f} GB/s {kernel['kernel']}")
     return lines
 
 
