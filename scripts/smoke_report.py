@@ -23,7 +23,7 @@ VARIANTS = ("eager", "graphs", "compile", "compile_graphs")
 # PyTorch's autocast dtype for our precision; with "_detector", torchvision's Faster R-CNN.
 PYTORCH_DTYPES = {"mixed": "fp16", "bf16": "bf16", "bf16_detector": "bf16_detector"}
 SMI_FIELDS = ("name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,"
-       "power.limit,temperature.gpu")
+              "power.limit,temperature.gpu")
 
 
 def output_of(*command):
@@ -213,9 +213,8 @@ def read_pytorch(work):
     """The outputs of pytorch_step.py, merged into one report."""
     reports = [read(path) for path in sorted(glob.glob(os.path.join(work, "pytorch*.json")))]
     reports = [report for report in reports if report]
-    if not reports:
-        return None
-    return {**reports[0], "rows": [row for report in reports for row in report["rows"]]}
+    rows = [row for report in reports for row in report["rows"]]
+    return {**reports[0], "rows": rows} if reports else None
 
 
 def gather(work):
