@@ -66,7 +66,7 @@ cd "$work"
 update_outputs() {
     # Exit code 1 of tar: a file, such as clocks.csv, grew meanwhile.
     { tar -czf "$out/logs.tar.gz.part" --warning=no-file-changed --exclude=./data \
-        --exclude=./training . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
+        --exclude=./training* . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
     "$python" "$report" report "$work" "$out" >"$work/report.log" 2>&1 || true
 }
@@ -188,24 +188,53 @@ bench() { # precision, batch, limit, [suffix of the name, settings...]
     done
 }
 
-# Two base models with mixed precision, one rank each, share the GPU.
-training() {
+train() { # ranks, configuration, output, settings...
     # shellcheck source=scripts/bundle/env.sh
     source "$bundle/bin/env.sh"
     # shellcheck source=scripts/mpi_environment.sh
     source "$bundle/scripts/mpi_environment.sh"
-    mpi_environment 2
-    rm -rf data training
-    hpcai500 data generate photographs --output data --classes 8 --training-per-class 128 \
-        --validation-per-class 25 --size 96
-    "$bundle/bin/mpirun" --bind-to none -np 2 hpcai500 run \
-        --config "$bundle/configs/quickstart.yaml" --output training \
-        --set data.path=data/train --set data.validation_path=data/val \
-        --set device.kind=cuda --set training.precision=mixed --set device.threads=4 \
-        --set bagging.M=2 --set bagging.P_degree=1 --set workload.image_size=64 \
-        --set workload.epochs=4 --set device.autotune=false
+    mpi_environment "$1"
+    rm -rf "$3"
+    "$bundle/bin/mpirun" --bind-to none -np "$1" hpcai500 run --config "$bundle/configs/$2.yaml" \
+        --output "$3" --set device.kind=cuda "${@:4}"
 }
-export -f training
+generate() { # images per class for training and for test, side
+    # shellcheck source=scripts/bundle/env.sh
+    source "$bundle/bin/env.sh"
+    rm -rf data
+    hpcai500 data generate photographs --output data --classes 8 \
+        --training-per-class "$1" --validation-per-class "$2" --size "$3"
+}
+photographs=(--set data.path=data/train --set data.validation_path=data/val)
+
+# Two base models with mixed precision, one rank each, share the GPU.
+training() {
+    generate 128 25 96
+    train 2 quickstart training "${photographs[@]}" --set training.precision=mixed \
+        --set device.threads=4 --set bagging.M=2 --set bagging.P_degree=1 \
+        --set workload.image_size=64 --set workload.epochs=4 --set device.autotune=false
+}
+training_detector() {
+    train 2 extreme_weather_quickstart training_detector --set training.precision=bf16 \
+        --set device.threads=8 --set device.autotune=false
+}
+# The step of the bench on photographs, which are decoded in the first epoch and then stay in the
+# GPU's memory. Prints the speed of each later epoch.
+training_speed() {
+    generate 2000 25 256
+    train 1 imagenet_nvidia training_speed "${photographs[@]}" --set training.precision=mixed \
+        --set training.batch_size=400 --set bagging.P_degree=1 --set workload.classes=8 \
+        --set workload.epochs=6 --set training.warmup_epochs=1 --set workload.target_quality=0.2 \
+        --set run.level=custom --set data.resident_mib=20000 --set device.plan_cache=plans.json \
+        --set run.roofline=off
+    awk -F, 'NR > 1 { images[$2] += $3; end[$2] = $4 }
+        END { for (i = 1; i in images; ++i)
+            printf "epoch %d: %.0f images/s\n", i + 1, images[i] / (end[i] - end[i - 1]) }' \
+        training_speed/groups/0/steps.csv
+}
+part_in_shell() { # function, limit
+    part "$1" "$2" bash -euc "$(declare -f train generate "$1"; declare -p photographs); $1"
+}
 export bundle
 
 profiler() { # name: its path, on PATH or in an installation of CUDA or of Nsight
@@ -280,7 +309,9 @@ bench mixed 400 60
 kernel_times mixed 400
 bench mixed 256 45 _apart --set training.fusion=false
 bench_detector bf16 8 60
-part training 60 bash -euc training
+part_in_shell training 60
+part_in_shell training_detector 60
+part_in_shell training_speed 60
 pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45
 bench bf16 400 45

@@ -156,14 +156,14 @@ def summarize_tests(logs):
             "skipped": results["SKIPPED"], "unfinished": unfinished, "failures": failures}
 
 
-def result_line(work):
-    """The last line of the training run."""
-    try:
-        with open(os.path.join(work, "logs", "training.log"), encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.startswith("RESULT ")]
-    except OSError:
-        return None
-    return lines[-1] if lines else None
+def result_lines(work):
+    """The result of each training run, by the name of its part."""
+    results = {}
+    for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log"))):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            name = os.path.basename(path)[:-len(".log")]
+            results.update((name, line.strip()) for line in file if line.startswith("RESULT "))
+    return results
 
 
 METRICS = {"gpu__time_duration.sum": "seconds", "dram__bytes.sum": "bytes"}
@@ -226,7 +226,7 @@ def gather(work):
         "facts": read(os.path.join(work, "facts.json")),
         "parts": read_parts(work),
         "tests": {name: summarize_tests(paths) for name, paths in logs.items()},
-        "training": result_line(work),
+        "training": result_lines(work),
         "bench": read_benches(work),
         "pytorch": read_pytorch(work),
         "kernels": sum_kernels(work),
@@ -315,8 +315,7 @@ def render_text(report):
     for counts in report["tests"].values():
         lines += [f"FAILED {failure['test']}" for failure in counts["failures"]]
         lines += [f"UNFINISHED {test['test']}" for test in counts["unfinished"]]
-    if report["training"]:
-        lines += ["", f"training, two base models on one GPU: {report['training']}"]
+    lines += [f"{name}: {result}" for name, result in report["training"].items()]
     ceilings = (report["pytorch"] or {}).get("ceilings")
     if ceilings:
         copy, product = ceilings["copy_bytes_per_second"], ceilings["product_flops"]
