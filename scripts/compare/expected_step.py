@@ -9,7 +9,7 @@ tensor once. Values per channel are not counted. Launches take no time, because 
 graph.
 
     expected_step.py --batch 400
-    expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --joined all
+    expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --joined sums
 """
 import argparse
 
@@ -48,25 +48,23 @@ JOINED_GRADIENT = 3  # additional with two joined norms: the inner x twice, the 
 
 # What the engine joins, that is, fuses into one kernel. "norms", in any type: the norm of a block's
 # output and the norm of its downsampling. The latter is applied during the addition, and its result is
-# never written. "all", in fp16, also: every convolution except the stem's, which has 4 channels,
-# computes the sums of its output. The second and third convolution of a block are joined with the norm
-# before them: they read its x, and its result is never written.
-JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
+# never written. "sums", in fp16, also: every convolution computes the sums of its output.
+JOINED = ("nothing", "norms", "sums")
 
 
 def norm_after(kind, joined):
     """(operation, elements of its forward pass, of its backward pass), per element of x. Yields
     nothing for a norm that is joined to another operation and counted there."""
-    if kind in JOINED[joined]:
+    if kind == "downsample" and joined != "nothing":
         return
-    statistics = 0 if joined == "all" and kind != "stem" else STATISTICS
+    statistics = 0 if joined == "sums" else STATISTICS
     forward, backward = statistics + APPLY, GRADIENT_SUMS + GRADIENT_APPLY
     if kind in ("stem", "inside", "downsample"):
         yield "batch norm (ReLU)", forward, backward
         return
     forward_add = forward + ADDITION
     backward_add = backward + MASKED + (0 if kind == "last" else SECOND)
-    if kind == "first" and "downsample" in JOINED[joined]:
+    if kind == "first" and joined != "nothing":
         # r is the other norm's x, of the same size.
         yield ("two batch norms, add, ReLU", forward_add + statistics,
                backward_add + JOINED_GRADIENT)
@@ -81,15 +79,9 @@ def convolution_passes(batch, joined, layer):
     x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
     weights = filters * kernel**2 * inputs
     flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # without the padding channel
-    norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
-    kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
+    kind = f"convolution {kernel}x{kernel}"
     yield kind, "forward", x + y + weights * ACTIVATION, flops
-    if norm_before:
-        # Also reads x, for the ReLU's sign and the sums. The norm's own kernel, "norm's
-        # gradient", then reads and overwrites the result.
-        yield kind, "input gradient", 2 * x + y + weights * ACTIVATION, flops
-        yield kind, "norm's gradient", GRADIENT_APPLY * x, 0
-    elif name != "conv1":
+    if name != "conv1":
         yield kind, "input gradient", x + y + weights * ACTIVATION, flops
     # The gradient is written in the compute type, then cast to fp32.
     yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
@@ -101,6 +93,8 @@ def convolution_passes(batch, joined, layer):
 def passes(batch, joined):
     """(operation, pass, bytes, floating-point operations), one for each pass of an operation."""
     yield "input", "forward", batch * 224 * 224 * (3 + 4 * ACTIVATION), 0
+    # Blocks of 2 x 2 pixels, with a border of one pixel.
+    yield "input", "blocks", batch * (224**2 + 226**2) * 4 * ACTIVATION, 0
     parameters = copied = 0
     for layer in convolutions():
         name, _, inputs, kernel, _, filters, _ = layer
@@ -136,8 +130,8 @@ def main():
     parser.add_argument("--rate", type=float, default=600e12,
                         help="sustained FLOP/s of convolutions (600e12, assumed)")
     parser.add_argument("--joined", choices=JOINED, default="nothing",
-                        help="operations that run as one: all operations that mixed joins, or "
-                             "only the norms, as in bf16")
+                        help="operations that run as one: norms, as in bf16, or also the sums "
+                             "of convolutions, as mixed joins at most")
     parser.add_argument("--reached", type=float, nargs=2, default=(0.66, 0.75),
                         help="range of the share of this bound that whole programs reach")
     arguments = parser.parse_args()

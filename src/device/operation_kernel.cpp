@@ -27,9 +27,6 @@ struct PassesOf {
     Passes operator()(const ops::InputNormalize&) const { return {Pass::forward}; }
     Passes operator()(const ops::Convolution&) const { return passes_with_weights(); }
     Passes operator()(const ops::Linear&) const { return passes_with_weights(); }
-    Passes operator()(const ops::NormConvolution&) const {
-        return {Pass::prepare, Pass::forward, Pass::input_gradient};
-    }
     Passes operator()(const ops::OneOf<ops::AllGather, ops::ReduceScatter> auto&) const {
         return forward_and_backward_if(trains() && options.needs_input_gradient);
     }

@@ -95,11 +95,11 @@ public:
           nodes_(graph.nodes().begin(), graph.nodes().end()) {}
 
     Graph run() {
-        for (std::size_t index = 0; index < nodes_.size(); ++index) {
-            if (std::holds_alternative<ops::Convolution>(nodes_[index]->operation)) {
-                fuse_convolution(index);
-            } else if (std::holds_alternative<ops::BatchNorm>(nodes_[index]->operation)) {
-                fuse_norm(index);
+        for (std::optional<Node>& node : nodes_) {
+            if (std::holds_alternative<ops::Convolution>(node->operation)) {
+                fuse_convolution(*node);
+            } else if (std::holds_alternative<ops::BatchNorm>(node->operation)) {
+                fuse_norm(*node);
             }
         }
         return replace_nodes(graph_, nodes_);
@@ -114,16 +114,6 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`. Null if another or a fused operation computes it, the
-    /// statistics do not span the batch, or a node other than `reader` reads `value`.
-    const Node* norm_before(ValueId value, NodeId reader) const {
-        const NodeId producer = graph_.value(value).producer;
-        if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
-        const auto& node = nodes_[producer];
-        const auto* norm = node ? std::get_if<ops::BatchNorm>(&node->operation) : nullptr;
-        return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
-    }
-
     /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from the
     /// per-channel sums of `value` (ops::outputs_channel_sums).
     bool reader_uses_sums(ValueId value) const {
@@ -136,58 +126,32 @@ private:
         return !is_residual && spans_batch(norm) && accepts(norm, node);
     }
 
-    void fuse_convolution(std::size_t index) {
-        Node& node = *nodes_[index];
+    void fuse_convolution(Node& node) {
         ops::Convolution convolution = std::get<ops::Convolution>(node.operation);
         convolution.sums = reader_uses_sums(node.output);
-        const Node* before = norm_before(node.inputs[0], static_cast<NodeId>(index));
-        if (before != nullptr) {
-            const auto& norm = std::get<ops::BatchNorm>(before->operation);
-            const ops::NormConvolution fused{norm, convolution};
-            if (norm.relu && !norm.add && accepts(fused, *before))
-                return merge(fused, index, *before);
-        }
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    void fuse_norm(std::size_t index) {
-        Node& node = *nodes_[index];
+    /// Fuses the BatchNorm of the other summand into a BatchNorm with an addition.
+    void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
-        norm.from_sums = producer != kNoNode && nodes_[producer] &&
-                         outputs_channel_sums(nodes_[producer]->operation);
+        norm.from_sums = producer != kNoNode && outputs_channel_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
-        const Node* before = norm_before(node.inputs[1], static_cast<NodeId>(index));
-        if (before == nullptr) return;
-        const auto& inner = std::get<ops::BatchNorm>(before->operation);
-        const ops::DualNorm fused{norm, inner};
-        if (!inner.relu && !inner.add && accepts(fused, node)) merge(fused, index, *before);
-    }
-
-    /// Replaces node `index` and `before` by `fused`, which reads the input of `before`.
-    void merge(const ops::NormConvolution& fused, std::size_t index, const Node& before) {
-        Node& node = *nodes_[index];
-        node.operation = fused;
-        node.inputs = before.inputs;
-        node.parameters.insert(node.parameters.begin(), before.parameters.begin(),
-                               before.parameters.end());
-        node.statistics = before.statistics;
-        remove(before);
-    }
-
-    /// Replaces node `index`, a BatchNorm with an addition, and `before`, the BatchNorm of the
-    /// other summand, by `fused`.
-    void merge(const ops::DualNorm& fused, std::size_t index, const Node& before) {
-        Node& node = *nodes_[index];
+        const NodeId other = graph_.value(node.inputs[1]).producer;
+        if (other == kNoNode || graph_.only_consumer(node.inputs[1]) == kNoNode) return;
+        const Node& before = *nodes_[other];
+        const auto* inner = std::get_if<ops::BatchNorm>(&before.operation);
+        if (inner == nullptr || inner->relu || inner->add || !spans_batch(*inner)) return;
+        const ops::DualNorm fused{norm, *inner};
+        if (!accepts(fused, node)) return;
         node.operation = fused;
         node.inputs[1] = before.inputs[0];
         node.parameters.insert(node.parameters.end(), before.parameters.begin(),
                                before.parameters.end());
         node.inner_statistics = before.statistics;
-        remove(before);
+        nodes_[other].reset();
     }
-
-    void remove(const Node& node) { nodes_[graph_.value(node.output).producer].reset(); }
 
     const Graph& graph_;
     const Accepts& accepts_;

@@ -50,7 +50,6 @@ struct RereadsOf {
     Rereads operator()(const ops::BatchNorm& op) const {
         return {.inputs = !op.frozen, .output = op.relu};
     }
-    Rereads operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
     Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
     Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
     Rereads operator()(const ops::Relu&) const { return {.output = true}; }

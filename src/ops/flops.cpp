@@ -115,9 +115,6 @@ struct AiPerf {
 }  // namespace
 
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
-    if (const auto* fused = std::get_if<NormConvolution>(&operation)) {
-        return flops(fused->norm, ledger, first_layer) += flops(fused->convolution, ledger, false);
-    }
     if (const auto* fused = std::get_if<DualNorm>(&operation)) {
         return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }

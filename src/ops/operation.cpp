@@ -48,12 +48,6 @@ struct OutputShape {
                "statistics over {} samples do not fit a batch of {}", span, batch);
         return op.input;
     }
-    Shape operator()(const NormConvolution& op) const {
-        ensure((*this)(op.norm) == op.convolution.input,
-               "a convolution of {} cannot follow a norm of {}", to_string(op.convolution.input),
-               to_string(op.norm.input));
-        return (*this)(op.convolution);
-    }
     Shape operator()(const DualNorm& op) const {
         ensure((*this)(op.outer) == (*this)(op.inner), "norms of {} and {} cannot be added",
                to_string(op.outer.input), to_string(op.inner.input));
@@ -179,7 +173,6 @@ struct InputShapes {
     Shapes operator()(const BatchNorm& op) const {
         return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
     }
-    Shapes operator()(const NormConvolution& op) const { return {op.norm.input}; }
     Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
     Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
     Shapes operator()(const SoftmaxCrossEntropy& op) const {
@@ -218,7 +211,6 @@ struct Name {
         if (op.add) return op.relu ? "batch_norm_add_relu" : "batch_norm_add";
         return op.relu ? "batch_norm_relu" : "batch_norm";
     }
-    std::string_view operator()(const NormConvolution&) const { return "norm_convolution"; }
     std::string_view operator()(const DualNorm&) const { return "dual_norm"; }
     std::string_view operator()(const GroupNorm& op) const {
         return op.relu ? "group_norm_relu" : "group_norm";
@@ -248,8 +240,7 @@ struct Name {
 };
 
 struct BackwardReadsOf {
-    BackwardReads operator()(
-        const OneOf<Convolution, NormConvolution, RpnLoss, RoiLoss> auto&) const {
+    BackwardReads operator()(const OneOf<Convolution, RpnLoss, RoiLoss> auto&) const {
         return {.inputs = true};
     }
     BackwardReads operator()(const OneOf<DualNorm, GroupNorm> auto&) const {
@@ -324,7 +315,6 @@ bool outputs_softmax(const Operation& operation) {
 }
 
 bool outputs_channel_sums(const Operation& operation) {
-    if (const auto* op = std::get_if<NormConvolution>(&operation)) return op->convolution.sums;
     const auto* op = std::get_if<Convolution>(&operation);
     return op != nullptr && op->sums;
 }

@@ -18,8 +18,8 @@ protected:
         if (!GetParam().make()->accepts(problem.operation, options)) return;
         expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
     }
-    /// A half type rounds scale and shift, the normalized image, and the gradient after the norm.
-    /// Sums of these have smaller errors than that, but larger ones than fp32 sums.
+    /// A half type rounds the gradient of the ReLU's input, from which two norms compute theirs.
+    /// Sums of it have smaller errors than that, but larger ones than fp32 sums.
     static Tolerance rounded(const Tolerance& once) {
         const double all = 4 * once.stored;
         return {all, all, all};
@@ -29,17 +29,6 @@ protected:
         naive::Problem problem{.operation = op};
         problem.inputs = {random_.normal(op.input)};
         problem.parameters = {filters(op)};
-        problem.output_gradients = {random_.normal(output_shape(op))};
-        return problem;
-    }
-
-    /// A norm of an image with a nonzero mean, with and without sums.
-    naive::Problem norm_convolution(ops::Convolution op, double mean, bool from_sums) {
-        op.sums = true;
-        const ops::BatchNorm norm{.input = op.input, .relu = true, .from_sums = from_sums};
-        naive::Problem problem = random_batch_norm(GetParam().compute, norm, 0, mean);
-        problem.operation = ops::NormConvolution{norm, op};
-        problem.parameters.push_back(filters(op));
         problem.output_gradients = {random_.normal(output_shape(op))};
         return problem;
     }
@@ -91,14 +80,6 @@ TEST_P(Joined, BatchNormsTakeTheirStatisticsFromSums) {
     expect_like_reference(random_batch_norm(GetParam().compute, bare, 1, -1));
 }
 
-TEST_P(Joined, ConvolutionsNormalizeWhatTheyRead) {
-    for (const ops::Convolution& op : convolutions()) {
-        for (const bool from_sums : {true, false}) {
-            expect_like_reference(norm_convolution(op, 0.5, from_sums));
-        }
-    }
-}
-
 TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
     for (const int gradients : {1, 2}) {
         for (const bool from_sums : {true, false}) {
@@ -119,10 +100,9 @@ TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1}));
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 13, 1, 1, 0, true}));
     EXPECT_FALSE(accepts(ops::Add{{2, 5, 7, 32}}));
-    const naive::Problem joined = norm_convolution({{2, 5, 7, 32}, 16, 1}, 0, true);
-    options.needs_input_gradient = false;
-    EXPECT_FALSE(accepts(joined.operation));
+    const naive::Problem joined = dual_norm({2, 7, 7, 64}, 1, true);
     options.mode = Mode::inference;
+    EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1, 1, 0, true}));
     EXPECT_FALSE(accepts(joined.operation));
     EXPECT_THROW(device->build(joined.operation, options), Error);
 }

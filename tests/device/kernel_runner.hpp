@@ -139,9 +139,6 @@ private:
     }
     /// Returns whether input `index` carries sums.
     bool reads_sums(std::size_t index) const {
-        if (const auto* op = std::get_if<ops::NormConvolution>(&problem_.operation)) {
-            return op->norm.from_sums;
-        }
         if (const auto* op = std::get_if<ops::DualNorm>(&problem_.operation)) {
             return index == 0 ? op->outer.from_sums : op->inner.from_sums;
         }

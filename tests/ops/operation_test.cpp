@@ -87,12 +87,8 @@ TEST(OutputShape, RejectsSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = -4}), Error);
 }
 
-TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
+TEST(OutputShape, OfTwoFusedNormsIsThatOfEach) {
     const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
-    NormConvolution joined{norm, {norm.input, 16, 3, 2, 1}};
-    EXPECT_EQ(output_shape(joined), (Shape{2, 4, 3, 16}));
-    joined.convolution.input = {2, 8, 6, 5};
-    EXPECT_THROW(output_shape(joined), Error);
     EXPECT_EQ(output_shape(DualNorm{norm, norm}), norm.input);
     EXPECT_THROW(output_shape(DualNorm{norm, {.input = {2, 8, 6, 5}}}), Error);
 }
@@ -100,10 +96,8 @@ TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
 TEST(CarriesSums, IsTrueForConvolutionsThatFormThem) {
     Convolution convolution{{2, 8, 6, 4}, 16};
     EXPECT_FALSE(outputs_channel_sums(convolution));
-    EXPECT_FALSE(outputs_channel_sums(NormConvolution{{}, convolution}));
     convolution.sums = true;
     EXPECT_TRUE(outputs_channel_sums(convolution));
-    EXPECT_TRUE(outputs_channel_sums(NormConvolution{{}, convolution}));
     EXPECT_FALSE(outputs_channel_sums(BatchNorm{.input = {2, 8, 6, 4}, .from_sums = true}));
 }
 

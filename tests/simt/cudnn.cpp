@@ -94,8 +94,7 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
 }
 
 /// One pass on the memory of the operands, as in the documents that cudnn_graphs.cpp names. Tensors
-/// without memory are fp64. A normalized image is rounded once, to the type of images, which the
-/// factors of products have. Statistics and BatchNorm's gradients use the stored values.
+/// without memory are fp64. Statistics use the stored values.
 class Convolution {
 public:
     /// A `factor` other than 1 makes the results wrong.
@@ -106,15 +105,12 @@ public:
         switch (pass_) {
             case P::forward:
             case P::forward_with_statistics:
-            case P::normalized_forward_with_statistics:
                 forward();
                 break;
             case P::weight_gradient:
-            case P::normalized_weight_gradient:
                 weight_gradient();
                 break;
             case P::input_gradient:
-            case P::input_gradient_with_norm:
                 input_gradient();
                 break;
         }
@@ -123,7 +119,7 @@ public:
 private:
     void forward() const {
         Numbers y(elements(O::output));
-        const Numbers x = image(), w = factors(O::filters);
+        const Numbers x = factors(O::image), w = factors(O::filters);
         for_each_product(s_, [&](auto i, auto j, auto k) { y[k] += x[i] * w[j]; });
         write(O::output, y);
         if (pass_ == P::forward) return;
@@ -140,7 +136,7 @@ private:
 
     void weight_gradient() const {
         Numbers dw(elements(O::gradient));
-        const Numbers x = image(), dy = factors(O::output);
+        const Numbers x = factors(O::image), dy = factors(O::output);
         for_each_product(s_, [&](auto i, auto j, auto k) { dw[j] += x[i] * dy[k]; });
         write(O::gradient, dw);
     }
@@ -149,66 +145,12 @@ private:
         Numbers dx(elements(O::image));
         const Numbers w = factors(O::filters), dy = factors(O::output);
         for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
-        if (pass_ == P::input_gradient_with_norm) {
-            through_norm(dx);
-        } else {
-            write(O::image, dx);
-        }
-    }
-
-    /// `dx` is the gradient of max(gamma xhat + beta, 0).
-    void through_norm(Numbers& dx) const {
-        const Numbers x = read(O::norm_input), mean = read(O::mean),
-                      inverse = read(O::inverse_deviation), gamma = read(O::scale),
-                      beta = read(O::shift);
-        const std::size_t channels = gamma.size();
-        for (std::size_t i = 0; i < dx.size(); ++i) {
-            const std::size_t c = i % channels;
-            if (!((x[i] - mean[c]) * inverse[c] * gamma[c] + beta[c] > 0)) dx[i] = 0;
-        }
         write(O::image, dx);
-        const Numbers dy = read(O::image);
-        Numbers gamma_gradient(channels), beta_gradient(channels);
-        for (std::size_t i = 0; i < dy.size(); ++i) {
-            const std::size_t c = i % channels;
-            gamma_gradient[c] += dy[i] * (x[i] - mean[c]) * inverse[c];
-            beta_gradient[c] += dy[i];
-        }
-        const double n = static_cast<double>(dx.size() / channels);
-        Numbers factor_dy(channels), factor_x(channels), constant(channels);
-        for (std::size_t c = 0; c < channels; ++c) {
-            factor_dy[c] = gamma[c] * inverse[c];
-            factor_x[c] = -factor_dy[c] * inverse[c] * gamma_gradient[c] / n;
-            constant[c] = -factor_dy[c] * beta_gradient[c] / n - factor_x[c] * mean[c];
-        }
-        write(O::gamma_gradient, gamma_gradient);
-        write(O::beta_gradient, beta_gradient);
-        write(O::factor_dy, factor_dy);
-        write(O::factor_x, factor_x);
-        write(O::constant, constant);
     }
 
-    /// Returns the image that is convolved.
-    Numbers image() const {
-        if (pass_ != P::normalized_forward_with_statistics &&
-            pass_ != P::normalized_weight_gradient) {
-            return factors(O::image);
-        }
-        const Numbers x = read(O::image), scale = read(O::scale), shift = read(O::shift);
-        std::vector<std::byte> rounded(x.size() * size_of(s_.dtype));
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const std::size_t c = i % scale.size();
-            kernels::reference::put(s_.dtype, rounded.data(), static_cast<std::int64_t>(i),
-                                    std::max(x[i] * scale[c] + shift[c], 0.0));
-        }
-        return simt::read_numbers(s_.dtype, rounded.data(), x.size(), s_.tf32);
-    }
-
-    DType type(Operand operand) const { return type_of(operand, pass_, s_.dtype); }
+    DType type(Operand operand) const { return type_of(operand, s_.dtype); }
     std::size_t elements(Operand operand) const {
-        const bool per_channel = operand == O::scale || operand == O::shift;
-        return per_channel ? static_cast<std::size_t>(s_.channels)
-                           : bytes_of(operand, s_) / size_of(type(operand));
+        return bytes_of(operand, s_) / size_of(type(operand));
     }
     Numbers read(Operand operand, bool tf32 = false) const {
         return simt::read_numbers(type(operand), at_[operand], elements(operand), tf32);

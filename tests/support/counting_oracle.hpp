@@ -172,9 +172,6 @@ inline Walk walk(const ops::InputNormalize&) {
 }
 
 /// A fused operation is counted as its parts.
-inline Walk walk(const ops::NormConvolution&) {
-    return {};
-}
 inline Walk walk(const ops::DualNorm&) {
     return {};
 }

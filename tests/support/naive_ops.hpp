@@ -323,24 +323,6 @@ inline Tensor channel_sums(const Tensor& value) {
 /// Returns the output, and gradients if there are output gradients (losses: always).
 inline Solution solve(const Problem& problem);
 
-template <>
-inline void Solver::operator()(const ops::NormConvolution& op) {
-    Problem norm{.operation = op.norm,
-                 .inputs = problem.inputs,
-                 .parameters = {problem.parameters[0], problem.parameters[1]},
-                 .running_mean = problem.running_mean,
-                 .running_variance = problem.running_variance};
-    Problem convolution{.operation = op.convolution,
-                        .inputs = {solve(norm).output},
-                        .parameters = {problem.parameters[2]},
-                        .output_gradients = problem.output_gradients};
-    Solution outer = solve(convolution);
-    if (backward()) norm.output_gradients = outer.input_gradients;
-    solution = solve(norm);
-    solution.output = std::move(outer.output);
-    solution.parameter_gradients.push_back(std::move(outer.parameter_gradients[0]));
-}
-
 /// Running statistics are those of `outer`.
 template <>
 inline void Solver::operator()(const ops::DualNorm& op) {

@@ -6,9 +6,8 @@
 namespace hpcai::graph {
 
 /// Applies fuse() and, for training, further fusions that `device` accepts. A convolution computes
-/// the sums for the statistics of the BatchNorm after it. A BatchNorm and its ReLU are fused into
-/// the convolution that is their only reader. A BatchNorm whose output is only added to that of
-/// another BatchNorm is fused into the latter. Each of these fusions requires BatchNorm statistics
+/// the sums for the statistics of the BatchNorm after it. A BatchNorm whose output is only added to
+/// that of another BatchNorm is fused into the latter. Both fusions require BatchNorm statistics
 /// over the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 

@@ -89,13 +89,6 @@ struct UpsampleAdd {
     Shape coarse;
 };
 
-/// y = conv(norm(x), w), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
-/// and no addition, then the filters. A device need not store the normalized image.
-struct NormConvolution {
-    BatchNorm norm;
-    Convolution convolution;
-};
-
 /// y = outer(x, inner(r)), in training only. Parameters: gamma and beta of `outer`, which has an
 /// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not store
 /// inner(r).
@@ -186,10 +179,10 @@ struct ReduceScatter {
 };
 
 using Operation =
-    std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm, GroupNorm, Bias,
-                 UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
-                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
-                 CellCrossEntropy, AllGather, ReduceScatter>;
+    std::variant<InputNormalize, Convolution, BatchNorm, DualNorm, GroupNorm, Bias, UpsampleAdd,
+                 Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy, AnchorTargets,
+                 RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections, CellCrossEntropy,
+                 AllGather, ReduceScatter>;
 
 /// Whether `Op` is one of these operations.
 template <typename Op, typename... Listed>

@@ -151,10 +151,6 @@ void throw_unsupported(const ops::Operation& operation) {
                 fmt::format("the CPU engine does not support this {}", ops::name_of(operation)));
 }
 
-KernelPtr build(const ops::NormConvolution& op, const KernelOptions&, const Context&) {
-    throw_unsupported(op);
-}
-
 KernelPtr build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
     throw_unsupported(op);
 }

@@ -8,15 +8,12 @@
 
 namespace hpcai::device::cuda {
 
-/// Median seconds of one forward and one backward pass through `operations` in temporary memory.
-/// Supports Convolution, BatchNorm, NormConvolution and DualNorm. Empty when a pass fails, for
-/// example for lack of memory. Both functions throw when the device is unusable afterwards.
-std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
-                                 const KernelOptions& options, const Context& context);
-
-/// Returns whether one forward and one backward pass through `operations` succeed.
-bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions& options,
-             const Context& context);
+/// Seconds of one forward and one backward pass through a convolution and the BatchNorm and ReLU
+/// after it, which uses the sums if there are any, in temporary memory: with autotune the median of
+/// five runs after the first, else that of the first. Empty when a pass fails, for example for lack
+/// of memory. Throws when the device is unusable afterwards.
+std::optional<double> seconds_of(const ops::Convolution& op, const KernelOptions& options,
+                                 const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
 /// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
@@ -30,28 +27,11 @@ public:
     bool operator()(const ops::Operation& operation, const KernelOptions& options);
 
 private:
-    bool accepts(const ops::Convolution& op, const KernelOptions& options);
-    bool accepts(const ops::BatchNorm& op, const KernelOptions& options);
-    bool accepts(const ops::NormConvolution& op, const KernelOptions& options);
-    bool accepts(const ops::DualNorm& op, const KernelOptions& options);
-    template <typename Other>
-    bool accepts(const Other&, const KernelOptions&) {
-        return false;
-    }
-
-    struct Decision {
-        bool fused = false;
-        bool is_final = true;  // false if a trial failed: later runs decide again
-    };
-    /// Returns an earlier decision, else that of `compare`; false if cuDNN has no plan for a pass.
-    bool decide(const std::string& kind, const ConvolutionShape& shape,
-                std::initializer_list<ConvolutionPass> passes,
-                const std::function<Decision()>& compare);
-    Decision is_faster(const std::vector<ops::Operation>& fused,
-                       const std::vector<ops::Operation>& separate, const KernelOptions& options);
+    /// Whether the convolution `op` is to compute sums.
+    bool accepts_sums(const ops::Convolution& op, const KernelOptions& options);
 
     const Context& context_;
-    std::map<std::string, bool> known_;  // by kind and shape, because a trial is slow
+    std::map<std::string, bool> known_;  // by shape, because a trial is slow
 };
 
 }  // namespace hpcai::device::cuda

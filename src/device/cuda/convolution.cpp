@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <hpcai/base/error.hpp>
+
 #include "kernels/cast.hpp"
 
 #include "cudnn_choice.hpp"
 #include "layout.hpp"
-#include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -172,163 +173,8 @@ private:
     std::byte* workspace_ = nullptr;
 };
 
-using P = ConvolutionPass;
-
-/// Each cuDNN graph that reads the image normalizes it; the normalized image is never stored. Saved
-/// for the backward pass: the statistics, and scale and shift in the image's type, as cuDNN
-/// requires. The input_gradient pass computes all gradients: gamma and beta need the input's
-/// gradient.
-class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
-public:
-    NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
-                          const Context& context)
-        : OperationKernel(op, options, context),
-          shape_(convolution_shape(op.convolution, options)),
-          norm_(op.norm, options.compute),
-          layout_(op.convolution, options) {
-        ensure(trains() && options.needs_input_gradient,
-               "a fused norm and convolution is supported only in training, after other layers");
-        ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
-               "a norm fused with a convolution must have a ReLU and no addition, and the "
-               "convolution must output sums");
-        ensure(shape_.filters == op.convolution.filters, "no sums for {} filters",
-               op.convolution.filters);
-        forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
-        weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);
-        input_gradient_ = ChosenPlan(shape_, P::input_gradient_with_norm, context);
-    }
-
-    KernelMemory memory() const override {
-        KernelMemory bytes;
-        bytes.saved_bytes = norm_.saved_bytes() + 2 * factor_bytes();
-        bytes.prepared_bytes = layout_.copy_bytes();
-        bytes.workspace_bytes = std::max({norm_.workspace_bytes(), forward_.workspace_bytes(),
-                                          layout_.copy_bytes() + weight_gradient_.workspace_bytes(),
-                                          coefficient_bytes() + input_gradient_.workspace_bytes()});
-        return bytes;
-    }
-
-    void bind(const KernelTensors& tensors) override {
-        OperationKernel::bind(tensors);
-        workspace_ = static_cast<std::byte*>(tensors.workspace);
-        filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : tensors.parameters[2];
-        norm_.bind(tensors.inputs[0],
-                   {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
-                    tensors.running_variance},
-                   tensors.saved);
-        auto* factors = static_cast<std::byte*>(tensors.saved) + norm_.saved_bytes();
-        scale_ = factor_bytes() > 0 ? factors : static_cast<void*>(norm_.statistics().scale);
-        shift_ = factor_bytes() > 0 ? factors + factor_bytes()
-                                    : static_cast<void*>(norm_.statistics().shift);
-        bind_forward();
-        bind_weight_gradient();
-        bind_input_gradient();
-    }
-
-    std::vector<WorkingCopy> working_copies() const override {
-        if (!layout_.is_plain_copy()) return {};
-        return {{2, filters_}};
-    }
-
-private:
-    void prepare() override { layout_.update_copy(tensors_.parameters[2], filters_, context_); }
-    void forward() override {
-        norm_.compute_statistics(workspace_, context_.stream);
-        round(norm_.statistics().scale, scale_);
-        round(norm_.statistics().shift, shift_);
-        forward_.run(forward_operands_, workspace_);
-    }
-    void input_gradient() override {
-        weight_gradient_.run(weight_operands_, workspace_ + layout_.copy_bytes());
-        layout_.store_gradient(workspace_, tensors_.parameter_gradients[2], context_);
-        run_input_gradient();
-    }
-
-    /// Bytes of scale or shift in the image's type; 0 where that is fp32.
-    std::size_t factor_bytes() const {
-        if (shape_.dtype == DType::f32) return 0;
-        return array_bytes(shape_.channels, shape_.dtype);
-    }
-    void round(const float* from, void* to) const {
-        if (factor_bytes() == 0) return;
-        kernels::cast_from_f32(from, shape_.dtype, to, shape_.channels, context_.stream);
-    }
-    /// Bytes of factor_dy, factor_x and constant (see Operand), (C) f32 each.
-    std::size_t coefficient_bytes() const { return array_bytes(3 * shape_.channels); }
-
-    void bind_forward() {
-        const Sums sums =
-            sums_of(tensors_.output, bytes_of(Operand::output, shape_), shape_.filters);
-        forward_operands_[Operand::image] = tensors_.inputs[0];
-        forward_operands_[Operand::filters] = filters_;
-        forward_operands_[Operand::scale] = scale_;
-        forward_operands_[Operand::shift] = shift_;
-        forward_operands_[Operand::output] = tensors_.output;
-        forward_operands_[Operand::sum] = sums.sum;
-        forward_operands_[Operand::square_sum] = sums.squares;
-    }
-
-    /// cuDNN writes a filter gradient that needs conversion to the start of the workspace.
-    void bind_weight_gradient() {
-        weight_operands_[Operand::image] = tensors_.inputs[0];
-        weight_operands_[Operand::scale] = scale_;
-        weight_operands_[Operand::shift] = shift_;
-        weight_operands_[Operand::output] = output_gradient();
-        weight_operands_[Operand::gradient] = layout_.copy_bytes() > 0
-                                                  ? static_cast<void*>(workspace_)
-                                                  : tensors_.parameter_gradients[2];
-    }
-
-    void bind_input_gradient() {
-        auto& at = input_operands_;
-        at[Operand::output] = output_gradient();
-        at[Operand::filters] = filters_;
-        at[Operand::image] = tensors_.input_gradients[0];
-        at[Operand::norm_input] = tensors_.inputs[0];
-        at[Operand::mean] = norm_.statistics().mean;
-        at[Operand::inverse_deviation] = norm_.statistics().inverse_deviation;
-        at[Operand::scale] = tensors_.parameters[0];
-        at[Operand::shift] = tensors_.parameters[1];
-        at[Operand::gamma_gradient] = tensors_.parameter_gradients[0];
-        at[Operand::beta_gradient] = tensors_.parameter_gradients[1];
-        at[Operand::factor_dy] = coefficients();
-        at[Operand::factor_x] = coefficients() + shape_.channels;
-        at[Operand::constant] = coefficients() + 2 * shape_.channels;
-    }
-    float* coefficients() const { return reinterpret_cast<float*>(workspace_); }
-
-    /// Computes the gradient through the convolution and the ReLU, then in place through the norm.
-    /// To find where the ReLU passed, cuDNN uses fp32 scale and shift, but the forward pass rounds
-    /// them to the type of the image. The results may differ for values near 0.
-    void run_input_gradient() const {
-        input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
-        const kernels::BatchNormGradientArguments arguments{
-            .x = norm_.x(),
-            .dy0 = tensors_.input_gradients[0],
-            .gamma = norm_.gamma(),
-            .statistics = norm_.statistics(),
-            .dx = tensors_.input_gradients[0],
-            .gamma_gradient = tensors_.parameter_gradients[0],
-            .beta_gradient = tensors_.parameter_gradients[1],
-            .coefficients = coefficients(),
-            .workspace = workspace_};
-        kernels::batch_norm_gradient_apply(norm_.shape(), arguments, context_.stream);
-    }
-
-    ConvolutionShape shape_;
-    WholeBatchNorm norm_;
-    FilterLayout layout_;
-    ChosenPlan forward_, weight_gradient_, input_gradient_;
-    Operands forward_operands_, weight_operands_, input_operands_;
-    void* filters_ = nullptr;
-    void* scale_ = nullptr;
-    void* shift_ = nullptr;
-    std::byte* workspace_ = nullptr;
-};
-
 }  // namespace
 
 HPCAI_BUILD_KERNEL(Convolution)
-HPCAI_BUILD_KERNEL(NormConvolution)
 
 }  // namespace hpcai::device::cuda

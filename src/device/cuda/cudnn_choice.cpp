@@ -25,12 +25,8 @@ const Access& access_of(ConvolutionPass pass) {
     static const std::array<Access, kConvolutionPasses> kAccess{{
         {{O::image, O::filters}, {O::output}},
         {{O::image, O::filters}, {O::output, O::sum, O::square_sum}},
-        {{O::image, O::filters, O::scale, O::shift}, {O::output, O::sum, O::square_sum}},
         {{O::output, O::filters}, {O::image}},
-        {{O::output, O::filters, O::norm_input, O::mean, O::inverse_deviation, O::scale, O::shift},
-         {O::image, O::gamma_gradient, O::beta_gradient, O::factor_dy, O::factor_x, O::constant}},
         {{O::image, O::output}, {O::gradient}},
-        {{O::image, O::output, O::scale, O::shift}, {O::gradient}},
     }};
     return kAccess.at(static_cast<std::size_t>(pass));
 }
@@ -44,6 +40,20 @@ constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results o
 /// A plan that is slower than the best by this factor is not compared and not chosen.
 constexpr double kMaxSlowdown = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
+
+std::int64_t elements_of(Operand operand, const ConvolutionShape& shape) {
+    switch (operand) {
+        case O::image:
+            return shape.images * shape.height * shape.width * shape.channels;
+        case O::filters:
+        case O::gradient:
+            return shape.filters * shape.kernel * shape.kernel * shape.channels;
+        case O::output:
+            return shape.images * shape.output_height() * shape.output_width() * shape.filters;
+        default:
+            return shape.filters;
+    }
+}
 
 int index_of_plan(const ConvolutionPlans& plans, const std::string& name) {
     for (int plan = 0; plan < plans.count(); ++plan) {
@@ -130,43 +140,13 @@ std::span<const Operand> operands_written(ConvolutionPass pass) {
     return access_of(pass).writes;
 }
 
-DType type_of(Operand operand, ConvolutionPass pass, DType shape_type) {
-    switch (operand) {
-        case O::image:
-        case O::filters:
-        case O::output:
-        case O::gradient:
-        case O::norm_input:
-            return shape_type;
-        case O::scale:
-        case O::shift:
-            return pass == ConvolutionPass::input_gradient_with_norm ? DType::f32 : shape_type;
-        default:
-            return DType::f32;
-    }
+DType type_of(Operand operand, DType shape_type) {
+    return operand == O::sum || operand == O::square_sum ? DType::f32 : shape_type;
 }
 
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
-    const auto bytes = [](std::int64_t elements, DType dtype) {
-        return static_cast<std::size_t>(elements) * size_of(dtype);
-    };
-    switch (operand) {
-        case O::image:
-        case O::norm_input:
-            return bytes(shape.images * shape.height * shape.width * shape.channels, shape.dtype);
-        case O::filters:
-        case O::gradient:
-            return bytes(shape.filters * shape.kernel * shape.kernel * shape.channels, shape.dtype);
-        case O::output:
-            return bytes(
-                shape.images * shape.output_height() * shape.output_width() * shape.filters,
-                shape.dtype);
-        case O::sum:
-        case O::square_sum:
-            return bytes(shape.filters, DType::f32);
-        default:
-            return bytes(shape.channels, DType::f32);  // an upper bound for 16-bit scale and shift
-    }
+    return static_cast<std::size_t>(elements_of(operand, shape)) *
+           size_of(type_of(operand, shape.dtype));
 }
 
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass) {
@@ -291,11 +271,8 @@ std::string_view name_of(ConvolutionPass pass) {
     static constexpr std::array<std::string_view, kConvolutionPasses> kNames{
         "forward",
         "forward_with_statistics",
-        "normalized_forward_with_statistics",
         "input_gradient",
-        "input_gradient_with_norm",
         "weight_gradient",
-        "normalized_weight_gradient",
     };
     return kNames.at(static_cast<std::size_t>(pass));
 }

@@ -50,7 +50,7 @@ std::span<const Operand> operands_read(ConvolutionPass pass);
 std::span<const Operand> operands_written(ConvolutionPass pass);
 /// The bytes and the type of an operand (see Operand).
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
-DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
+DType type_of(Operand operand, DType shape_type);
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
 /// in the Euclidean norm. Both results are rounded once; the error of tf32 factors is at most

@@ -39,18 +39,14 @@ ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptio
 /// shapes give different lines.
 std::string to_string(const ConvolutionShape& shape);
 
-/// What a cuDNN graph computes. A normalized image is max(scale x + shift, 0), with scale and shift
-/// (channels) of the type of x: the BatchNorm and ReLU before the convolution.
+/// What a cuDNN graph computes.
 enum class ConvolutionPass {
-    forward,                             // y
-    forward_with_statistics,             // y; sums of y and of y^2 for each filter
-    normalized_forward_with_statistics,  // y and these sums, from a normalized image
-    input_gradient,                      // dx
-    input_gradient_with_norm,  // dx of the ReLU before the convolution; gradients of its BatchNorm
-    weight_gradient,           // dw
-    normalized_weight_gradient,  // dw from a normalized image
+    forward,                  // y
+    forward_with_statistics,  // y; sums of y and of y^2 for each filter
+    input_gradient,           // dx
+    weight_gradient,          // dw
 };
-inline constexpr int kConvolutionPasses = 7;
+inline constexpr int kConvolutionPasses = 4;
 
 std::string_view name_of(ConvolutionPass pass);
 
@@ -62,21 +58,8 @@ enum class Operand {
     gradient,    // dw (K, R, S, C); cuDNN cannot write f32 if the shape has f16 or bf16
     sum,         // (K) f32, of y
     square_sum,  // (K) f32, of y^2
-    scale,       // (C); for input_gradient_with_norm gamma, f32
-    shift,       // (C); for input_gradient_with_norm beta, f32
-    // For input_gradient_with_norm: the BatchNorm before the convolution has the input `norm_input`
-    // (N, H, W, C) and the (C) f32 statistics `mean` and `inverse_deviation`. The gradient of its
-    // input is factor_dy dx + factor_x norm_input + constant, with dx as the graph writes it.
-    norm_input,
-    mean,
-    inverse_deviation,
-    gamma_gradient,  // (C) f32
-    beta_gradient,   // (C) f32
-    factor_dy,       // (C) f32
-    factor_x,        // (C) f32
-    constant,        // (C) f32
 };
-inline constexpr int kOperands = 16;
+inline constexpr int kOperands = 6;
 
 /// An address for each operand of a cuDNN graph, aligned to 16 bytes; null for absent ones.
 class Operands {

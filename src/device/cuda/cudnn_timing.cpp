@@ -108,7 +108,7 @@ struct PlanTimer::State {
 
     void fill(Operand operand) {
         const auto bytes =
-            pattern(type_of(operand, pass, shape.dtype), static_cast<std::uint32_t>(operand) + 1);
+            pattern(type_of(operand, shape.dtype), static_cast<std::uint32_t>(operand) + 1);
         auto* to = static_cast<std::byte*>(operands[operand]);
         for (std::size_t at = 0, remaining = bytes_of(operand, shape); remaining > 0;) {
             const std::size_t size = std::min(remaining, bytes.size());
@@ -145,7 +145,7 @@ struct PlanTimer::State {
     bool agrees(const Samples& a, const Samples& b) const {
         const auto writes = operands_written(pass);
         for (std::size_t i = 0; i < writes.size(); ++i) {
-            const DType dtype = type_of(writes[i], pass, shape.dtype);
+            const DType dtype = type_of(writes[i], shape.dtype);
             if (!(relative_difference(dtype, a[i], b[i]) <= agreement_bound(shape))) return false;
         }
         return true;

@@ -43,9 +43,7 @@ public:
     }
 
     const kernels::BatchNormShape& shape() const { return shape_; }
-    std::size_t vector_bytes() const { return array_bytes(shape_.channels); }
-    std::size_t saved_bytes() const { return 4 * vector_bytes(); }
-    std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
+    std::size_t saved_bytes() const { return 4 * array_bytes(shape_.channels); }
 
     /// Sets the memory; `saved` has saved_bytes(). Ignores epsilon and momentum of `parameters`.
     void bind(void* x, const kernels::BatchNormParameters& parameters, void* saved) {
@@ -53,7 +51,7 @@ public:
         parameters_.epsilon = op_.epsilon;
         parameters_.momentum = op_.momentum;
         x_ = x;
-        statistics_ = statistics_at(saved, vector_bytes());
+        statistics_ = statistics_at(saved, array_bytes(shape_.channels));
     }
     const void* x() const { return x_; }
     const float* gamma() const { return parameters_.gamma; }
