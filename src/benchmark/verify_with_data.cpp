@@ -32,11 +32,13 @@ constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
 constexpr double kLeastLoss = 0.1;  // smaller losses may differ as much as this one
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
-/// Replaces the common folder of the data paths by `folder`.
+/// Replaces the common folder of the data paths by `folder`, or by its subfolder with that name if
+/// `folder` lacks a path. Throws Error(data) if both lack a path.
 void move_data(const fs::path& folder, config::DataConfig& data) {
     const std::array paths{&data.path, &data.validation_path, &data.image_path,
                            &data.validation_image_path};
     std::optional<fs::path> common;
+    std::error_code ignored;
     for (const std::string* path : paths) {
         if (path->empty()) continue;
         const fs::path normal = fs::path(*path).lexically_normal();
@@ -52,7 +54,13 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
     for (std::string* path : paths) {
         if (path->empty()) continue;
         const fs::path below = fs::path(*path).lexically_normal().lexically_relative(*common);
-        *path = (below == "." ? folder : folder / below).string();
+        const auto in = [&](const fs::path& root) { return below == "." ? root : root / below; };
+        const fs::path direct = in(folder), inside = in(folder / common->filename());
+        const bool is_direct = fs::exists(direct, ignored);
+        require(is_direct || fs::exists(inside, ignored), ExitCode::data,
+                "verify: --data: expected '{}' or '{}', as the run read '{}'; found neither",
+                direct.string(), inside.string(), *path);
+        *path = (is_direct ? direct : inside).string();
     }
 }
 
@@ -80,7 +88,8 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    void check(std::int64_t steps) {
+    /// Returns a line for each part that was compared.
+    std::string check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
         const std::int64_t found = samples.validation->samples();
@@ -88,15 +97,21 @@ public:
         if (samples.sha256 != workload.samples_sha256)
             inspector_.report("result.json", "workload.samples_sha256 is {}; must be {}, {}",
                               workload.samples_sha256, samples.sha256, "according to the data");
-        if (found != workload.validation_samples)
-            return inspector_.report("result.json",
-                                     "workload.validation_samples is {}; must be {}, {}",
-                                     workload.validation_samples, found, "according to the data");
+        if (found != workload.validation_samples) {
+            inspector_.report("result.json", "workload.validation_samples is {}; must be {}, {}",
+                              workload.validation_samples, found, "according to the data");
+            return "";
+        }
         check_predictions(samples);
-        if (steps == 0 || samples.sha256 != workload.samples_sha256) return;
+        const std::string agreed = fmt::format(
+            "agree: {} training and {} test samples (workload.samples_sha256)\n"
+            "agree: labels of the test samples\nagree: predictions and quality of each model\n",
+            samples.training->samples(), found);
+        if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         for (const GroupRecord& group : record_.work.groups) {
             if (group.failure.empty()) check_losses(samples, group.group, steps);
         }
+        return fmt::format("{}agree: losses of the first {} steps of each model\n", agreed, steps);
     }
 
 private:
@@ -207,7 +222,8 @@ verification::Verification verify_with_data(const fs::path& directory, const Dat
             "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
             "got {}",
             precision);
-    DataCheck(*verification.record, directory, config, inspector).check(with.steps);
+    verification.agreed =
+        DataCheck(*verification.record, directory, config, inspector).check(with.steps);
     verification.findings = inspector.take_findings();
     return verification;
 }

@@ -335,6 +335,10 @@ std::vector<std::string> CommandLine::completions(const std::vector<std::string>
             option = default_command.get_option_no_throw(words[i]);
         if (option != nullptr && option->get_items_expected_max() == 0) option = nullptr;
     }
+    const auto positionals =
+        command->get_options([](const CLI::Option* one) { return one->get_positional(); });
+    if (option == nullptr && !word.starts_with('-') && !positionals.empty())
+        option = positionals.front();
     std::vector<std::string> names;
     if (option == nullptr) {
         names = word.starts_with('-') ? option_names(*command, default_command)

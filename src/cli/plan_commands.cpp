@@ -28,6 +28,8 @@
 namespace hpcai::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::int64_t kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
 
@@ -56,6 +58,19 @@ prediction::SweepRange sweep_range(const std::string& text) {
     return {*first, *last};
 }
 
+/// Returns NAME.yaml in configs/machines of this program's installation, bundle or source tree if
+/// it exists and there is no file `name`, else `name`.
+std::string machine_file(const std::string& name) {
+    std::error_code ignored;
+    if (name.find('/') != name.npos || fs::exists(name, ignored)) return name;
+    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
+        const fs::path file = program / configs / "machines" / (name + ".yaml");
+        if (fs::exists(file, ignored)) return file.lexically_normal().string();
+    }
+    return name;
+}
+
 /// Reads --roofline and --machine. A machine with GPUs sets --gpus-per-node if it is absent.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
@@ -63,6 +78,7 @@ void read_machine(PlanOptions& options) {
         request.roofline = records::read_file<RooflineRecord>(options.roofline);
     }
     if (options.machine.empty()) return;
+    options.machine = machine_file(options.machine);
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
     const std::optional<double> found = request.machine->device_value("gpus_per_node");
     if (!found) return;
@@ -106,7 +122,7 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     double files = 0;
     for (std::size_t sample = 0; sample < index.samples.size(); sample += step) {
         std::error_code error;
-        const std::uintmax_t size = std::filesystem::file_size(index.path_of(sample), error);
+        const std::uintmax_t size = fs::file_size(index.path_of(sample), error);
         if (error) continue;
         bytes += static_cast<double>(size);
         files += 1;
@@ -117,13 +133,13 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
 /// Sets the number of samples and their size if the data is on this machine.
 void set_sample_facts(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
-    const std::filesystem::path path = data.path;
+    const fs::path path = data.path;
     if (data.kind == config::DataKind::climate_hdf5 &&
-        std::filesystem::is_regular_file(path / data::kRecordIndexName, error)) {
+        fs::is_regular_file(path / data::kRecordIndexName, error)) {
         if (!request.samples) request.samples = data::RecordSet(path).samples();
         return;
     }
-    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(path, error)) {
+    if (data.kind != config::DataKind::image_folder || !fs::exists(path, error)) {
         return;
     }
     const bool is_staged = data.staging != config::Staging::none;
@@ -212,7 +228,7 @@ void add_machine_options(Command command, PlanOptions& options) {
                      "output of `hpcai500 roofline`, to predict the time");
     command.add_text(
         "--machine", options.machine, "FILE",
-        "devices and links of a machine (configs/machines), instead of measured rates");
+        "devices and links, instead of measured rates: a file, or name in configs/machines");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");
@@ -235,8 +251,7 @@ void add_plan_command(Command parent) {
          "energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --nodes 32 --gpus-per-node 8 "
           "--images-per-second 8000",
-          "hpcai500 plan --config configs/imagenet_nvidia.yaml --nodes 4 --machine "
-          "configs/machines/h200.yaml --json",
+          "hpcai500 plan --config configs/imagenet_nvidia.yaml --nodes 4 --machine h200 --json",
           "hpcai500 plan --config configs/quickstart.yaml --roofline roofline.json --sweep "
           "ranks=1..100000 --svg sweep.svg"}},
         plan);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -148,8 +149,14 @@ verification::Submission submission_of(const std::string& directory, bool unveri
 
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
+    std::map<std::string, std::string> seen;  // directory of each manifest
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
-        submissions.push_back(submission_of(directory, options.unverified));
+        verification::Submission one = submission_of(directory, options.unverified);
+        const auto [first, is_new] = seen.emplace(one.manifest, directory);
+        require(is_new || one.manifest.empty(), ExitCode::mismatch,
+                "rank: {}: is the same result as {}, with manifest {}", printable(directory),
+                printable(first->second), one.manifest);
+        submissions.push_back(std::move(one));
     });
     const std::string file = options.output.empty() ? "." : options.output;
     const auto folder = std::filesystem::absolute(file).parent_path();
@@ -201,7 +208,7 @@ void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
          "Rank verified results by VFLOPS. Results without a rank are listed last. Results that do "
-         "not verify are skipped, and the exit code is then 10.",
+         "not verify and copies are skipped, and the exit code is then 10.",
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);

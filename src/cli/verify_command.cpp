@@ -51,6 +51,8 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     };
     require(options.data.steps == 0 || !options.data.folder.empty(), ExitCode::usage,
             "verify: --replay needs the training data; name their folder with --data");
+    require_replaceable("verify: --junit", options.junit,
+                        verification::to_junit("", {}, false).substr(0, 32));
     if (verification::has_repetitions(options.directory)) {
         const auto series = verification::verify_repetitions(options.directory, verify_run);
         result = {.findings = series.findings, .files = series.files};
@@ -59,23 +61,22 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         for (const verification::Verification& run : series.runs) {
             runs.push_back(findings_json(run.findings, run.manifest, options.explain));
             if (run.record && text.empty()) text = build_note(*run.record);
+            result.agreed = run.agreed;
         }
         if (series.findings.empty())
-            text = report::repetitions_line(*series.record, series.digest) + "\n";
+            text = result.agreed + report::repetitions_line(*series.record, series.digest) + "\n";
     } else {
         result = verify_run(options.directory);
         json = findings_json(result.findings, result.manifest, options.explain);
         if (result.record) text = build_note(*result.record);
         if (result.findings.empty())
-            text = report::result_line(*result.record, result.manifest) + "\n";
+            text = result.agreed + report::result_line(*result.record, result.manifest) + "\n";
     }
     for (const verification::Finding& finding : result.findings)
         text += finding.file + ": " + finding.shown(options.explain) + "\n";
-    if (!options.junit.empty()) {
-        const std::string xml = verification::to_junit(options.directory, result, options.explain);
-        require_replaceable("verify: --junit", options.junit, xml.substr(0, 32));
-        storage::write_file_durably(options.junit, xml);
-    }
+    if (!options.junit.empty())
+        storage::write_file_durably(
+            options.junit, verification::to_junit(options.directory, result, options.explain));
     context.out << (options.json ? json_text(json) : text);
     return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }

@@ -35,16 +35,6 @@ inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
 /// their sizes. Throws Error(usage) for a size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
-/// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
-/// transcode`, or HDF5 files. HDF5 files are slow to read; their values are normalized with
-/// default_statistics() and have data.climate_precision. A sample that is damaged or has a value
-/// that is not finite is bad. Throws Error(data) naming a file that is invalid, has another size
-/// than the workload, a sample with more than data.max_boxes boxes, or, in HDF5, heights at 100
-/// hPa. Also throws if the sets differ in channels, normalization or element type. A `duplicator`
-/// copies the files to each node before they are opened. Collective.
-SampleSets load_climate(const config::Config& config, comm::Communicator& group,
-                        DataDuplicator* duplicator = nullptr);
-
 /// Returns kClimateMean and kClimateDeviation.
 ChannelStatistics default_statistics();
 

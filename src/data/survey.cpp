@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/data/survey.hpp>
 
 #include "picture_file.hpp"
@@ -88,7 +89,8 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
 FolderReport survey(const SampleIndex& index, int threads) {
     std::mutex mutex;
     PixelSums sums;
-    std::int64_t smallest = kMaxImageSide, largest = 0;
+    std::vector<double> shorter_sides;
+    std::int64_t largest = 0;
     const auto add = [&](auto, const DecodedImage& decoded) {
         PixelSums own;
         own.add(decoded.image);
@@ -96,7 +98,7 @@ FolderReport survey(const SampleIndex& index, int threads) {
             std::minmax(decoded.full_size.width, decoded.full_size.height);
         const std::lock_guard lock(mutex);
         sums.add(own);
-        smallest = std::min<std::int64_t>(smallest, shorter);
+        shorter_sides.push_back(shorter);
         largest = std::max<std::int64_t>(largest, longer);
         return std::string();
     };
@@ -106,7 +108,8 @@ FolderReport survey(const SampleIndex& index, int threads) {
     inspect(
         index.samples.size(), threads, [&](auto i) { return index.path_of(i); }, add, report);
     if (sums.pixels == 0) return report;
-    report.smallest_side = smallest;
+    report.smallest_side = static_cast<std::int64_t>(std::ranges::min(shorter_sides));
+    report.median_side = static_cast<std::int64_t>(median(std::move(shorter_sides)));
     report.largest_side = largest;
     store_statistics(sums, report);
     return report;

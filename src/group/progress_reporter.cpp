@@ -103,11 +103,15 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     const std::vector<double>& ends = end_unix_seconds_;
     const auto slowest = std::ranges::max_element(ends);
     progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
-    if (progress.groups_training > 1)
+    const double training_left = *slowest - meters::UtcClock().seconds();
+    // Groups of nearly equal speed would be named in turns.
+    const double margin = std::max(1.0, 0.1 * training_left);
+    const auto last_groups =
+        std::ranges::count_if(ends, [&](double end) { return end >= *slowest - margin; });
+    if (progress.groups_training > 1 && last_groups == 1)
         progress.slowest_group = static_cast<int>(slowest - ends.begin());
-    const double left =
-        *slowest - meters::UtcClock().seconds() +
-        static_cast<double>(test_samples_) / (kTrainingPasses * progress.images_per_second);
+    const double left = training_left + static_cast<double>(test_samples_) /
+                                            (kTrainingPasses * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
     const double steps_of_launch = static_cast<double>(progress.steps - *first_step_ + 1);
     const double repetition_seconds =

@@ -48,7 +48,9 @@ Markup interfaces(const CommunicationRecord& record) {
 Markup all_reduces(const CommunicationRecord& record) {
     return facts(
         {{"gradient all-reduces",
-          text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
+          text(record.backend == "none" ? "none"
+                                        : fmt::format("{} in {}, by {}", record.algorithm,
+                                                      record.precision, record.backend))},
          {"payload per step", text(bytes_text(record.gradient_bytes)),
           fmt::format("of one rank, in {}", counted(record.buckets, "bucket"))},
          {"sent per step", bytes_quantity(record.sent_bytes_per_step),

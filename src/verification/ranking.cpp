@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -104,14 +103,8 @@ Ranking rank_problem(std::vector<const Submission*> submissions) {
 
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
     std::map<std::string, std::vector<const Submission*>> by_problem;
-    std::map<std::string, std::string> seen;
-    for (const Submission& submission : submissions) {
-        const auto [first, is_new] = seen.emplace(submission.manifest, submission.directory);
-        require(is_new || submission.manifest.empty(), ExitCode::usage,
-                "rank: {} and {} are the same result: manifest {}", printable(first->second),
-                printable(submission.directory), submission.manifest);
+    for (const Submission& submission : submissions)
         by_problem[report::problem_name(submission.record.workload)].push_back(&submission);
-    }
     std::vector<Ranking> rankings;
     for (const auto& [problem, rows] : by_problem) rankings.push_back(rank_problem(rows));
     return rankings;

@@ -197,6 +197,15 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
                    "my set.yaml exists");
 }
 
+TEST_F(DataCommands, InitChoosesTheSizeOfTheMedianPicture) {
+    data({"generate", "photographs", "--output", "large", "--classes", "2", "--training-per-class",
+          "4", "--validation-per-class", "1", "--size", "160"});
+    EXPECT_EQ(run_in(folder_.path(), {"init", "--data", "large", "--output", "x.yaml"}).error, "");
+    EXPECT_NE(text_of(folder_ / "x.yaml").find("  image_size: 128 "), std::string::npos)
+        << "sides of 122 to 160 pixels\n"
+        << text_of(folder_ / "x.yaml");
+}
+
 TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
     expect_refused(run_in(folder_.path(), {"init", "--data", "none", "--output", "x.yaml"}), 2,
                    "init: --data: expected a folder, got 'none'");

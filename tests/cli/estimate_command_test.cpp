@@ -84,6 +84,9 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
         "--gpus-per-node: expected at most 8, the GPUs of a node in " + machine + ", got 16");
     expect_refused(plan({"--nodes", "1", "--machine", machine, "--set", "device.kind=cpu"}), 2,
                    "expected device.kind auto or cuda, got cpu");
+    EXPECT_EQ(plan({"--nodes", "16", "--machine", "h200", "--json"}).out, planned.out);
+    expect_refused(plan({"--nodes", "16", "--machine", "h20"}), 2,
+                   "'h20': cannot be read: No such file");
 }
 
 TEST(Plan, CountsTheTrainingFolder) {

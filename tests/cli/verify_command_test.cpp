@@ -91,6 +91,8 @@ TEST(Verify, ReplacesNoFileOfAnotherKind) {
                        "got 'report'");
         EXPECT_EQ(text_of(folder / "report"), before);
     }
+    expect_refused(run_in(folder.path(), {"verify", "none", "--junit", "report"}), 2,
+                   "verify: --junit: expected a new file");  // before it looks at the result
     std::filesystem::remove(folder / "report");
     EXPECT_EQ(run_in(folder.path(), words).exit_code, 10);
     const std::string first = text_of(folder / "report");

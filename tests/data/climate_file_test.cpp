@@ -32,7 +32,9 @@ using test::RawClimateFile;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kTheWayOut = "data transcode --box-order corners or ranges";
+constexpr const char* kTheWayOut =
+    "choose the order with --box-order corners or ranges; a run needs records in data.path, which "
+    "`hpcai500 data transcode PATH --box-order ... --output DIR` writes";
 
 class ClimateFiles : public testing::Test {
 protected:

@@ -26,6 +26,7 @@ TEST(Survey, CountsClassesAndGivesMeanAndDeviationOfAllPixels) {
     EXPECT_EQ(report.exit_code(), ExitCode::ok);
     EXPECT_EQ(report.samples_per_class, (std::vector<std::int64_t>{1, 1}));
     EXPECT_EQ(report.smallest_side, 10);
+    EXPECT_EQ(report.median_side, 15) << "of 20 and 10, the shorter sides";
     EXPECT_EQ(report.largest_side, 40);
     EXPECT_EQ(report.pixels, 1000);
     for (std::size_t c = 0; c < 3; ++c) {

@@ -21,6 +21,15 @@ TEST(ProgramStart, LoadsNoLibraryFromTheWorkingDirectory) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
 }
 
+constexpr const char* kWeatherConfig = R"(
+workload:
+  {kind: climate_segmentation, model: segmentation_net, classes: 4, image_size: 64, image_width: 96,
+   channels: 16}
+bagging: {M: 2, P_degree: 1, aggregation: soft_vote, out_of_bag: false}
+data: {kind: climate_hdf5, path: train.h5, validation_path: test.h5}
+device: {kind: cpu, threads: 1}
+)";
+
 class DoctorOfALaunch : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -99,6 +108,23 @@ TEST_F(DoctorOfALaunch, FindsDataThatAreNotThere) {
         outcome.out.find("\ndata      WRONG   data.validation_path: 'set/val' does not exist"),
         std::string::npos)
         << outcome.out;
+}
+
+TEST_F(DoctorOfALaunch, OpensFilesOfWeather) {
+    write(folder_ / "tiny.yaml", kWeatherConfig);
+    for (const char* file : {"train.h5", "test.h5"})
+        cli::run_in(folder_.path(), {"data", "generate", "climate", "--output", file, "--samples",
+                                     "2", "--height", "64", "--width", "96"});
+    const Outcome good = doctor(2, {});
+    EXPECT_EQ(good.exit_code, 0) << good.error;
+    EXPECT_NE(good.out.find("\ndata      ok      2 training and 2 test samples of 64 x 96 pixels "
+                            "were opened, not read\n"),
+              std::string::npos)
+        << good.out;
+    write(folder_ / "test.h5", "no weather");
+    const Outcome bad = doctor(2, {});
+    EXPECT_EQ(bad.exit_code, 4) << bad.error;
+    EXPECT_NE(bad.out.find("\ndata      WRONG   'test.h5'"), std::string::npos) << bad.out;
 }
 
 TEST_F(DoctorOfALaunch, RejectsARankThatIsAloneInItsLaunch) {

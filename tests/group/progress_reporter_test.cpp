@@ -24,11 +24,11 @@ protected:
         context_.hostnames = {"node0", "node1"};
     }
 
-    void write_peer(ProgressState state, const Quantity& seconds_left) {
+    void write_peer(ProgressState state, const Quantity& seconds_left, int group = 1) {
         ProgressRecord peer;
         peer.state = state;
         peer.seconds_left = seconds_left;
-        results::write_progress(context_.output, 1, peer);
+        results::write_progress(context_.output, group, peer);
     }
 
     /// Returns what the first group prints after `step`, its first one, of ten steps.
@@ -36,7 +36,8 @@ protected:
         testing::internal::CaptureStderr();
         testing::internal::CaptureStdout();
         ProgressReporter reporter(context_, 0);
-        reporter.begin();
+        for (int peer = 1; peer < context_.controller.layout().groups; ++peer)
+            reporter.begin();  // each call reads the progress of one peer
         reporter.step({.step = step, .steps = 10, .loss = 0.5, .samples = 8, .is_read = true});
         const std::string out = testing::internal::GetCapturedStdout();
         const std::string error = testing::internal::GetCapturedStderr();
@@ -72,6 +73,19 @@ TEST_F(Reporter, WaitsForTheSlowestGroup) {
     EXPECT_EQ(line["slowest_group"], 1);
     EXPECT_EQ(line["groups_training"], 2);
     EXPECT_NEAR(line["seconds_left"].get<double>(), 5000, 10);
+}
+
+TEST_F(Reporter, NamesNoSlowestGroupIfTwoEndAtAboutTheSameTime) {
+    context_.controller =
+        plan::ParallelismController({.ranks = 3, .groups = 3, .degree = 1}, plan::fill_nodes(3, 3));
+    std::filesystem::create_directories(folder_ / "groups/2");
+    write_peer(ProgressState::training, {5000.0, ""});
+    write_peer(ProgressState::training, {5200.0, ""}, 2);
+    nlohmann::json line = json_of_first_step();
+    EXPECT_EQ(line["groups_training"], 3);
+    EXPECT_TRUE(line["slowest_group"].is_null());
+    write_peer(ProgressState::training, {6000.0, ""}, 2);
+    EXPECT_EQ(json_of_first_step()["slowest_group"], 2);
 }
 
 TEST_F(Reporter, IgnoresAGroupThatHasEnded) {

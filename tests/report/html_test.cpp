@@ -128,6 +128,13 @@ TEST(Html, PrintsTheEnergyThatWasMeasured) {
     }
 }
 
+TEST(Html, NamesNoAlgorithmIfThereIsNoAllReduce) {
+    RunRecord record = example_record();
+    record.communication.backend = "none";
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "gradient all-reduces none payload per step"));
+}
+
 TEST(Html, PrintsWhatInterfacesCounted) {
     RunRecord record = example_record();
     record.communication.interfaces.push_back({"node2", "ib:mlx5_0/1", {{}, "is full"}, {0, ""}});

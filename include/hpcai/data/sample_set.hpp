@@ -119,6 +119,16 @@ struct SampleSets {
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 
+/// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
+/// transcode`, or HDF5 files. HDF5 files are slow to read; their values are normalized with
+/// default_statistics() and have data.climate_precision. A sample that is damaged or has a value
+/// that is not finite is bad. Throws Error(data) naming a file that is invalid, has another size
+/// than the workload, a sample with more than data.max_boxes boxes, or, in HDF5, heights at 100
+/// hPa. Also throws if the sets differ in channels, normalization or element type. A `duplicator`
+/// copies the files to each node before they are opened. Collective.
+SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+                        DataDuplicator* duplicator = nullptr);
+
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
 void require_data_paths(const config::DataConfig& data);
 

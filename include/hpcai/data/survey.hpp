@@ -14,6 +14,7 @@ struct FolderReport {
     std::vector<BadSample> bad;                   // path and reason, in index order
     std::vector<BadSample> warnings;              // good images with a decoder's warning, likewise
     std::int64_t smallest_side = 0;               // pixels, of good images; 0 if there is none
+    std::int64_t median_side = 0;                 // of the shorter sides, as smallest_side
     std::int64_t largest_side = 0;                // as smallest_side
     std::int64_t pixels = 0;                      // of good images
     /// Per channel over all pixels of good images, scaled to [0, 1]; 0 if there is none.

@@ -40,7 +40,7 @@ struct Ranking {
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
 /// its verdict is rankable, it has VFLOPS and it is verified. A result of problem class mini also
-/// needs at least three runs, all VALID. Throws Error(usage) if two submissions are equal.
+/// needs at least three runs, all VALID.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

@@ -67,7 +67,8 @@ void check_storage(Hdf5Dataset& dataset) {
 }
 
 constexpr const char* kChooseOrder =
-    "choose the order with data transcode --box-order corners or ranges";
+    "choose the order with --box-order corners or ranges; a run needs records in data.path, which "
+    "`hpcai500 data transcode PATH --box-order ... --output DIR` writes";
 constexpr BoxRow kPadding{-1, -1, -1, -1, -1};
 
 struct Edges {
