@@ -39,7 +39,7 @@ run:
 workload:
   model: resnet50_v1.5
   classes: auto                # counted in the folders when a run starts
-  image_size: {image_size}               # pixels, by the median image; half as many train four times faster
+  image_size: {image_size}               # pixels; larger images take longer and may raise the accuracy
   epochs: {epochs}                   # passes of each base model over its bootstrap
   # Top-1 accuracy to reach. Set your own target before you compare runs; guessing scores {guessing:.3f}.
   target_quality: {target:.2f}
@@ -90,10 +90,10 @@ std::string name_of(const fs::path& file) {
     return std::isalnum(static_cast<unsigned char>(name.front())) ? name : "x" + name;
 }
 
-/// Surveys the images and returns a configuration for a first run on a few cores.
+/// Surveys the images and returns a configuration for a first run of minutes on a few cores.
 std::string configuration_of(const InitOptions& options) {
-    constexpr std::int64_t kSamplesOfRun = 20'000;  // in minutes at 32 pixels, in hours at 224
-    constexpr std::int64_t kMaxCacheMib = 2048, kMaxImageSize = 224, kStride = 32;  // of ResNet-50
+    constexpr std::int64_t kSamplesOfRun = 20'000;             // trained on in minutes
+    constexpr std::int64_t kMaxCacheMib = 2048, kStride = 32;  // stride of the whole ResNet-50
     const fs::path training = subfolder(options.data, {"train", "training"});
     const fs::path validation = subfolder(options.data, {"val", "validation", "valid", "test"});
     const data::SampleIndex index = data::load_samples(training);
@@ -117,8 +117,8 @@ std::string configuration_of(const InitOptions& options) {
         arg("classes", index.classes.size()), arg("smallest", survey.smallest_side),
         arg("largest", survey.largest_side), arg("file", printable(shell_quote(options.output))),
         arg("name", name_of(options.output)),
-        arg("image_size", std::clamp<std::int64_t>(survey.median_side / kStride * kStride, kStride,
-                                                   kMaxImageSize)),
+        arg("image_size",
+            std::clamp<std::int64_t>(survey.median_side / kStride * kStride, kStride, 2 * kStride)),
         arg("epochs", std::clamp<std::int64_t>(kSamplesOfRun / samples, 3, 90)),
         arg("guessing", guessing), arg("target", (1 + guessing) / 2),
         arg("path", yaml_path(training)), arg("validation_path", yaml_path(validation)),

@@ -199,10 +199,10 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
 
 TEST_F(DataCommands, InitChoosesTheSizeOfTheMedianPicture) {
     data({"generate", "photographs", "--output", "large", "--classes", "2", "--training-per-class",
-          "4", "--validation-per-class", "1", "--size", "160"});
+          "4", "--validation-per-class", "1", "--size", "80"});
     EXPECT_EQ(run_in(folder_.path(), {"init", "--data", "large", "--output", "x.yaml"}).error, "");
-    EXPECT_NE(text_of(folder_ / "x.yaml").find("  image_size: 128 "), std::string::npos)
-        << "sides of 122 to 160 pixels\n"
+    EXPECT_NE(text_of(folder_ / "x.yaml").find("  image_size: 64 "), std::string::npos)
+        << "sides of 61 to 80 pixels\n"
         << text_of(folder_ / "x.yaml");
 }
 
