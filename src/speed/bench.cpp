@@ -185,12 +185,29 @@ constexpr std::size_t kSlowestShown = 10;
 struct Sum {
     double in_step_seconds = 0;
     double alone_seconds = 0;
+    double moved_bytes = 0;  // 0: unknown
+    double flops = 0;        // 0: unknown
+
+    Sum& operator+=(const BenchOperation& operation) {
+        in_step_seconds += operation.in_step_seconds;
+        alone_seconds += operation.alone_seconds;
+        moved_bytes += operation.moved_bytes;
+        flops += operation.flops;
+        return *this;
+    }
 };
 
+/// Returns amount / seconds in units of `unit`; empty if one of them is unknown.
+std::string rate(double amount, double seconds, double unit) {
+    return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "";
+}
+
 std::string row(const std::string& name, const std::string& pass, const Sum& sum, double total) {
-    return fmt::format("{:<28} {:<16} {:>12.3f} {:>12.3f} {:>7.1f}\n", name, pass,
+    return fmt::format("{:<28} {:<16} {:>8.3f} {:>8.3f} {:>6.1f} {:>7} {:>8}\n", name, pass,
                        1e3 * sum.in_step_seconds, 1e3 * sum.alone_seconds,
-                       100 * sum.in_step_seconds / total);
+                       100 * sum.in_step_seconds / total,
+                       rate(sum.moved_bytes, sum.in_step_seconds, 1e9),
+                       rate(sum.flops, sum.in_step_seconds, 1e12));
 }
 
 }  // namespace
@@ -244,13 +261,12 @@ std::string bench_text(const BenchReport& report) {
         counted(report.skipped_steps, "step"), report.measuring_seconds_per_step,
         counted(report.clock_readings_per_step, "clock reading"),
         100 * report.measuring_seconds_per_step / report.step_seconds);
-    const std::string header = fmt::format("{:<28} {:<16} {:>12} {:>12} {:>7}\n", "operation",
-                                           "pass", "in step, ms", "alone, ms", "% step");
+    const std::string header =
+        fmt::format("{:<28} {:<16} {:>8} {:>8} {:>6} {:>7} {:>8}\n", "operation", "pass",
+                    "step, ms", "alone", "%", "GB/s", "TFLOP/s");
     std::map<std::pair<std::string, std::string>, Sum> sums;
     for (const BenchOperation& operation : report.operations) {
-        Sum& sum = sums[{operation.operation, operation.pass}];
-        sum.in_step_seconds += operation.in_step_seconds;
-        sum.alone_seconds += operation.alone_seconds;
+        sums[{operation.operation, operation.pass}] += operation;
     }
     text += header;
     for (const auto& [key, sum] : sums) {
@@ -262,8 +278,7 @@ std::string bench_text(const BenchReport& report) {
     slowest.resize(std::min(slowest.size(), kSlowestShown));
     text += fmt::format("\nthe {} slowest operations\n{}", slowest.size(), header);
     for (const BenchOperation& operation : slowest) {
-        text += row(operation.name, operation.pass,
-                    {operation.in_step_seconds, operation.alone_seconds}, report.step_seconds);
+        text += row(operation.name, operation.pass, Sum{} += operation, report.step_seconds);
     }
     return text;
 }
