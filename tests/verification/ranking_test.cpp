@@ -105,13 +105,6 @@ TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
     EXPECT_EQ(rows[1].rank, 0);
 }
 
-TEST(Ranking, RejectsTheSameResultTwice) {
-    const Submission one = submission("one", 2);
-    Submission copy = one;
-    copy.directory = "results/copy";
-    EXPECT_THROW(rank({one, copy}), Error);
-}
-
 TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
     const auto rankings = rank({submission("=<b>\"x\",\x1b[2J&", 2)});
     const std::string html = to_html(rankings);
