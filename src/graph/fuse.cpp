@@ -100,6 +100,8 @@ public:
                 fuse_convolution(index);
             } else if (std::holds_alternative<ops::BatchNorm>(nodes_[index]->operation)) {
                 fuse_norm(index);
+            } else if (std::holds_alternative<ops::MaxPool>(nodes_[index]->operation)) {
+                fuse_pool(index);
             }
         }
         return replace_nodes(graph_, nodes_);
@@ -162,6 +164,20 @@ private:
         const auto& inner = std::get<ops::BatchNorm>(before->operation);
         const ops::DualNorm fused{norm, inner};
         if (!inner.relu && !inner.add && accepts(fused, node)) merge(fused, index, *before);
+    }
+
+    void fuse_pool(std::size_t index) {
+        Node& node = *nodes_[index];
+        const Node* before = norm_before(node.inputs[0], static_cast<NodeId>(index));
+        if (before == nullptr) return;
+        const auto& norm = std::get<ops::BatchNorm>(before->operation);
+        const ops::NormPool fused{norm, std::get<ops::MaxPool>(node.operation)};
+        if (!norm.relu || norm.add || !accepts(fused, *before)) return;
+        node.operation = fused;
+        node.inputs = before->inputs;
+        node.parameters = before->parameters;
+        node.statistics = before->statistics;
+        remove(*before);
     }
 
     /// Replaces node `index` and `before` by `fused`, which reads the input of `before`.

@@ -15,14 +15,16 @@ TEST(JoinedGraph, FusesEverythingOnThisDevice) {
     for (const device::DeviceRow& row : device::device_rows()) {
         const Graph graph = fuse_for_device(small_resnet(), *row.make(),
                                             {device::Mode::training, row.compute, row.tf32});
-        int joined = 0, added = 0, summed = 0;
+        int joined = 0, added = 0, pooled = 0, summed = 0;
         for (const Node& node : graph.nodes()) {
             joined += std::holds_alternative<ops::NormConvolution>(node.operation);
             added += std::holds_alternative<ops::DualNorm>(node.operation);
+            pooled += std::holds_alternative<ops::NormPool>(node.operation);
             summed += outputs_channel_sums(node.operation);
         }
         EXPECT_EQ(joined, 8);
         EXPECT_EQ(added, 2);
+        EXPECT_EQ(pooled, 1);
         EXPECT_EQ(summed, 15);
     }
 }

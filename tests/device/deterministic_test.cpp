@@ -241,7 +241,8 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
     }
     // The CPU engine fuses no operations.
     const std::set<std::size_t> joined{ops::Operation(ops::NormConvolution{}).index(),
-                                       ops::Operation(ops::DualNorm{}).index()};
+                                       ops::Operation(ops::DualNorm{}).index(),
+                                       ops::Operation(ops::NormPool{}).index()};
     // These operations need other ranks; PartsRun tests complete runs with them.
     const std::set<std::size_t> exchanged{ops::Operation(ops::AllGather{}).index(),
                                           ops::Operation(ops::ReduceScatter{}).index()};

@@ -178,6 +178,9 @@ inline Walk walk(const ops::NormConvolution&) {
 inline Walk walk(const ops::DualNorm&) {
     return {};
 }
+inline Walk walk(const ops::NormPool&) {
+    return {};
+}
 
 inline Walk walk(const ops::Operation& operation) {
     return std::visit([](const auto& op) { return walk(op); }, operation);

@@ -247,4 +247,9 @@ bool Acceptance::accepts(const ops::DualNorm& op, const KernelOptions&) {
     return spans_batch(op.outer) && spans_batch(op.inner) && fills_vectors(op.outer.input[3]);
 }
 
+bool Acceptance::accepts(const ops::NormPool& op, const KernelOptions&) {
+    const bool has_kernel = op.pool.kernel == 3 && op.pool.stride == 2 && op.pool.padding == 1;
+    return has_kernel && spans_batch(op.norm) && fills_vectors(op.norm.input[3]);
+}
+
 }  // namespace hpcai::device::cuda

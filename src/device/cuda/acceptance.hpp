@@ -19,11 +19,12 @@ bool can_run(const std::vector<ops::Operation>& operations, const KernelOptions&
              const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
-/// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
-/// also need cuDNN plans, which exist in fp16 only, and a successful trial if the context has a
-/// device. With autotune they must take less time than the separate operations, both with their
-/// fastest plans; Context::plans stores the result. A deterministic device makes no trial. An
-/// Acceptance gives the same answer each time it is asked about an operation.
+/// training and multiples of 8 channels; norms need statistics of the whole batch, poolings windows
+/// of 3 x 3 with stride 2 and padding 1. Convolutions also need cuDNN plans, which exist in fp16
+/// only, and a successful trial if the context has a device. With autotune they must take less time
+/// than the separate operations, both with their fastest plans; Context::plans stores the result. A
+/// deterministic device makes no trial. An Acceptance gives the same answer each time it is asked
+/// about an operation.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -34,6 +35,7 @@ private:
     bool accepts(const ops::BatchNorm& op, const KernelOptions& options);
     bool accepts(const ops::NormConvolution& op, const KernelOptions& options);
     bool accepts(const ops::DualNorm& op, const KernelOptions& options);
+    bool accepts(const ops::NormPool& op, const KernelOptions& options);
     template <typename Other>
     bool accepts(const Other&, const KernelOptions&) {
         return false;
