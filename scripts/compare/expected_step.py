@@ -47,11 +47,11 @@ GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
 JOINED_GRADIENT = 3  # additional with two joined norms: the inner x twice, the inner dx
 
 # What the engine joins, that is, fuses into one kernel. "norms", in any type: the norm of a block's
-# output and the norm of its downsampling. The latter is applied during the addition, and its result is
-# never written. "all", in fp16, also: every convolution except the stem's, which has 4 channels,
+# output and the norm of its downsampling, which is applied during the addition; and the norm of the stem
+# and the max pooling. The results of the inner norms are never written. "all", in fp16, also: every convolution except the stem's, which has 4 channels,
 # computes the sums of its output. The second and third convolution of a block are joined with the norm
 # before them: they read its x, and its result is never written.
-JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
+JOINED = {"nothing": (), "norms": ("downsample", "stem"), "all": ("downsample", "stem", "inside")}
 
 
 def norm_after(kind, joined):
@@ -110,8 +110,14 @@ def passes(batch, joined):
         yield from convolution_passes(batch, joined, layer)
     large, small, vector = (batch * n for n in (112 * 112 * 64, 56 * 56 * 64, 2048))
     # An index of a maximum is one byte. Two convolutions read the pool's output.
-    yield "max pool", "forward", (large + small) * ACTIVATION + small, 0
-    yield "max pool", "backward", (large + 2 * small) * ACTIVATION + small, 0
+    if "stem" in JOINED[joined]:
+        # Writes y and the x of each maximum; the sums read that x and dy, the last kernel x and dy.
+        kind, elements = "batch norm, ReLU, max pool", ((STATISTICS + 1) * large + 2 * small,
+                                                       2 * large + (3 + 2) * small)
+    else:
+        kind, elements = "max pool", (large + small, large + 2 * small)
+    for direction, count in zip(("forward", "backward"), elements):
+        yield kind, direction, count * ACTIVATION + small, 0
     for direction in ("forward", "backward"):
         yield "average pool", direction, (49 + 1) * vector * ACTIVATION, 0
     classes = 1000
