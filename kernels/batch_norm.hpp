@@ -131,6 +131,7 @@ struct BatchNormGradientArguments {
     float* beta_gradient = nullptr;       // (C), written
     const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient;
                                           // null: those in the workspace
+    std::int64_t statistics_pixels = 0;   // of a span, if they are more than those of dy; else 0
     void* workspace = nullptr;
 };
 /// Computes the gradients of gamma, beta and the residual, and writes the coefficients of the

@@ -131,7 +131,9 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
     using namespace batch_norm;
     sum_gradients(shape, arguments, stream);
     const BatchNormStatistics& statistics = arguments.statistics;
-    launch(combine_gradients_kernel, final_grid(shape.channels, stream), tiling_of(shape),
+    Tiling tiling = tiling_of(shape);
+    if (arguments.statistics_pixels > 0) tiling.pixels = arguments.statistics_pixels;
+    launch(combine_gradients_kernel, final_grid(shape.channels, stream), tiling,
            static_cast<int>(shape.spans),
            ChannelGradients{arguments.gamma, statistics.mean, statistics.inverse_deviation,
                             arguments.gamma_gradient, arguments.beta_gradient},

@@ -80,6 +80,16 @@ void with_type(tensor::DType dtype, const Body& body) {
     }
 }
 
+/// Calls `body` with the C++ type of a dtype and the number of channels per thread, which fill a
+/// vector if possible.
+template <typename Body>
+void with_vectors(tensor::DType dtype, int channels, const Body& body) {
+    with_type(dtype, [&]<typename T>() {
+        if (channels % kLanes<T> == 0) return body.template operator()<T, kLanes<T>>();
+        return body.template operator()<T, 1>();
+    });
+}
+
 inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
     return (dividend + divisor - 1) / divisor;
 }

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "elements.cuh"
+#include "batch_norm_gradient.cuh"
 #include "pooling.hpp"
 
 namespace hpcai::kernels {
 namespace {
 
+using batch_norm::InputGradient;
+using batch_norm::Raw;
+
 constexpr unsigned kRowThreads = 128;
 
 /// N positions of maxima, read or written in one access.
 template <int N>
-struct Winners;
-template <>
-struct Winners<1> {
-    std::uint8_t bits = 0;
-};
-template <>
-struct Winners<4> {
-    std::uint32_t bits = 0;
-};
-template <>
-struct Winners<8> {
-    std::uint64_t bits = 0;
+struct Winners {
+    using Word = std::conditional_t<N == 1, std::uint8_t, std::uint32_t>;
+    alignas(N) Word word[(N + 3) / 4] = {};
 };
 
 template <int N>
@@ -29,7 +23,7 @@ __device__ Winners<N> load_winners(const std::uint8_t* from) {
 }
 template <int N>
 __device__ int winner_of(const Winners<N>& winners, int lane) {
-    return static_cast<int>(winners.bits >> (8 * lane) & 0xff);
+    return static_cast<int>(winners.word[lane / 4] >> lane % 4 * 8 & 0xff);
 }
 
 __device__ inline int clamped(int value, int low, int high) {
@@ -60,10 +54,42 @@ struct Best {
     }
 };
 
+/// With a norm: 1 or, where its scale is negative, -1. The norm and its rounding are monotonic, so
+/// they have their maximum where x or -x has it.
+template <int N, bool kNorm>
+struct Signs {
+    Pack<N> sign;
+
+    __device__ Signs(const BatchNormPoolArguments& args, int channel) {
+        if constexpr (kNorm) sign = load<N>(args.statistics.scale + channel);
+        for (float& lane : sign.lane) lane = kNorm && lane < 0 ? -1 : 1;
+    }
+    __device__ void apply(Pack<N>& x) const {
+        if constexpr (!kNorm) return;
+        for (int lane = 0; lane < N; ++lane) x.lane[lane] *= sign.lane[lane];
+    }
+};
+
+/// Stores x of the maxima and replaces them by ReLU(x scale + shift).
+template <typename T, int N>
+__device__ void normalize(const BatchNormPoolArguments& args, int channel, std::int64_t at,
+                          Best<N>& best) {
+    store(static_cast<T*>(args.winner_x) + at, best.maximum);
+    const auto scale = load<N>(args.statistics.scale + channel);
+    const auto shift = load<N>(args.statistics.shift + channel);
+    for (int lane = 0; lane < N; ++lane) {
+        const float y = fmaf(best.maximum.lane[lane], scale.lane[lane], shift.lane[lane]);
+        best.maximum.lane[lane] = y < 0 ? 0 : y;
+        // Gate::affine has the same condition, so that the sums of the gradient agree.
+        if (!(y > 0)) best.position[lane] = 255;
+    }
+}
+
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
 /// image. `image` points to the first channel. Loads a row of the window before comparing.
-template <int N, int Kernel, typename T>
-__device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left) {
+template <int N, int Kernel, bool kNorm, typename T>
+__device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left,
+                               const Signs<N, kNorm>& signs) {
     constexpr int kUnroll = Kernel > 0 ? Kernel : 1;
     const int kernel = Kernel > 0 ? Kernel : shape.kernel;
     // Initially the first pixel of the window inside the image is the maximum.
@@ -77,6 +103,7 @@ __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, 
             for (int i = 0; i < kUnroll; ++i) {
                 const int w = clamped(left + s + i, 0, shape.width - 1);
                 value[i] = load<N>(image + (row + w) * shape.channels);
+                signs.apply(value[i]);
             }
             for (int i = 0; i < kUnroll; ++i) {
                 const int w = left + s + i;
@@ -88,28 +115,33 @@ __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, 
     return best;
 }
 
-/// One block for each row of y.
-template <int N, int Kernel, typename T>
-__global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t* winner) {
+/// One block for each row of y. Without a norm, only x, y and winner are used.
+template <int N, int Kernel, bool kNorm, typename T>
+__global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArguments args) {
     const int p = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
     const int vectors = shape.channels / N, items = shape.output_width * vectors;
-    const T* from = x + image * shape.height * shape.width * shape.channels;
+    const T* from =
+        static_cast<const T*>(args.x) + image * shape.height * shape.width * shape.channels;
     const std::int64_t row =
         static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int q = item / vectors, channel = (item - q * vectors) * N;
-        const Best<N> best =
-            pool_window<N, Kernel>(shape, from + channel, p * shape.stride - shape.padding,
-                                   q * shape.stride - shape.padding);
+        const Signs<N, kNorm> signs(args, channel);
+        Best<N> best =
+            pool_window<N, Kernel, kNorm>(shape, from + channel, p * shape.stride - shape.padding,
+                                          q * shape.stride - shape.padding, signs);
         const std::int64_t at = row + static_cast<std::int64_t>(item) * N;
-        store(y + at, best.maximum);
-        if (winner == nullptr) continue;
+        signs.apply(best.maximum);
+        if constexpr (kNorm) normalize<T>(args, channel, at, best);
+        store(static_cast<T*>(args.y) + at, best.maximum);
+        if (args.winner == nullptr) continue;
         Winners<N> packed;
         for (int lane = 0; lane < N; ++lane) {
-            packed.bits |= static_cast<decltype(packed.bits)>(best.position[lane]) << (8 * lane);
+            packed.word[lane / 4] |=
+                static_cast<typename Winners<N>::Word>(best.position[lane] << lane % 4 * 8);
         }
-        *reinterpret_cast<Winners<N>*>(winner + at) = packed;
+        *reinterpret_cast<Winners<N>*>(args.winner + at) = packed;
     }
 }
 
@@ -171,9 +203,11 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
 }
 
 /// For windows of 3 x 3, stride 2, padding 1: a thread computes pixels (2i, 2j) to (2i+1, 2j+1),
-/// which windows (i, j) to (i+1, j+1) cover, so that each window is read once for four pixels.
-template <int N, bool kHasDy1, typename T>
-__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments args) {
+/// which windows (i, j) to (i+1, j+1) cover, so that each window is read once for four pixels. With
+/// a norm, dx is that of its `x`.
+template <int N, bool kHasDy1, bool kNorm, typename T>
+__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments args,
+                                               const T* x, const float* coefficients) {
     const int i = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
     const int vectors = shape.channels / N, items = shape.output_width * vectors;
@@ -181,6 +215,10 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
         const int j = item / vectors, channel = (item - j * vectors) * N;
         Winners<N> winners[2][2];
         Pack<N> gradient[2][2], sum[2][2] = {};
+        Raw<T, N> pixels[2][2];
+        const auto element = [&](int h, int w) {
+            return ((image * shape.height + h) * shape.width + w) * shape.channels + channel;
+        };
 #pragma unroll
         for (int dp = 0; dp < 2; ++dp) {
 #pragma unroll
@@ -192,9 +230,16 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     channel;
                 winners[dp][dq] = load_winners<N>(args.winner + at);
                 gradient[dp][dq] = gradient_at<N, kHasDy1, T>(args, at);
+                if constexpr (kNorm) {
+                    const int h = clamped(2 * i + dp, 0, shape.height - 1);
+                    const int w = clamped(2 * j + dq, 0, shape.width - 1);
+                    pixels[dp][dq] = Raw<T, N>::load(x + element(h, w));
+                }
                 // There is no window beyond the border. Position 255 matches no pixel.
-                if (p != i + dp || q != j + dq)
-                    winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
+                for (auto& word : winners[dp][dq].word) {
+                    if (p != i + dp || q != j + dq)
+                        word = static_cast<typename Winners<N>::Word>(-1);
+                }
             }
         }
 #pragma unroll
@@ -211,61 +256,40 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                 }
             }
         }
+        if constexpr (kNorm) {
+            const InputGradient<N> input_gradient(coefficients + channel, shape.channels);
+            for (int pixel = 0; pixel < 4; ++pixel) {
+                Pack<N>& g = sum[pixel / 2][pixel % 2];
+                g = input_gradient(g, pixels[pixel / 2][pixel % 2].numbers());
+            }
+        }
         for (int row = 0; row < 2; ++row) {
             for (int column = 0; column < 2; ++column) {
                 const int h = 2 * i + row, w = 2 * j + column;
-                if (h >= shape.height || w >= shape.width) continue;
-                const std::int64_t pixel = (image * shape.height + h) * shape.width + w;
-                store(static_cast<T*>(args.dx) + pixel * shape.channels + channel,
-                      sum[row][column]);
+                if (h < shape.height && w < shape.width)
+                    store(static_cast<T*>(args.dx) + element(h, w), sum[row][column]);
             }
         }
     }
 }
 
-template <int N, typename T>
-__global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float scale) {
-    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
-    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
-        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
-        const T* from = x + image * shape.pixels * shape.channels + channel;
-        Pack<N> sum{};
-        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
-            const Pack<N> value = load<N>(from + pixel * shape.channels);
-            for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
-        }
-        for (int lane = 0; lane < N; ++lane) sum.lane[lane] *= scale;
-        store(y + image * shape.channels + channel, sum);
-    }
-}
-
-template <int N, typename T>
-__global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const T* dy, T* dx,
-                                                    float scale) {
-    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
-    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
-        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
-        Pack<N> value = load<N>(dy + image * shape.channels + channel);
-        for (int lane = 0; lane < N; ++lane) value.lane[lane] *= scale;
-        T* to = dx + image * shape.pixels * shape.channels + channel;
-        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
-            store(to + pixel * shape.channels, value);
-        }
-    }
-}
-
-/// Calls `body` with the element type and the number of channels per thread.
-template <typename Body>
-void with_vectors(tensor::DType dtype, int channels, const Body& body) {
-    with_type(dtype, [&]<typename T>() {
-        if (channels % kLanes<T> == 0) return body.template operator()<T, kLanes<T>>();
-        return body.template operator()<T, 1>();
-    });
-}
-
 Grid one_block_per(std::int64_t rows, Stream stream) {
     if (rows < 1 || rows > 0x7fffffff) fail("pooling: expected 1 to 2^31 - 1 rows of pixels");
     return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+}
+
+bool has_patches(const PoolShape& shape) {
+    return shape.kernel == 3 && shape.stride == 2 && shape.padding == 1;
+}
+
+/// The grid of kernels with a norm.
+Grid norm_grid(const PoolShape& shape, Stream stream) {
+    if (!has_patches(shape) || shape.channels % 8 != 0) {
+        fail(
+            "a norm is fused with pooling only in windows of 3 x 3, stride 2, padding 1, and a "
+            "multiple of 8 channels");
+    }
+    return one_block_per(shape.images * shape.output_height, stream);
 }
 
 void check(const PoolShape& shape) {
@@ -280,49 +304,56 @@ void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winn
     check(shape);
     const Grid grid = one_block_per(shape.images * shape.output_height, stream);
     with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
-        const T* from = static_cast<const T*>(x);
-        T* to = static_cast<T*>(y);
-        if (shape.kernel == 3) {
-            launch(max_pool_kernel<N, 3, T>, grid, shape, from, to, winner);
-        } else {
-            launch(max_pool_kernel<N, 0, T>, grid, shape, from, to, winner);
-        }
+        launch(
+            shape.kernel == 3 ? max_pool_kernel<N, 3, false, T> : max_pool_kernel<N, 0, false, T>,
+            grid, shape, BatchNormPoolArguments{.x = x, .y = y, .winner = winner});
     });
 }
 
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream) {
     check(shape);
-    const bool patches = shape.kernel == 3 && shape.stride == 2 && shape.padding == 1;
+    const bool patches = has_patches(shape);
     const int rows = patches ? shape.output_height : shape.height;
     const Grid grid = one_block_per(shape.images * rows, stream);
     with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
         const auto run = [&]<bool kHasDy1>() {
-            launch(patches ? max_pool_gradient_patch_kernel<N, kHasDy1, T>
-                           : max_pool_gradient_kernel<N, kHasDy1, T>,
-                   grid, shape, arguments);
+            if (!patches)
+                return launch(max_pool_gradient_kernel<N, kHasDy1, T>, grid, shape, arguments);
+            launch(max_pool_gradient_patch_kernel<N, kHasDy1, false, T>, grid, shape, arguments,
+                   nullptr, nullptr);
         };
         arguments.dy1 != nullptr ? run.template operator()<true>()
                                  : run.template operator()<false>();
     });
 }
 
-void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream stream) {
-    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
-        launch(global_average_pool_kernel<N, T>,
-               grid_over(shape.images * shape.channels / N, stream), shape,
-               static_cast<const T*>(x), static_cast<T*>(y),
-               1.0f / static_cast<float>(shape.pixels));
+void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
+                     Stream stream) {
+    const Grid grid = norm_grid(shape, stream);
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(max_pool_kernel<kLanes<T>, 3, true, T>, grid, shape, arguments);
     });
 }
 
-void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
-                                  Stream stream) {
-    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
-        launch(global_average_pool_gradient_kernel<N, T>,
-               grid_over(shape.images * shape.channels / N, stream), shape,
-               static_cast<const T*>(dy), static_cast<T*>(dx),
-               1.0f / static_cast<float>(shape.pixels));
+void batch_norm_pool_gradient(const PoolShape& shape,
+                              const BatchNormPoolGradientArguments& arguments, Stream stream) {
+    const Grid grid = norm_grid(shape, stream);
+    const BatchNormShape windows{.dtype = shape.dtype,
+                                 .pixels = shape.images * shape.output_height * shape.output_width,
+                                 .channels = shape.channels};
+    BatchNormGradientArguments norm = arguments.norm;
+    norm.relu = true;
+    norm.statistics_pixels = shape.images * shape.height * shape.width;
+    batch_norm_gradient_sums(windows, norm, stream);
+    if (norm.dx == nullptr) return;
+    const float* coefficients =
+        static_cast<const float*>(norm.workspace) + batch_norm::partial_floats(windows);
+    const MaxPoolGradientArguments pool{arguments.winner, norm.dy0, norm.dy1, norm.dx};
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(norm.dy1 != nullptr ? max_pool_gradient_patch_kernel<kLanes<T>, true, true, T>
+                                   : max_pool_gradient_patch_kernel<kLanes<T>, false, true, T>,
+               grid, shape, pool, static_cast<const T*>(arguments.x), coefficients);
     });
 }
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
-#include <hpcai/tensor/dtype.hpp>
-
-#include "stream.hpp"
+#include "batch_norm.hpp"
 
 /// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers are 16-byte aligned; channels that
 /// fill 16-byte vectors are fastest. Results are bitwise repeatable.
@@ -42,6 +38,33 @@ struct MaxPoolGradientArguments {
 /// except for windows of 3 x 3 with stride 2 and padding 1.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
+
+/// The operands of y = max_pool(ReLU(x scale + shift)), whose argument is never stored.
+struct BatchNormPoolArguments {
+    const void* x = nullptr;         // (N, H, W, C)
+    BatchNormStatistics statistics;  // of one span
+    void* y = nullptr;               // (N, P, Q, C), written, as the next two
+    void* winner_x = nullptr;        // the maximum's x
+    std::uint8_t* winner = nullptr;  // its position; 255 unless x scale + shift > 0
+};
+/// y has the bits of batch_norm_apply() and then max_pool(), but x scale + shift is not rounded
+/// before it is compared. Reads and writes every tensor once. Throws Error(internal) as max_pool()
+/// does, and unless windows are 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
+void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
+                     Stream stream);
+
+struct BatchNormPoolGradientArguments {
+    const void* x = nullptr;               // (N, H, W, C)
+    const std::uint8_t* winner = nullptr;  // of batch_norm_pool()
+    // Its x is `winner_x`; dy0 and dy1 are (N, P, Q, C), dx (N, H, W, C) or null: not computed.
+    BatchNormGradientArguments norm;
+};
+/// Computes what batch_norm_gradient_sums() and batch_norm_gradient_apply() compute. g of a pixel
+/// is the fp32 sum of y's gradients over the windows of which the pixel is the maximum. Reads
+/// winner_x, dy0 and dy1, then x, winner, dy0 and dy1; writes dx. Throws Error(internal) as
+/// batch_norm_pool() does.
+void batch_norm_pool_gradient(const PoolShape& shape,
+                              const BatchNormPoolGradientArguments& arguments, Stream stream);
 
 struct GlobalPoolShape {
     tensor::DType dtype = tensor::DType::f32;

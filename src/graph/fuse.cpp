@@ -100,6 +100,8 @@ public:
                 fuse_convolution(*node);
             } else if (std::holds_alternative<ops::BatchNorm>(node->operation)) {
                 fuse_norm(*node);
+            } else if (std::holds_alternative<ops::MaxPool>(node->operation)) {
+                fuse_pool(*node);
             }
         }
         return replace_nodes(graph_, nodes_);
@@ -112,6 +114,16 @@ private:
                                     .needs_input_gradient = !graph_.needs_no_input_gradient(node),
                                     .tf32 = options_.tf32,
                                     .int8 = options_.int8});
+    }
+
+    /// The BatchNorm that computes `value`. Null if another or a fused operation computes it,
+    /// several nodes read it, or the statistics do not span the batch.
+    const Node* norm_before(ValueId value) const {
+        const NodeId producer = graph_.value(value).producer;
+        if (producer == kNoNode || graph_.only_consumer(value) == kNoNode) return nullptr;
+        const Node& node = *nodes_[producer];
+        const auto* norm = std::get_if<ops::BatchNorm>(&node.operation);
+        return norm != nullptr && spans_batch(*norm) ? &node : nullptr;
     }
 
     /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from the
@@ -138,20 +150,34 @@ private:
         const NodeId producer = graph_.value(node.inputs[0]).producer;
         norm.from_sums = producer != kNoNode && outputs_channel_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
-        const NodeId other = graph_.value(node.inputs[1]).producer;
-        if (other == kNoNode || graph_.only_consumer(node.inputs[1]) == kNoNode) return;
-        const Node& before = *nodes_[other];
-        const auto* inner = std::get_if<ops::BatchNorm>(&before.operation);
-        if (inner == nullptr || inner->relu || inner->add || !spans_batch(*inner)) return;
-        const ops::DualNorm fused{norm, *inner};
-        if (!accepts(fused, node)) return;
+        const Node* before = norm_before(node.inputs[1]);
+        if (before == nullptr) return;
+        const auto& inner = std::get<ops::BatchNorm>(before->operation);
+        const ops::DualNorm fused{norm, inner};
+        if (inner.relu || inner.add || !accepts(fused, node)) return;
         node.operation = fused;
-        node.inputs[1] = before.inputs[0];
-        node.parameters.insert(node.parameters.end(), before.parameters.begin(),
-                               before.parameters.end());
-        node.inner_statistics = before.statistics;
-        nodes_[other].reset();
+        node.inputs[1] = before->inputs[0];
+        node.parameters.insert(node.parameters.end(), before->parameters.begin(),
+                               before->parameters.end());
+        node.inner_statistics = before->statistics;
+        remove(*before);
     }
+
+    /// Fuses the BatchNorm and ReLU before a MaxPool into it.
+    void fuse_pool(Node& node) {
+        const Node* before = norm_before(node.inputs[0]);
+        if (before == nullptr) return;
+        const auto& norm = std::get<ops::BatchNorm>(before->operation);
+        const ops::NormPool fused{norm, std::get<ops::MaxPool>(node.operation)};
+        if (!norm.relu || norm.add || !accepts(fused, *before)) return;
+        node.operation = fused;
+        node.inputs = before->inputs;
+        node.parameters = before->parameters;
+        node.statistics = before->statistics;
+        remove(*before);
+    }
+
+    void remove(const Node& node) { nodes_[graph_.value(node.output).producer].reset(); }
 
     const Graph& graph_;
     const Accepts& accepts_;

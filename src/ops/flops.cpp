@@ -118,6 +118,9 @@ Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
     if (const auto* fused = std::get_if<DualNorm>(&operation)) {
         return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }
+    if (const auto* fused = std::get_if<NormPool>(&operation)) {
+        return flops(fused->norm, ledger, first_layer) += flops(fused->pool, ledger, first_layer);
+    }
     switch (ledger) {
         case Ledger::table3:
             return std::visit(Table3{}, operation);

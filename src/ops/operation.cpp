@@ -79,6 +79,11 @@ struct OutputShape {
         return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
                 window_positions(op.input[2], op.kernel, op.stride, op.padding), op.input[3]};
     }
+    Shape operator()(const NormPool& op) const {
+        ensure((*this)(op.norm) == op.pool.input, "a pooling of {} cannot follow a norm of {}",
+               to_string(op.pool.input), to_string(op.norm.input));
+        return (*this)(op.pool);
+    }
     Shape operator()(const GlobalAveragePool& op) const {
         ensure_image(op.input);
         return {op.input[0], op.input[3]};
@@ -174,6 +179,7 @@ struct InputShapes {
         return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
     }
     Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
+    Shapes operator()(const NormPool& op) const { return {op.norm.input}; }
     Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
     Shapes operator()(const SoftmaxCrossEntropy& op) const {
         return {op.input, Shape{op.input[0]}};
@@ -220,6 +226,7 @@ struct Name {
     std::string_view operator()(const Relu&) const { return "relu"; }
     std::string_view operator()(const Add&) const { return "add"; }
     std::string_view operator()(const MaxPool&) const { return "max_pool"; }
+    std::string_view operator()(const NormPool&) const { return "norm_pool"; }
     std::string_view operator()(const GlobalAveragePool&) const { return "global_average_pool"; }
     std::string_view operator()(const Linear& op) const {
         return op.relu ? "linear_relu" : "linear";
@@ -243,7 +250,7 @@ struct BackwardReadsOf {
     BackwardReads operator()(const OneOf<Convolution, RpnLoss, RoiLoss> auto&) const {
         return {.inputs = true};
     }
-    BackwardReads operator()(const OneOf<DualNorm, GroupNorm> auto&) const {
+    BackwardReads operator()(const OneOf<DualNorm, NormPool, GroupNorm> auto&) const {
         return {.inputs = true, .output_gradients = 2};
     }
     BackwardReads operator()(const BatchNorm& op) const {

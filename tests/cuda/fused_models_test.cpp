@@ -67,7 +67,8 @@ TEST(FusedModels, JoinAllOfResNet50InFp16) {
     auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, DType::f16));
     EXPECT_EQ(counts["dual_norm"], 4);
     EXPECT_EQ(counts["sums"], 53);
-    EXPECT_EQ(counts["batch_norm_relu"], 33);  // of the stem, and two per block
+    EXPECT_EQ(counts["batch_norm_relu"], 32);  // two per block
+    EXPECT_EQ(counts["norm_pool"], 1);
     EXPECT_EQ(counts["batch_norm_add_relu"], 12);
 }
 
@@ -78,6 +79,7 @@ TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
         auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, compute));
         EXPECT_EQ(counts["sums"], 0);
         EXPECT_EQ(counts["dual_norm"], 4);
+        EXPECT_EQ(counts["norm_pool"], 1);
     }
 }
 

@@ -45,6 +45,16 @@ protected:
         return problem;
     }
 
+    naive::Problem norm_pool(const tensor::Shape& shape, int gradients, bool from_sums) {
+        const ops::BatchNorm norm{.input = shape, .relu = true, .from_sums = from_sums};
+        naive::Problem problem = random_batch_norm(GetParam().compute, norm, 0, 0.5);
+        problem.operation = ops::NormPool{norm, {shape, 3, 2, 1}};
+        for (int i = 0; i < gradients; ++i) {
+            problem.output_gradients.push_back(random_.normal(output_shape(problem.operation)));
+        }
+        return problem;
+    }
+
 private:
     naive::Tensor filters(const ops::Convolution& op) {
         return random_.normal({op.filters, op.kernel, op.kernel, op.input[3]});
@@ -89,6 +99,15 @@ TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
     }
 }
 
+TEST_P(Joined, NormsAreAppliedWhereTheyArePooled) {
+    for (const int gradients : {1, 2}) {
+        for (const bool from_sums : {true, false}) {
+            expect_like_reference(norm_pool({3, 5, 4, 16}, gradients, from_sums));
+            expect_like_reference(norm_pool({2, 16, 15, 64}, gradients, from_sums));
+        }
+    }
+}
+
 TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
@@ -100,6 +119,10 @@ TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1}));
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 13, 1, 1, 0, true}));
     EXPECT_FALSE(accepts(ops::Add{{2, 5, 7, 32}}));
+    const ops::BatchNorm norm{.input = {2, 6, 6, 16}, .relu = true};
+    EXPECT_FALSE(accepts(ops::NormPool{norm, {norm.input, 2, 2, 0}}));
+    EXPECT_FALSE(accepts(ops::NormPool{norm, {norm.input, 3, 2, 0}}));
+    EXPECT_FALSE(accepts(ops::NormPool{{.input = {2, 6, 6, 12}}, {{2, 6, 6, 12}, 3, 2, 1}}));
     const naive::Problem joined = dual_norm({2, 7, 7, 64}, 1, true);
     options.mode = Mode::inference;
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1, 1, 0, true}));

@@ -142,6 +142,9 @@ private:
         if (const auto* op = std::get_if<ops::DualNorm>(&problem_.operation)) {
             return index == 0 ? op->outer.from_sums : op->inner.from_sums;
         }
+        if (const auto* op = std::get_if<ops::NormPool>(&problem_.operation)) {
+            return op->norm.from_sums;
+        }
         const auto* op = std::get_if<ops::BatchNorm>(&problem_.operation);
         return op != nullptr && op->from_sums && index == 0;
     }

@@ -67,19 +67,41 @@ TEST(FuseFor, MakesANormThatIsOnlyAddedPartOfTheOther) {
     EXPECT_TRUE(joined.inner.from_sums && !joined.inner.add && !joined.inner.relu);
 }
 
+TEST(FuseFor, MakesANormPartOfThePoolingThatReadsIt) {
+    Start make;
+    const ValueId relu = make.relu("relu", make.norm("bn", make.x));
+    const Graph graph = fused(make.finish(make.max_pool("pool", relu), 2));
+    const Node& node = node_named(graph, "pool");
+    const auto& joined = std::get<ops::NormPool>(node.operation);
+    EXPECT_TRUE(joined.norm.from_sums && joined.norm.relu);
+    EXPECT_EQ(joined.pool.stride, 2);
+    EXPECT_EQ(node.inputs, std::vector{graph.find("conv")});
+    EXPECT_EQ(node.parameters, (std::vector<ParameterId>{1, 2}));
+    EXPECT_EQ(node.statistics, 0);
+
+    for (const bool has_relu : {true, false}) {  // read twice, or without a ReLU
+        Start other;
+        const ValueId norm = other.norm("bn", other.x);
+        const ValueId x = has_relu ? other.relu("relu", norm) : norm;
+        ValueId end = other.max_pool("pool", x);
+        if (has_relu) end = other.add("add", end, other.max_pool("pool2", x));
+        EXPECT_EQ(census_with_sums(fused(other.finish(end, 2)))["norm_pool"], 0);
+    }
+}
+
 TEST(FuseFor, JoinsWhatAResNetIsMadeOf) {
     const Graph plain = small_resnet(), graph = fused(plain);
     const std::map<std::string, int> expected{{"input_normalize", 1},
                                               {"convolution", 15},
-                                              {"batch_norm_relu", 9},
-                                              {"max_pool", 1},
+                                              {"batch_norm_relu", 8},
+                                              {"norm_pool", 1},
                                               {"dual_norm", 2},
                                               {"batch_norm_add_relu", 2},
                                               {"global_average_pool", 1},
                                               {"linear", 1},
                                               {"softmax_cross_entropy", 1},
                                               {"sums", 15},
-                                              {"from_sums", 11}};
+                                              {"from_sums", 10}};
     EXPECT_EQ(census_with_sums(graph), expected);
     EXPECT_EQ(graph.parameters().size(), plain.parameters().size());
     std::multiset<ParameterId> seen;
@@ -181,6 +203,10 @@ TEST(FuseFor, DoesOnlyWhatIsAccepted) {
     counts = without([](const auto& op) { return std::holds_alternative<ops::DualNorm>(op); });
     EXPECT_EQ(counts["batch_norm"], 2);
     EXPECT_EQ(counts["batch_norm_add_relu"], 4);
+
+    counts = without([](const auto& op) { return std::holds_alternative<ops::NormPool>(op); });
+    EXPECT_EQ(counts["batch_norm_relu"], 1);
+    EXPECT_EQ(counts["max_pool"], 1);
 
     // One layer alone falls back; its norm reads the image as before.
     counts = without([](const auto& op) {

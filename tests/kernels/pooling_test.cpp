@@ -243,11 +243,141 @@ TEST_P(Pooling, AverageAgreesWithTwinAndNaiveOperation) {
     }
 }
 
+/// A norm before a pooling, with positive and negative scales.
+struct PooledNorm {
+    Buffer gamma, mean, inverse_deviation, scale, shift, dgamma, dbeta;
+
+    PooledNorm(Contents& contents, std::int64_t channels)
+        : gamma(contents.normal(DType::f32, channels)),
+          mean(contents.normal(DType::f32, channels)),
+          inverse_deviation(contents.normal(DType::f32, channels)),
+          scale(DType::f32, channels),
+          shift(contents.normal(DType::f32, channels)),
+          dgamma(DType::f32, channels),
+          dbeta(dgamma) {
+        for (std::int64_t c = 0; c < channels; ++c) {
+            inverse_deviation.set(c, 0.5 + std::fabs(inverse_deviation[c]));
+            scale.set(c, gamma[c] * inverse_deviation[c]);
+        }
+    }
+    BatchNormStatistics statistics() {
+        return {mean.as<float>(), inverse_deviation.as<float>(), scale.as<float>(),
+                shift.as<float>()};
+    }
+    BatchNormGradientArguments gradient(const void* x, void* dx, Buffer& workspace) {
+        return {.x = x,
+                .gamma = gamma.as<float>(),
+                .statistics = statistics(),
+                .relu = true,
+                .dx = dx,
+                .gamma_gradient = dgamma.as<float>(),
+                .beta_gradient = dbeta.as<float>(),
+                .workspace = workspace.data()};
+    }
+};
+
+/// Applies norm and ReLU, then the pooling.
+void pool_normalized(const PoolShape& shape, const Buffer& x, PooledNorm& norm, Buffer& y,
+                     Buffer& winner) {
+    Buffer normalized(shape.dtype, x.count());
+    batch_norm_apply({shape.dtype, 1, x.count() / shape.channels, shape.channels},
+                     {.x = x.data(),
+                      .scale = norm.scale.as<float>(),
+                      .shift = norm.shift.as<float>(),
+                      .y = normalized.data(),
+                      .relu = true},
+                     nullptr);
+    max_pool(shape, normalized.data(), y.data(), winner.as<std::uint8_t>(), nullptr);
+}
+
+Buffer workspace_of(const BatchNormShape& shape) {
+    return {DType::u8, static_cast<std::int64_t>(batch_norm_workspace_bytes(shape))};
+}
+
+Buffer widened(const Buffer& narrow) {
+    Buffer wide(DType::f32, narrow.count());
+    for (std::int64_t i = 0; i < narrow.count(); ++i) wide.set(i, narrow[i]);
+    return wide;
+}
+
+// Rows longer than a block, odd sides, images smaller than a window.
+const std::vector<ops::MaxPool> kNormPools{{{2, 112, 20, 16}, 3, 2, 1},
+                                           {{2, 9, 8, 24}, 3, 2, 1},
+                                           {{1, 1, 1, 8}, 3, 2, 1},
+                                           {{1, 3, 300, 8}, 3, 2, 1}};
+
+TEST_P(Pooling, TheNormBeforeItHasTheBitsOfItsOwnKernel) {
+    for (const auto& op : kNormPools) {
+        for (const double special : std::vector<double>{0, -INFINITY, NAN}) {
+            const PoolShape shape = shape_of(GetParam(), op);
+            PooledNorm norm(contents_, shape.channels);
+            Buffer x = contents_.normal(GetParam(), op.input.elements());
+            for (std::int64_t i = 0; i < x.count(); i += 11) x.set(i, special);
+            Buffer y(GetParam(), output_shape(op).elements()), expected = y, winner_x = y;
+            Buffer winner(DType::u8, y.count()), ignored = winner;
+            pool_normalized(shape, x, norm, expected, ignored);
+            batch_norm_pool(
+                shape,
+                {x.data(), norm.statistics(), y.data(), winner_x.data(), winner.as<std::uint8_t>()},
+                nullptr);
+            EXPECT_TRUE(same(y, expected)) << to_string(op.input);
+        }
+    }
+}
+
+/// In fp32 hardly any values of the separate kernels are equal.
+TEST_P(Pooling, TheNormBeforeItHasTheGradientsOfSeparateKernelsInFp32) {
+    for (const auto& op : kNormPools) {
+        const PoolShape shape = shape_of(GetParam(), op), wide_shape = shape_of(DType::f32, op);
+        const std::int64_t count = op.input.elements(), maxima = output_shape(op).elements();
+        PooledNorm norm(contents_, shape.channels), wide_norm = norm;
+        const Buffer x = contents_.normal(GetParam(), count), wide_x = widened(x);
+        Buffer y(GetParam(), maxima), winner_x = y, winner(DType::u8, maxima);
+        Buffer wide_y(DType::f32, maxima), wide_winner = winner;
+        batch_norm_pool(
+            shape,
+            {x.data(), norm.statistics(), y.data(), winner_x.data(), winner.as<std::uint8_t>()},
+            nullptr);
+        pool_normalized(wide_shape, wide_x, wide_norm, wide_y, wide_winner);
+        for (std::int64_t i = 0; i < maxima; ++i) {
+            ASSERT_EQ(winner[i], wide_y[i] > 0 ? wide_winner[i] : 255) << i;
+        }
+
+        const BatchNormShape wide{DType::f32, 1, count / shape.channels, shape.channels};
+        Buffer workspace = workspace_of(wide);
+        const Buffer dy0 = contents_.normal(GetParam(), maxima), wide_dy0 = widened(dy0);
+        const Buffer dy1 = contents_.normal(GetParam(), maxima), wide_dy1 = widened(dy1);
+        for (const bool two : {true, false}) {
+            Buffer dx(GetParam(), count), g(DType::f32, count), wide_dx = g;
+            auto joined = norm.gradient(winner_x.data(), dx.data(), workspace);
+            joined.dy0 = dy0.data();
+            joined.dy1 = two ? dy1.data() : nullptr;
+            batch_norm_pool_gradient(shape, {x.data(), winner.as<std::uint8_t>(), joined}, nullptr);
+
+            max_pool_gradient(wide_shape,
+                              {wide_winner.as<std::uint8_t>(), wide_dy0.data(),
+                               two ? wide_dy1.data() : nullptr, g.data()},
+                              nullptr);
+            auto separate = wide_norm.gradient(wide_x.data(), wide_dx.data(), workspace);
+            separate.dy0 = g.data();
+            batch_norm_gradient_sums(wide, separate, nullptr);
+            batch_norm_gradient_apply(wide, separate, nullptr);
+            const double tolerance = 1e-5 + tolerance_of(GetParam());
+            EXPECT_TRUE(near(dx, wide_dx, tolerance)) << to_string(op.input);
+            EXPECT_TRUE(near(norm.dgamma, wide_norm.dgamma, 1e-4)) << to_string(op.input);
+            EXPECT_TRUE(near(norm.dbeta, wide_norm.dbeta, 1e-4)) << to_string(op.input);
+        }
+    }
+}
+
 TEST(PoolingKernel, RejectsWindowsThatDoNotFit) {
     PoolShape shape{.images = 1, .height = 40, .width = 40, .channels = 8, .kernel = 17};
     EXPECT_THROW(max_pool(shape, nullptr, nullptr, nullptr, nullptr), Error);
     shape.kernel = shape.padding = 2;
     EXPECT_THROW(max_pool_gradient(shape, {}, nullptr), Error);
+    // The norm needs windows of 3 x 3 with stride 2 and padding 1, and 8 channels.
+    EXPECT_THROW(batch_norm_pool(shape_of(DType::f32, kPools[3]), {}, nullptr), Error);
+    EXPECT_THROW(batch_norm_pool_gradient(shape_of(DType::f32, kPools[2]), {}, nullptr), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Pooling, testing::ValuesIn(kComputeDtypes), dtype_name);

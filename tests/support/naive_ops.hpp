@@ -346,6 +346,21 @@ inline void Solver::operator()(const ops::DualNorm& op) {
     }
 }
 
+template <>
+inline void Solver::operator()(const ops::NormPool& op) {
+    Problem norm{.operation = op.norm,
+                 .inputs = problem.inputs,
+                 .parameters = problem.parameters,
+                 .running_mean = problem.running_mean,
+                 .running_variance = problem.running_variance};
+    Solution outer = solve({.operation = op.pool,
+                            .inputs = {solve(norm).output},
+                            .output_gradients = problem.output_gradients});
+    if (backward()) norm.output_gradients = outer.input_gradients;
+    solution = solve(norm);
+    solution.output = std::move(outer.output);
+}
+
 }  // namespace hpcai::naive
 
 #include "support/naive_detection.hpp"

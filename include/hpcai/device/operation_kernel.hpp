@@ -69,9 +69,9 @@ protected:
 #define HPCAI_BUILD_ALL \
     HPCAI_BUILD(InputNormalize) HPCAI_BUILD(Convolution) HPCAI_BUILD(BatchNorm)               \
     HPCAI_BUILD(DualNorm) HPCAI_BUILD(GroupNorm) HPCAI_BUILD(Bias) HPCAI_BUILD(UpsampleAdd)   \
-    HPCAI_BUILD(Relu) HPCAI_BUILD(Add) HPCAI_BUILD(MaxPool) HPCAI_BUILD(GlobalAveragePool)    \
-    HPCAI_BUILD(Linear) HPCAI_BUILD(SoftmaxCrossEntropy) HPCAI_BUILD(AnchorTargets)           \
-    HPCAI_BUILD(RpnLoss)                                                                      \
+    HPCAI_BUILD(Relu) HPCAI_BUILD(Add) HPCAI_BUILD(MaxPool) HPCAI_BUILD(NormPool)             \
+    HPCAI_BUILD(GlobalAveragePool) HPCAI_BUILD(Linear) HPCAI_BUILD(SoftmaxCrossEntropy)       \
+    HPCAI_BUILD(AnchorTargets) HPCAI_BUILD(RpnLoss)                                           \
     HPCAI_BUILD(Proposals) HPCAI_BUILD(RoiTargets) HPCAI_BUILD(RoiAlign) HPCAI_BUILD(RoiLoss) \
     HPCAI_BUILD(Detections) HPCAI_BUILD(CellCrossEntropy) HPCAI_BUILD(AllGather)              \
     HPCAI_BUILD(ReduceScatter)

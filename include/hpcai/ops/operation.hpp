@@ -115,6 +115,13 @@ struct MaxPool {
     std::int64_t padding = 0;
 };
 
+/// y = max_pool(norm(x)), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
+/// and no addition. A device need not store norm(x).
+struct NormPool {
+    BatchNorm norm;
+    MaxPool pool;
+};
+
 /// Mean over H and W: (N, H, W, C) to (N, C).
 struct GlobalAveragePool {
     Shape input;
@@ -180,9 +187,9 @@ struct ReduceScatter {
 
 using Operation =
     std::variant<InputNormalize, Convolution, BatchNorm, DualNorm, GroupNorm, Bias, UpsampleAdd,
-                 Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy, AnchorTargets,
-                 RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections, CellCrossEntropy,
-                 AllGather, ReduceScatter>;
+                 Relu, Add, MaxPool, NormPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
+                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
+                 CellCrossEntropy, AllGather, ReduceScatter>;
 
 /// Whether `Op` is one of these operations.
 template <typename Op, typename... Listed>

@@ -155,4 +155,8 @@ KernelPtr build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
     throw_unsupported(op);
 }
 
+KernelPtr build(const ops::NormPool& op, const KernelOptions&, const Context&) {
+    throw_unsupported(op);
+}
+
 }  // namespace hpcai::device::cpu

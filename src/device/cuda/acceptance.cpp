@@ -146,6 +146,11 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
     if (const auto* op = std::get_if<ops::BatchNorm>(&operation)) {
         return op->from_sums && spans_batch(*op) && fills_vectors(op->input[3]);
     }
+    if (const auto* op = std::get_if<ops::NormPool>(&operation)) {
+        const bool has_kernel =
+            op->pool.kernel == 3 && op->pool.stride == 2 && op->pool.padding == 1;
+        return has_kernel && spans_batch(op->norm) && fills_vectors(op->norm.input[3]);
+    }
     const auto* op = std::get_if<ops::DualNorm>(&operation);
     return op != nullptr && spans_batch(op->outer) && spans_batch(op->inner) &&
            fills_vectors(op->outer.input[3]);

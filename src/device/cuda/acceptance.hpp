@@ -16,11 +16,12 @@ std::optional<double> seconds_of(const ops::Convolution& op, const KernelOptions
                                  const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
-/// training and multiples of 8 channels; norms need statistics of the whole batch. Convolutions
-/// also need cuDNN plans, which exist in fp16 only, and a successful trial if the context has a
-/// device. With autotune they must take less time than the separate operations, both with their
-/// fastest plans; Context::plans stores the result. A deterministic device makes no trial. An
-/// Acceptance gives the same answer each time it is asked about an operation.
+/// training and multiples of 8 channels; norms need statistics of the whole batch, poolings windows
+/// of 3 x 3 with stride 2 and padding 1. Convolutions also need cuDNN plans, which exist in fp16
+/// only, and a successful trial if the context has a device. With autotune they must take less time
+/// than the separate operations, both with their fastest plans; Context::plans stores the result. A
+/// deterministic device makes no trial. An Acceptance gives the same answer each time it is asked
+/// about an operation.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}

@@ -3,17 +3,32 @@
 
 #include "kernels/cast.hpp"
 
-#include "layout.hpp"
+#include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
+
+kernels::PoolShape pool_shape(const ops::MaxPool& op, DType dtype) {
+    const Shape input = stored_shape(op.input), output = output_shape(op);
+    return {.dtype = dtype,
+            .images = input[0],
+            .height = static_cast<int>(input[1]),
+            .width = static_cast<int>(input[2]),
+            .channels = static_cast<int>(input[3]),
+            .output_height = static_cast<int>(output[1]),
+            .output_width = static_cast<int>(output[2]),
+            .kernel = static_cast<int>(op.kernel),
+            .stride = static_cast<int>(op.stride),
+            .padding = static_cast<int>(op.padding)};
+}
 
 class MaxPoolKernel final : public OperationKernel<ops::MaxPool, Context> {
 public:
     using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        return {.saved_bytes = trains() ? storage_bytes(output_, DType::u8) : 0};
+        const Shape winners = stored_shape(output_shape(op_));
+        return {.saved_bytes = trains() ? storage_bytes(winners, DType::u8) : 0};
     }
     std::size_t max_output_gradients() const override { return 2; }
 
@@ -35,17 +50,7 @@ private:
                                    context_.stream);
     }
 
-    const Shape input_ = stored_shape(op_.input), output_ = stored_shape(output_shape(op_));
-    const kernels::PoolShape shape_{.dtype = options_.compute,
-                                    .images = input_[0],
-                                    .height = static_cast<int>(input_[1]),
-                                    .width = static_cast<int>(input_[2]),
-                                    .channels = static_cast<int>(input_[3]),
-                                    .output_height = static_cast<int>(output_[1]),
-                                    .output_width = static_cast<int>(output_[2]),
-                                    .kernel = static_cast<int>(op_.kernel),
-                                    .stride = static_cast<int>(op_.stride),
-                                    .padding = static_cast<int>(op_.padding)};
+    const kernels::PoolShape shape_ = pool_shape(op_, options_.compute);
 };
 
 /// Rows (N, C) are packed. If images have padding channels, rows are converted in the workspace,
@@ -103,9 +108,70 @@ private:
     float* unpadded_ = nullptr;  // (N, C)
 };
 
+/// Saved for the backward pass: the statistics, and the x and the position of each maximum.
+class NormPoolKernel final : public OperationKernel<ops::NormPool, Context> {
+public:
+    NormPoolKernel(const ops::NormPool& op, const KernelOptions& options, const Context& context)
+        : OperationKernel(op, options, context), norm_(op.norm, options.compute) {
+        ensure(trains() && op.norm.relu && !op.norm.add,
+               "a norm before a fused pooling needs training and a ReLU, and no addition");
+    }
+
+    KernelMemory memory() const override {
+        return {.saved_bytes = winner_offset() + array_bytes(maxima_, DType::u8),
+                .workspace_bytes = norm_.workspace_bytes()};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        OperationKernel::bind(tensors);
+        auto* saved = static_cast<std::byte*>(tensors.saved);
+        norm_.bind(tensors.inputs[0],
+                   {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
+                    tensors.running_variance},
+                   saved);
+        pool_ = {.x = norm_.x(),
+                 .statistics = norm_.statistics(),
+                 .y = tensors.output,
+                 .winner_x = saved + norm_.saved_bytes(),
+                 .winner = reinterpret_cast<std::uint8_t*>(saved + winner_offset())};
+    }
+
+private:
+    std::size_t winner_offset() const {
+        return norm_.saved_bytes() + array_bytes(maxima_, options_.compute);
+    }
+
+    void forward() override {
+        norm_.compute_statistics(tensors_.workspace, context_.stream);
+        kernels::batch_norm_pool(shape_, pool_, context_.stream);
+    }
+    void input_gradient() override {
+        kernels::batch_norm_pool_gradient(
+            shape_,
+            {.x = pool_.x,
+             .winner = pool_.winner,
+             .norm = {.x = pool_.winner_x,
+                      .dy0 = output_gradient(),
+                      .dy1 = second_output_gradient(),
+                      .gamma = norm_.gamma(),
+                      .statistics = pool_.statistics,
+                      .dx = tensors_.input_gradients[0],
+                      .gamma_gradient = tensors_.parameter_gradients[0],
+                      .beta_gradient = tensors_.parameter_gradients[1],
+                      .workspace = tensors_.workspace}},
+            context_.stream);
+    }
+
+    WholeBatchNorm norm_;
+    kernels::BatchNormPoolArguments pool_;
+    const kernels::PoolShape shape_ = pool_shape(op_.pool, options_.compute);
+    const std::int64_t maxima_ = output_shape(op_).elements();
+};
+
 }  // namespace
 
 HPCAI_BUILD_KERNEL(MaxPool)
+HPCAI_BUILD_KERNEL(NormPool)
 HPCAI_BUILD_KERNEL(GlobalAveragePool)
 
 }  // namespace hpcai::device::cuda
