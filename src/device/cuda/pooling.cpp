@@ -119,7 +119,7 @@ public:
 
     KernelMemory memory() const override {
         return {.saved_bytes = winner_offset() + array_bytes(maxima_, DType::u8),
-                .workspace_bytes = norm_.workspace_bytes()};
+                .workspace_bytes = kernels::batch_norm_workspace_bytes(norm_.shape())};
     }
 
     void bind(const KernelTensors& tensors) override {
