@@ -89,11 +89,17 @@ __global__ void to_blocks_kernel(Blocks blocks, const T* from, T* to) {
     const int parts = blocks.padded_channels / kBlockLanes, row_lanes = 4 * blocks.columns * parts;
     for (std::int64_t row = blockIdx.x; row < blocks.images * blocks.rows; row += gridDim.x) {
         Lanes* target = reinterpret_cast<Lanes*>(to) + row * row_lanes;
-        for (int at = static_cast<int>(threadIdx.x); at < row_lanes;
-             at += static_cast<int>(blockDim.x)) {
-            const int place = at / parts;
-            const std::int64_t pixel = blocks.pixel(row, place);
-            target[at] = pixel < 0 ? Lanes{} : pixels[pixel * parts + at - place * parts];
+        const auto stride = static_cast<int>(blockDim.x);
+        for (int first = static_cast<int>(threadIdx.x); first < row_lanes; first += 2 * stride) {
+            Lanes lanes[2] = {};  // both loads are in flight before the first store
+            for (int i = 0; i < 2; ++i) {
+                const int at = first + i * stride, place = at / parts;
+                const std::int64_t pixel = at < row_lanes ? blocks.pixel(row, place) : -1;
+                if (pixel >= 0) lanes[i] = pixels[pixel * parts + at - place * parts];
+            }
+            for (int i = 0; i < 2; ++i) {
+                if (first + i * stride < row_lanes) target[first + i * stride] = lanes[i];
+            }
         }
     }
 }
