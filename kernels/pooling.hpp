@@ -47,8 +47,8 @@ struct BatchNormPoolArguments {
     void* winner_x = nullptr;        // the maximum's x
     std::uint8_t* winner = nullptr;  // its position; 255 unless x scale + shift > 0
 };
-/// y has the bits of batch_norm_apply() and then max_pool(), but x scale + shift is not rounded
-/// before it is compared. Reads and writes every tensor once. Throws Error(internal) as max_pool()
+/// For finite x, y has the bits of batch_norm_apply() and then max_pool(). x scale + shift is not
+/// rounded before it is compared; of equal values, the largest x wins. Reads and writes every tensor once. Throws Error(internal) as max_pool()
 /// does, and unless windows are 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
 void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
                      Stream stream);

@@ -101,6 +101,7 @@ TEST(Acceptance, RejectsFrozenNorms) {
     EXPECT_FALSE(device->accepts(frozen, kHalf));
     EXPECT_FALSE(device->accepts(ops::DualNorm{frozen, norm}, kHalf));
     EXPECT_FALSE(device->accepts(ops::DualNorm{norm, frozen}, kHalf));
+    EXPECT_FALSE(device->accepts(ops::NormPool{frozen, {frozen.input, 3, 2, 1}}, kHalf));
 }
 
 TEST(SecondsOf, AreThoseOfAConvolutionWithAndWithoutSums) {

@@ -14,7 +14,8 @@ class Joined : public testing::TestWithParam<DeviceRow> {
 protected:
     /// A device need not build an operation that it does not accept.
     void expect_like_reference(const naive::Problem& problem) {
-        const KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
+        const KernelOptions options{GetParam().compute, Mode::training, !problem.is_first_layer,
+                                    GetParam().tf32};
         if (!GetParam().make()->accepts(problem.operation, options)) return;
         expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
     }
@@ -76,6 +77,9 @@ TEST_P(Joined, ConvolutionsFormTheSumsOfTheirOutput) {
         expect_like_reference(convolution(op));
     }
     expect_like_reference(convolution({{2, 17, 16, 3}, 64, 7, 2, 3, true}));
+    naive::Problem first = convolution({{2, 16, 14, 3}, 64, 7, 2, 3, true});
+    first.is_first_layer = true;
+    expect_like_reference(first);
 }
 
 TEST_P(Joined, BatchNormsTakeTheirStatisticsFromSums) {
@@ -125,6 +129,7 @@ TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     EXPECT_FALSE(accepts(ops::NormPool{{.input = {2, 6, 6, 12}}, {{2, 6, 6, 12}, 3, 2, 1}}));
     const naive::Problem joined = dual_norm({2, 7, 7, 64}, 1, true);
     options.mode = Mode::inference;
+    EXPECT_THROW(device->build(norm_pool({2, 6, 6, 16}, 1, true).operation, options), Error);
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1, 1, 0, true}));
     EXPECT_FALSE(accepts(joined.operation));
     EXPECT_THROW(device->build(joined.operation, options), Error);

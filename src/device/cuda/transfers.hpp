@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -14,13 +15,23 @@ namespace hpcai::device::cuda {
 /// than steps on large images need.
 inline void copy_on_host(std::byte* to, std::span<const std::byte> from) {
     constexpr std::size_t kPartBytes = std::size_t{16} << 20, kMaxThreads = 8;
-    const std::size_t parts = std::clamp<std::size_t>(from.size() / kPartBytes, 1, kMaxThreads);
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t parts =
+        std::clamp<std::size_t>(from.size() / kPartBytes, 1, std::min(cores, kMaxThreads));
     std::vector<std::jthread> others;
     for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t begin = from.size() * part / parts,
                           end = from.size() * (part + 1) / parts;
         const auto copy = [=] { std::memcpy(to + begin, from.data() + begin, end - begin); };
-        part + 1 < parts ? static_cast<void>(others.emplace_back(copy)) : copy();
+        if (part + 1 == parts) {
+            copy();
+            continue;
+        }
+        try {
+            others.emplace_back(copy);
+        } catch (const std::system_error&) {  // too many threads
+            copy();
+        }
     }
 }
 
