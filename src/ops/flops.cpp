@@ -119,7 +119,7 @@ Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
         return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }
     if (const auto* fused = std::get_if<NormPool>(&operation)) {
-        return flops(fused->norm, ledger, first_layer) += flops(fused->pool, ledger, first_layer);
+        return flops(fused->norm, ledger, first_layer) += flops(fused->pool, ledger, false);
     }
     switch (ledger) {
         case Ledger::table3:

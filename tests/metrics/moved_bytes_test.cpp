@@ -65,5 +65,21 @@ TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
               2 * (96 + 96 + 96) + 4 * 6);
 }
 
+TEST(MovedBytes, OfANormAndPoolingHaveTheImageAgainButNoNormalizedImage) {
+    graph::Graph graph;
+    const tensor::Shape shape{2, 4, 4, 3};
+    const auto image = graph.add_received({"image", shape}, true);
+    const auto scale =
+        graph.add_parameter({.name = "g", .shape = {3}, .kind = graph::ParameterKind::norm_scale});
+    const auto shift =
+        graph.add_parameter({.name = "b", .shape = {3}, .kind = graph::ParameterKind::norm_shift});
+    const ops::NormPool op{{.input = shape, .relu = true}, {shape, 3, 2, 1}};
+    graph.add_node("pool", op, {image}, {scale, shift}, graph.add_statistics({"bn", 3}));
+    const graph::Node& node = graph.nodes().front();
+    EXPECT_EQ(moved_bytes(graph, node, Pass::forward, DType::bf16), 2 * (96 + 24) + 4 * 6);
+    EXPECT_EQ(moved_bytes(graph, node, Pass::input_gradient, DType::bf16),
+              2 * (24 + 96 + 96) + 4 * 6);
+}
+
 }  // namespace
 }  // namespace hpcai::metrics

@@ -87,7 +87,7 @@ TEST(OutputShape, RejectsSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = -4}), Error);
 }
 
-TEST(OutputShape, OfTwoFusedNormsIsThatOfEach) {
+TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
     const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
     EXPECT_EQ(output_shape(DualNorm{norm, norm}), norm.input);
     EXPECT_THROW(output_shape(DualNorm{norm, {.input = {2, 8, 6, 5}}}), Error);
