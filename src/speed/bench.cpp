@@ -197,9 +197,9 @@ struct Sum {
     }
 };
 
-/// Returns amount / seconds in units of `unit`; empty if one of them is unknown.
+/// Returns amount / seconds in units of `unit`; "-" if one of them is unknown.
 std::string rate(double amount, double seconds, double unit) {
-    return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "";
+    return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "-";
 }
 
 std::string row(const std::string& name, const std::string& pass, const Sum& sum, double total) {

@@ -80,9 +80,10 @@ public:
         stage("configuration", [&] { read_configuration(); });
         std::vector<launch::Finding> findings;
         stage("layout and devices", [&] { findings = check_layout_and_devices(); });
-        // Opening may compare all bytes of the files with a manifest.
+        // Opening weather may compare all bytes of the files with a manifest.
+        const bool opens = config_.data.kind == config::DataKind::climate_hdf5;
         stage(
-            "data", [&] { findings.push_back(check_data()); }, 10 * kStageSeconds);
+            "data", [&] { findings.push_back(check_data()); }, (opens ? 10 : 1) * kStageSeconds);
         stage("program", [&] {
             gather(&launch::RankHealth::program_sha256, launch::binary_digest());
             gather(&launch::RankHealth::mpi, comm::MpiWorld::library_version());
@@ -215,7 +216,7 @@ private:
         const data::SampleSets sets = data::load_climate(config_, everyone());
         const data::SampleFormat& format = sets.training->format();
         return fmt::format(
-            "{} training and {} test samples of {} x {} pixels were opened, not read",
+            "{} training and {} test samples of {} x {} pixels; their fields were not read",
             sets.training->samples(), sets.validation->samples(), format.height, format.width);
     }
 
