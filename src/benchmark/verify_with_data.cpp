@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/verify_with_data.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/keys.hpp>
@@ -32,8 +33,8 @@ constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
 constexpr double kLeastLoss = 0.1;  // smaller losses may differ as much as this one
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
-/// Replaces the common folder of the data paths by `folder`, or by its subfolder with that name if
-/// `folder` lacks a path. Throws Error(data) if both lack a path.
+/// Replaces the common folder of the data paths by the subfolder of `folder` with its name if all
+/// paths exist there, else by `folder`. Throws Error(data) if a path exists in neither.
 void move_data(const fs::path& folder, config::DataConfig& data) {
     const std::array paths{&data.path, &data.validation_path, &data.image_path,
                            &data.validation_image_path};
@@ -51,16 +52,27 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
         }
         common = shared;
     }
+    const auto path_in = [&](const fs::path& root, const std::string& path) {
+        const fs::path below = fs::path(path).lexically_normal().lexically_relative(*common);
+        return below == "." ? root : root / below;
+    };
+    const auto lacks = [&](const fs::path& root) {
+        return std::ranges::find_if(paths, [&](const std::string* path) {
+            return !path->empty() && !fs::exists(path_in(root, *path), ignored);
+        });
+    };
+    const fs::path inside = common && common->has_filename() ? folder / common->filename() : folder;
+    const fs::path& root = lacks(inside) == paths.end() ? inside : folder;
+    if (const auto missing = lacks(root); missing != paths.end()) {
+        const std::string direct = path_in(folder, **missing).string();
+        const std::string other = path_in(inside, **missing).string();
+        throw Error(
+            ExitCode::data,
+            fmt::format("verify: --data: expected '{}'{}, as the run read '{}'; found none", direct,
+                        other == direct ? "" : fmt::format(" or '{}'", other), **missing));
+    }
     for (std::string* path : paths) {
-        if (path->empty()) continue;
-        const fs::path below = fs::path(*path).lexically_normal().lexically_relative(*common);
-        const auto in = [&](const fs::path& root) { return below == "." ? root : root / below; };
-        const fs::path direct = in(folder), inside = in(folder / common->filename());
-        const bool is_direct = fs::exists(direct, ignored);
-        require(is_direct || fs::exists(inside, ignored), ExitCode::data,
-                "verify: --data: expected '{}' or '{}', as the run read '{}'; found neither",
-                direct.string(), inside.string(), *path);
-        *path = (is_direct ? direct : inside).string();
+        if (!path->empty()) *path = path_in(root, *path).string();
     }
 }
 
@@ -105,13 +117,16 @@ public:
         check_predictions(samples);
         const std::string agreed = fmt::format(
             "agree: {} training and {} test samples (workload.samples_sha256)\n"
-            "agree: labels of the test samples\nagree: predictions and quality of each model\n",
+            "agree: labels of the test samples\nagree: predictions and quality of each trained "
+            "model\n",
             samples.training->samples(), found);
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         for (const GroupRecord& group : record_.work.groups) {
-            if (group.failure.empty()) check_losses(samples, group.group, steps);
+            if (group.failure.empty())
+                steps = std::min(steps, check_losses(samples, group.group, steps));
         }
-        return fmt::format("{}agree: losses of the first {} steps of each model\n", agreed, steps);
+        return fmt::format("{}agree: losses of the first {} of each trained model\n", agreed,
+                           counted(steps, "step"));
     }
 
 private:
@@ -133,17 +148,19 @@ private:
         }
     }
 
-    void check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
+    /// Compares at most `steps` losses of a group, and returns their number.
+    std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
         const std::string file = workloads::group_prefix(group) + "steps.csv";
         const auto text = inspector_.read_text(file);
-        if (!text) return;
+        if (!text) return 0;
         inspector_.attempt(file, [&] {
             const std::vector<StepRecord> stored = report::steps_from_csv(*text, file);
-            compare_losses(group::train_first_steps(
-                               context_, samples, record_.workload.precision,
-                               {group, std::min<std::int64_t>(steps, std::ssize(stored))}),
+            steps = std::min<std::int64_t>(steps, std::ssize(stored));
+            compare_losses(group::train_first_steps(context_, samples, record_.workload.precision,
+                                                    {group, steps}),
                            stored, file);
         });
+        return steps;
     }
 
     /// Compares each stored loss with the mean of the recomputed losses since the previous stored

@@ -323,12 +323,17 @@ std::vector<std::string> CommandLine::completions(const std::vector<std::string>
     const CLI::App& default_command = *app_->get_subcommand(default_command_);
     const CLI::App* command = app_.get();
     const CLI::Option* option = nullptr;  // whose value the next word is
+    bool has_argument = false;            // a positional one
     const std::string word = words.empty() ? "" : words.back();
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const bool is_value = std::exchange(option, nullptr) != nullptr;
         const std::vector<std::string> names = subcommand_names(*command);
         if (is_value) continue;
-        if (std::ranges::count(names, words[i]) > 0) command = command->get_subcommand(words[i]);
+        if (std::ranges::count(names, words[i]) > 0) {
+            command = command->get_subcommand(words[i]);
+            continue;
+        }
+        has_argument |= !words[i].starts_with('-');
         if (!words[i].starts_with("--")) continue;
         option = command->get_option_no_throw(words[i]);
         if (option == nullptr && is_program(*command))
@@ -337,7 +342,7 @@ std::vector<std::string> CommandLine::completions(const std::vector<std::string>
     }
     const auto positionals =
         command->get_options([](const CLI::Option* one) { return one->get_positional(); });
-    if (option == nullptr && !word.starts_with('-') && !positionals.empty())
+    if (option == nullptr && !word.starts_with('-') && !has_argument && !positionals.empty())
         option = positionals.front();
     std::vector<std::string> names;
     if (option == nullptr) {

@@ -62,7 +62,7 @@ prediction::SweepRange sweep_range(const std::string& text) {
 /// it exists and there is no file `name`, else `name`.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
-    if (name.find('/') != name.npos || fs::exists(name, ignored)) return name;
+    if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
     const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
     for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
         const fs::path file = program / configs / "machines" / (name + ".yaml");

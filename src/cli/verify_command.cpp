@@ -51,8 +51,9 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     };
     require(options.data.steps == 0 || !options.data.folder.empty(), ExitCode::usage,
             "verify: --replay needs the training data; name their folder with --data");
+    const std::string empty_junit = verification::to_junit("", {}, false);
     require_replaceable("verify: --junit", options.junit,
-                        verification::to_junit("", {}, false).substr(0, 32));
+                        empty_junit.substr(0, empty_junit.find(" verify ")));
     if (verification::has_repetitions(options.directory)) {
         const auto series = verification::verify_repetitions(options.directory, verify_run);
         result = {.findings = series.findings, .files = series.files};
@@ -96,9 +97,10 @@ void add_verify_command(Command parent) {
     command.add_flag("--explain", options.explain, "also print the legal values of findings");
     command.add_text("--junit", options.junit, "FILE",
                      "also write a JUnit report with a test case per file");
-    command.add_text("--data", options.data.folder, "DIR",
-                     "also compare with the data in this folder: labels, and predictions that the "
-                     "stored weights make again. It replaces the common folder of the data paths");
+    command.add_text(
+        "--data", options.data.folder, "DIR",
+        "also compare with the data in this folder: labels, and predictions that the "
+        "stored weights make again. It has the common folder of the data paths, or replaces it");
     // Later losses no longer agree, because rounding errors grow from step to step.
     command.add_integer("--replay", options.data.steps, {1, 30},
                         "also train the first N steps of each model again and compare the losses; "

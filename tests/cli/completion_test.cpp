@@ -24,6 +24,7 @@ TEST(Completion, OffersCommandsAndOptions) {
 TEST(Completion, OffersTheValuesOfAnOption) {
     EXPECT_EQ(completions({"rank", "--format", ""}), "text\ncsv\njson\nhtml\n");
     EXPECT_EQ(completions({"completion", ""}), "bash\nzsh\nfish\n") << "a positional argument";
+    EXPECT_EQ(completions({"completion", "bash", ""}), "") << "only one";
     EXPECT_EQ(completions({"rank", "--output", ""}), "") << "a file";
     EXPECT_EQ(completions({"rank", "--output", "rank", "--u"}), "--unverified\n");
     EXPECT_EQ(completions({"rank", "--unverified", "--for"}), "--format\n");

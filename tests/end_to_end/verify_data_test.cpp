@@ -52,7 +52,7 @@ TEST_F(VerifiedData, AreThoseOfAnUnchangedResultInAnotherFolder) {
     EXPECT_EQ(outcome.out,
               "agree: 24 training and 12 test samples (workload.samples_sha256)\n"
               "agree: labels of the test samples\n"
-              "agree: predictions and quality of each model\n" +
+              "agree: predictions and quality of each trained model\n" +
                   last_line(text_of(*folder_ / "result/summary.txt")) + "\n");
     const Outcome parent = verify(*folder_ / "result", {"--data", "."});
     EXPECT_EQ(parent.out, outcome.out) << "the folder of the recorded folder `set`" << parent.error;
@@ -60,7 +60,7 @@ TEST_F(VerifiedData, AreThoseOfAnUnchangedResultInAnotherFolder) {
     EXPECT_EQ(nowhere.exit_code, 4);
     EXPECT_THAT(nowhere.error,
                 HasSubstr("verify: --data: expected 'nowhere/train' or 'nowhere/set/train', as the "
-                          "run read 'set/train'; found neither"));
+                          "run read 'set/train'; found none"));
 }
 
 TEST_F(VerifiedData, RejectSwappedWeights) {
@@ -138,7 +138,7 @@ TEST_F(VerifiedData, RejectALossThatTheFirstStepsDoNotHave) {
     copy.put(file, report::steps_to_csv(steps));
     score_again(folder_->path(), copy);
     EXPECT_THAT(verify(copy.path(), {"--data", "set", "--replay", "2"}).out,
-                HasSubstr("agree: losses of the first 2 steps of each model\n"));
+                HasSubstr("agree: losses of the first 2 steps of each trained model\n"));
     const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
     EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
     EXPECT_THAT(outcome.out, testing::StartsWith("groups/1/steps.csv: loss of step 2 is "));
