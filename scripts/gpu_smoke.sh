@@ -277,9 +277,9 @@ kernel_times() { # precision, batch
         --set "training.batch_size=$2" --set device.recording=false --set run.loss_steps=1 --steps 1
 }
 
-has_pytorch() { # name: records that the part is skipped if there is no PyTorch
-    "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torchvision"))' || {
-        record "$1" "skipped: $python has no torchvision" 0
+has_module() { # part, module: records that the part is skipped if Python lacks the module
+    "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))' "$2" || {
+        record "$1" "skipped: $python has no $2" 0
         return 1
     }
 }
@@ -287,7 +287,7 @@ has_pytorch() { # name: records that the part is skipped if there is no PyTorch
 pytorch() { # limit, suffix of the name, options...
     local left name=pytorch$2
     should_run "$name" || return 0
-    has_pytorch "$name" || return 0
+    has_module "$name" torch || return 0
     left=$((total_seconds - SECONDS))
     part "$name" "$1" "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda --steps 30 \
         --warmup 8 --output "$name.json" --seconds $((left < $1 ? left * 2 / 3 : $1 * 2 / 3)) "${@:3}"
@@ -295,7 +295,7 @@ pytorch() { # limit, suffix of the name, options...
 
 torchvision_detector() { # limit, batches
     local name=pytorch_detector
-    should_run "$name" && has_pytorch "$name" || return 0
+    should_run "$name" && has_module "$name" torchvision || return 0
     part "$name" "$1" "$python" "$bundle/scripts/compare/torchvision_detector.py" step --device cuda \
         --config "$bundle/configs/extreme_weather.yaml" --batch "$2" --steps 10 --output "$name.json"
 }

@@ -157,12 +157,13 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The result of each training run, by the name of its part."""
+    """The result of each training run and the speed of its epochs, by the name of its part."""
     results = {}
     for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log"))):
         with open(path, encoding="utf-8", errors="replace") as file:
             name = os.path.basename(path)[:-len(".log")]
-            results.update((name, line.strip()) for line in file if line.startswith("RESULT "))
+            results[name] = [line.strip() for line in file
+                             if re.match(r"RESULT |epoch \d+: \d+ images/s$", line)]
     return results
 
 
@@ -213,8 +214,8 @@ def read_pytorch(work):
     """The outputs of pytorch_step.py, merged into one report."""
     reports = [read(path) for path in sorted(glob.glob(os.path.join(work, "pytorch*.json")))]
     reports = [report for report in reports if report]
-    rows = [row for report in reports for row in report["rows"]]
-    return {**reports[0], "rows": rows} if reports else None
+    facts = {key: value for report in reversed(reports) for key, value in report.items() if value}
+    return {**facts, "rows": [row for report in reports for row in report["rows"]]} if facts else None
 
 
 def gather(work):
@@ -315,7 +316,7 @@ def render_text(report):
     for counts in report["tests"].values():
         lines += [f"FAILED {failure['test']}" for failure in counts["failures"]]
         lines += [f"UNFINISHED {test['test']}" for test in counts["unfinished"]]
-    lines += [f"{name}: {result}" for name, result in report["training"].items()]
+    lines += [f"{name}: {line}" for name, one in report["training"].items() for line in one]
     ceilings = (report["pytorch"] or {}).get("ceilings")
     if ceilings:
         copy, product = ceilings["copy_bytes_per_second"], ceilings["product_flops"]

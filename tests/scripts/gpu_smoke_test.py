@@ -18,6 +18,9 @@ DIE = 'echo "[ RUN      ] A.Dies"; kill -ABRT $$'
 HANG = 'echo "[ RUN      ] A.Hangs"; sleep 8'
 BENCH = """echo '{"chosen": 1}' >plans.json
 echo '{"batch_size": 256, "images_per_second": 9000, "step_seconds": 1, "operations": []}'"""
+MPIRUN = """while [ "$1" != --output ]; do shift; done; mkdir -p "$2/groups/0"
+printf 'step,epoch,samples,end_seconds\\n0,0,400,1\\n1,1,400,1.5\\n' >"$2/groups/0/steps.csv"
+echo 'RESULT CUSTOM quality=1'"""
 # Python with an emulated GPU; the variable GPU is its name.
 FACTS = """import os, smoke_report
 known = {"hpcai500": "hpcai500 0", "nvidia-smi": os.environ.get("GPU", "A chip")}
@@ -94,6 +97,15 @@ class GpuSmoke(unittest.TestCase):
         self.assertEqual([self.starts(name) for name in ("cuda_test", "device_test", "hpcai500")],
                          [1, 20, 1])
         self.assertEqual({path.name for path in self.out.iterdir()}, FILES)
+
+    def test_trainings_have_results_and_speeds(self):
+        self.program("hpcai500", "true")
+        self.program("mpirun", MPIRUN)
+        code, text, errors = self.run_parts("training*")
+        self.assertEqual((code, errors), (0, ""))
+        for name in "training", "training_detector", "training_speed":
+            self.assertIn(f"\n{name}: RESULT CUSTOM quality=1\n", text)
+        self.assertIn("\ntraining_speed: epoch 2: 800 images/s\n", text)
 
     def test_a_report_that_fails_fails_the_run(self):
         self.program("cuda_test", PASS)

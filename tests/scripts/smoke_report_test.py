@@ -93,6 +93,17 @@ class SmokeReport(unittest.TestCase):
         self.assertEqual(row[4:], ["2000.0", "4000.0*", "-", "-", "|", "1.250"])
         self.assertIn("* the loss was not finite", text)
 
+    def test_has_the_rates_and_the_detector_of_separate_runs_of_pytorch(self):
+        rates = {"copy_bytes_per_second": 4e12, "product_flops": 8e14}
+        detector = {**rival("eager", 50.0, precision="bf16_detector"), "batch": 8}
+        _, text, _ = self.report(
+            [("bench_bf16_8_detector", "0", "7")],
+            {"bench_bf16_8_detector.json": {**bench(200.0), "batch_size": 8},
+             "pytorch_detector.json": {"torch": "2", "rows": [detector]},
+             "pytorch_fp16.json": {"ceilings": rates, "rows": []}})
+        self.assertIn("copy 4.00 TB/s, bf16 product 800 TFLOP/s", text)
+        self.assertRegex(text, r"bf16_detector +8 +200\.0 \| +50\.0 .* 4\.000\n")
+
     def test_fails_when_a_part_failed_and_names_the_test(self):
         code, text, whole = self.report(
             [("operators", "exit code 1", "3"), ("memcheck", "skipped: no tool", "0")],
