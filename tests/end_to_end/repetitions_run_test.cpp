@@ -159,6 +159,11 @@ TEST_F(Repetitions, AreRankedByTheMedianRunAndCompared) {
     EXPECT_EQ(twice.out, ranking.out);
     EXPECT_NE(twice.error.find(": is the same result as result, with manifest "), std::string::npos)
         << twice.error;
+    copy.put("notes.txt", "all was well");
+    const Outcome damaged =
+        cli::run_in(folder_->path(), {"rank", "--unverified", copy.path(), "result"});
+    EXPECT_EQ(damaged.error.find("is the same result"), std::string::npos)
+        << "the copy does not verify: " << damaged.error;
     const Outcome same = cli::run_in(folder_->path(), {"compare", "result", "result"});
     EXPECT_EQ(same.exit_code, 0) << same.error;
     EXPECT_NE(same.out.find("rank sums of 2 and 2 runs"), std::string::npos) << same.out;
