@@ -301,13 +301,13 @@ torchvision_detector() { # limit, batches
 }
 
 tests 120 'engine:cuda_test:1:*-*NcclOfOneRank*' 'operators:device_test:10:*cuda*' \
-    'networks:graph_test:2:*cuda*' 'parity:parity_test:4:*cuda*-*ResNet50Joined*'
+    'networks:graph_test:2:*cuda*' 'parity:parity_test:4:*cuda*-*ResNet50Fused*'
 tests 60 'nccl:cuda_test:1:*NcclOfOneRank*'
-tests 120 'joined:parity_test:1:*ResNet50Joined*cuda*'
+tests 120 'fused:parity_test:1:*ResNet50Fused*cuda*'
 bench mixed 256 75
 bench mixed 400 60
 kernel_times mixed 400
-bench mixed 256 45 _apart --set training.fusion=false
+bench mixed 256 45 _unfused --set training.fusion=false
 bench_detector bf16 8 60
 part_in_shell training 60
 part_in_shell training_detector 60

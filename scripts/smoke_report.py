@@ -200,7 +200,7 @@ def sum_kernels(work):
 
 
 def read_benches(work):
-    """The outputs bench_<precision>_<batch>[_apart|_detector].json; "apart" means without fusion."""
+    """The outputs bench_<precision>_<batch>[_unfused|_detector].json."""
     benches = []
     for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
         precision, _, *suffix = os.path.basename(path)[len("bench_"):-len(".json")].split("_")

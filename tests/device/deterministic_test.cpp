@@ -240,12 +240,12 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
         for (const Problem& problem : problems) seen.insert(problem.operation.index());
     }
     // The CPU engine fuses no operations.
-    const std::set<std::size_t> joined{ops::Operation(ops::DualNorm{}).index(),
-                                       ops::Operation(ops::NormPool{}).index()};
+    const std::set<std::size_t> fused{ops::Operation(ops::DualNorm{}).index(),
+                                      ops::Operation(ops::NormPool{}).index()};
     // These operations need other ranks; PartsRun tests complete runs with them.
     const std::set<std::size_t> exchanged{ops::Operation(ops::AllGather{}).index(),
                                           ops::Operation(ops::ReduceScatter{}).index()};
-    EXPECT_EQ(seen.size() + joined.size() + exchanged.size(), std::variant_size_v<ops::Operation>);
+    EXPECT_EQ(seen.size() + fused.size() + exchanged.size(), std::variant_size_v<ops::Operation>);
 }
 
 TEST(DeterministicCpuDevice, OptimizerHasTheSameBitsWithAnyNumberOfThreads) {

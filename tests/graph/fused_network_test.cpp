@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of joined operations on devices that accept some, against the same networks without
-// joining.
+// Networks of fused operations on devices that accept some, against the same networks without
+// fusion.
 #include <gtest/gtest.h>
 
 #include <hpcai/graph/fuse_for_device.hpp>
@@ -44,9 +44,9 @@ protected:
 TEST_P(FusedNetwork, HasTheGradientsOfTheUnfusedOne) {
     if (!is_exact()) return;
     const Graph graph = small_resnet();
-    const Result apart = run(graph), together = run(fused(graph));
-    expect_same_step(together.step, apart.step, graph, 1e-5);
-    EXPECT_LT(relative_distance(together.statistics, apart.statistics), 1e-6);
+    const Result unfused = run(graph), together = run(fused(graph));
+    expect_same_step(together.step, unfused.step, graph, 1e-5);
+    EXPECT_LT(relative_distance(together.statistics, unfused.statistics), 1e-6);
     const auto want =
         naive::Network(graph).run(random_inputs(graph), random_parameters(graph), 0.25);
     expect_same_step(together.step, want, graph, 1e-4);
@@ -68,13 +68,13 @@ TEST_P(FusedNetwork, IsAsNearToTheTruthAsTheUnfusedOne) {
     const Graph graph = small_resnet();
     const auto truth =
         naive::Network(graph).run(random_inputs(graph), random_parameters(graph), 0.25);
-    const Result apart = run(graph), together = run(fused(graph));
+    const Result unfused = run(graph), together = run(fused(graph));
     const auto distances = [&](const Result& result) {
         return std::vector{relative_distance(result.step.losses, truth.losses),
                            relative_distance(result.step.probabilities, truth.probabilities),
                            relative_distance(row_of(result.step), row_of(truth))};
     };
-    const std::vector<double> got = distances(together), simple = distances(apart);
+    const std::vector<double> got = distances(together), simple = distances(unfused);
     for (std::size_t i = 0; i < got.size(); ++i) {
         EXPECT_LT(got[i], 2 * simple[i] + 1e-6);
     }

@@ -40,7 +40,7 @@ struct Norm {
 };
 
 /// Computes the gradients with the kernels for one norm.
-void form_apart(const BatchNormShape& shape, const BatchNormDualGradientArguments& joined) {
+void form_separately(const BatchNormShape& shape, const BatchNormDualGradientArguments& fused) {
     const auto form = [&](const auto& norm, const void* dy0, const void* dy1,
                           const std::uint32_t* mask) {
         const BatchNormGradientArguments of{.x = norm.x,
@@ -50,16 +50,16 @@ void form_apart(const BatchNormShape& shape, const BatchNormDualGradientArgument
                                             .statistics = norm.statistics,
                                             .relu = mask != nullptr,
                                             .mask = mask,
-                                            .residual_gradient = joined.inner.dx,
+                                            .residual_gradient = fused.inner.dx,
                                             .dx = norm.dx,
                                             .gamma_gradient = norm.gamma_gradient,
                                             .beta_gradient = norm.beta_gradient,
-                                            .workspace = joined.workspace};
+                                            .workspace = fused.workspace};
         batch_norm_gradient_sums(shape, of, nullptr);
         batch_norm_gradient_apply(shape, of, nullptr);
     };
-    form(joined.outer, joined.dy0, joined.dy1, joined.mask);
-    form(joined.inner, joined.inner.dx, nullptr, nullptr);
+    form(fused.outer, fused.dy0, fused.dy1, fused.mask);
+    form(fused.inner, fused.inner.dx, nullptr, nullptr);
 }
 
 void expect_same(const Norm& got, const Norm& want) {
@@ -85,7 +85,7 @@ void expect_bits_of_each(const BatchNormShape& shape, bool two) {
                                       .dy1 = two ? dy1.data() : nullptr,
                                       .mask = mask.as<std::uint32_t>(),
                                       .workspace = workspace.data()};
-    form_apart(shape, of);
+    form_separately(shape, of);
     of.outer = outer.arguments();
     of.inner = inner.arguments();
     batch_norm_dual_gradient(shape, of, nullptr);

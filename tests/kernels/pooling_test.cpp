@@ -349,10 +349,10 @@ TEST_P(Pooling, TheNormBeforeItHasTheGradientsOfSeparateKernelsInFp32) {
         const Buffer dy1 = contents_.normal(GetParam(), maxima), wide_dy1 = widened(dy1);
         for (const bool two : {true, false}) {
             Buffer dx(GetParam(), count), g(DType::f32, count), wide_dx = g;
-            auto joined = norm.gradient(winner_x.data(), dx.data(), workspace);
-            joined.dy0 = dy0.data();
-            joined.dy1 = two ? dy1.data() : nullptr;
-            batch_norm_pool_gradient(shape, {x.data(), winner.as<std::uint8_t>(), joined}, nullptr);
+            auto fused = norm.gradient(winner_x.data(), dx.data(), workspace);
+            fused.dy0 = dy0.data();
+            fused.dy1 = two ? dy1.data() : nullptr;
+            batch_norm_pool_gradient(shape, {x.data(), winner.as<std::uint8_t>(), fused}, nullptr);
 
             max_pool_gradient(wide_shape,
                               {wide_winner.as<std::uint8_t>(), wide_dy0.data(),

@@ -148,12 +148,12 @@ TEST(FasterRcnnTraining, HasTheSameGradientsWithFusedOperations) {
     for (const Norm norm : {Norm::batch, Norm::group, Norm::frozen_batch}) {
         const FasterRcnn options = tiny(norm);
         const Scene scene(options);
-        Detector joined(options, true), apart(options, false);
-        joined.run(scene);
-        apart.run(scene);
-        EXPECT_LT(joined.network().graph().nodes().size(), apart.network().graph().nodes().size());
-        EXPECT_NEAR(joined.loss(), apart.loss(), 1e-4);
-        EXPECT_LT(relative_distance(joined.gradients(), apart.gradients()), 1e-3)
+        Detector fused(options, true), unfused(options, false);
+        fused.run(scene);
+        unfused.run(scene);
+        EXPECT_LT(fused.network().graph().nodes().size(), unfused.network().graph().nodes().size());
+        EXPECT_NEAR(fused.loss(), unfused.loss(), 1e-4);
+        EXPECT_LT(relative_distance(fused.gradients(), unfused.gradients()), 1e-3)
             << static_cast<int>(norm);
     }
 }

@@ -68,7 +68,7 @@ int convolutions_with_sums(const graph::Graph& graph) {
     }));
 }
 
-class ResNet50Joined : public testing::TestWithParam<Variant> {
+class ResNet50Fused : public testing::TestWithParam<Variant> {
 protected:
     /// Only one network at a time is in the device's memory.
     Numbers run(Fusion fusion) {
@@ -97,13 +97,13 @@ protected:
 };
 
 struct Errors {
-    double apart = 0, joined = 0;
+    double unfused = 0, fused = 0;
     std::string name;
     double more = 1e-3;  // allowed excess
     /// Returns the fused network's error divided by the allowed error. An error above 1 is only
     /// rounding, which differs most: shifts that a later normalization removes have no gradient.
     double ratio() const {
-        const double ratio = joined / ((apart > 1 ? 3 : 2) * apart + more);
+        const double ratio = fused / ((unfused > 1 ? 3 : 2) * unfused + more);
         return std::isnan(ratio) ? INFINITY : ratio;
     }
 };
@@ -145,28 +145,28 @@ double error_along(const std::vector<double>& got, const std::vector<double>& wa
 void expect_allowed(std::vector<Errors> all, const std::string& what) {
     constexpr std::size_t kPrinted = 8;
     std::ranges::sort(all, std::greater(), &Errors::ratio);
-    fmt::print("{}: error joined, error apart, joined / allowed, worst of {}\n", what, all.size());
+    fmt::print("{}: error fused, error unfused, fused / allowed, worst of {}\n", what, all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
         const Errors& one = all[i];
-        EXPECT_LT(one.ratio(), 1) << one.name << ", joined " << one.joined << ", apart "
-                                  << one.apart;
+        EXPECT_LT(one.ratio(), 1) << one.name << ", fused " << one.fused << ", unfused "
+                                  << one.unfused;
         if (i >= kPrinted) continue;
-        fmt::print("{:10.3e} {:10.3e} {:6.3f} {}\n", one.joined, one.apart, one.ratio(), one.name);
+        fmt::print("{:10.3e} {:10.3e} {:6.3f} {}\n", one.fused, one.unfused, one.ratio(), one.name);
     }
 }
 
-TEST_P(ResNet50Joined, IsAsNearToTheExactResultAsUnfused) {
-    const Numbers apart = run(Fusion::none), together = run(Fusion::for_device);
+TEST_P(ResNet50Fused, IsAsNearToTheExactResultAsUnfused) {
+    const Numbers unfused = run(Fusion::none), together = run(Fusion::for_device);
     if (is_on_gpu(GetParam()) && GetParam().row.compute == tensor::DType::f16) {
         EXPECT_EQ(sums_, 53) << "all convolutions";
     }
     ASSERT_EQ(together.size(), truth().size());
     std::vector<Errors> distances, along;
     for (const auto& [name, want] : truth()) {
-        const std::vector<double>&simple = apart.at(name), &got = together.at(name);
+        const std::vector<double>&simple = unfused.at(name), &got = together.at(name);
         const double scale = scale_of(name, truth());
         distances.push_back({error_of(simple, want, scale), error_of(got, want, scale), name});
-        if (distances.back().apart > 1) continue;
+        if (distances.back().unfused > 1) continue;
         along.push_back({error_along(simple, want, scale), error_along(got, want, scale),
                          name + ", along", 0.1});
     }
@@ -188,7 +188,7 @@ std::vector<Variant> half_variants() {
     return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ResNet50Joined, testing::ValuesIn(half_variants()),
+INSTANTIATE_TEST_SUITE_P(Of, ResNet50Fused, testing::ValuesIn(half_variants()),
                          [](const auto& test) { return test.param.name(); });
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace hpcai::device {
 namespace {
 
-class Joined : public testing::TestWithParam<DeviceRow> {
+class FusedOperations : public testing::TestWithParam<DeviceRow> {
 protected:
     /// A device need not build an operation that it does not accept.
     void expect_like_reference(const naive::Problem& problem) {
@@ -71,7 +71,7 @@ const std::vector<ops::Convolution>& convolutions() {
     return kAll;
 }
 
-TEST_P(Joined, ConvolutionsFormTheSumsOfTheirOutput) {
+TEST_P(FusedOperations, ConvolutionsFormTheSumsOfTheirOutput) {
     for (ops::Convolution op : convolutions()) {
         op.sums = true;
         expect_like_reference(convolution(op));
@@ -82,7 +82,7 @@ TEST_P(Joined, ConvolutionsFormTheSumsOfTheirOutput) {
     expect_like_reference(first);
 }
 
-TEST_P(Joined, BatchNormsTakeTheirStatisticsFromSums) {
+TEST_P(FusedOperations, BatchNormsTakeTheirStatisticsFromSums) {
     for (const double mean : {0.0, 3.0}) {
         for (const bool add : {false, true}) {
             const ops::BatchNorm op{
@@ -94,7 +94,7 @@ TEST_P(Joined, BatchNormsTakeTheirStatisticsFromSums) {
     expect_like_reference(random_batch_norm(GetParam().compute, bare, 1, -1));
 }
 
-TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
+TEST_P(FusedOperations, NormsAreAppliedWhereTheyAreAdded) {
     for (const int gradients : {1, 2}) {
         for (const bool from_sums : {true, false}) {
             expect_like_reference(dual_norm({3, 5, 4, 16}, gradients, from_sums));
@@ -103,7 +103,7 @@ TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
     }
 }
 
-TEST_P(Joined, NormsAreAppliedWhereTheyArePooled) {
+TEST_P(FusedOperations, NormsAreAppliedWhereTheyArePooled) {
     for (const int gradients : {1, 2}) {
         for (const bool from_sums : {true, false}) {
             expect_like_reference(norm_pool({3, 5, 4, 16}, gradients, from_sums));
@@ -112,7 +112,7 @@ TEST_P(Joined, NormsAreAppliedWhereTheyArePooled) {
     }
 }
 
-TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
+TEST_P(FusedOperations, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
     const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };
@@ -127,15 +127,15 @@ TEST_P(Joined, OperationsAreRejectedWhereTheyWereNotMeantToBe) {
     EXPECT_FALSE(accepts(ops::NormPool{norm, {norm.input, 2, 2, 0}}));
     EXPECT_FALSE(accepts(ops::NormPool{norm, {norm.input, 3, 2, 0}}));
     EXPECT_FALSE(accepts(ops::NormPool{{.input = {2, 6, 6, 12}}, {{2, 6, 6, 12}, 3, 2, 1}}));
-    const naive::Problem joined = dual_norm({2, 7, 7, 64}, 1, true);
+    const naive::Problem fused = dual_norm({2, 7, 7, 64}, 1, true);
     options.mode = Mode::inference;
     EXPECT_THROW(device->build(norm_pool({2, 6, 6, 16}, 1, true).operation, options), Error);
     EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1, 1, 0, true}));
-    EXPECT_FALSE(accepts(joined.operation));
-    EXPECT_THROW(device->build(joined.operation, options), Error);
+    EXPECT_FALSE(accepts(fused.operation));
+    EXPECT_THROW(device->build(fused.operation, options), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Joined, testing::ValuesIn(device_rows()),
+INSTANTIATE_TEST_SUITE_P(Devices, FusedOperations, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 /// The emulated cuDNN accepts all fused operations in every type, so the tests of networks on this
 /// device also test those.
-TEST(JoinedGraph, FusesEverythingOnThisDevice) {
+TEST(FusedGraph, FusesEverythingOnThisDevice) {
     for (const device::DeviceRow& row : device::device_rows()) {
         const Graph graph = fuse_for_device(small_resnet(), *row.make(),
                                             {device::Mode::training, row.compute, row.tf32});
