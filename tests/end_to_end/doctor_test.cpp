@@ -117,8 +117,8 @@ TEST_F(DoctorOfALaunch, OpensFilesOfWeather) {
                                      "2", "--height", "64", "--width", "96"});
     const Outcome good = doctor(2, {});
     EXPECT_EQ(good.exit_code, 0) << good.error;
-    EXPECT_NE(good.out.find("\ndata      ok      2 training and 2 test samples of 64 x 96 pixels "
-                            "were opened, not read\n"),
+    EXPECT_NE(good.out.find("\ndata      ok      2 training and 2 test samples of 64 x 96 "
+                            "pixels; their fields were not read\n"),
               std::string::npos)
         << good.out;
     write(folder_ / "test.h5", "no weather");
