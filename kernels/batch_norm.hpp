@@ -14,7 +14,7 @@ namespace hpcai::kernels {
 /// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
 /// Per-channel values are fp32; sums are fp32 within a block and double over blocks, in a fixed
 /// order. Activations, statistics and the workspace are 16-byte aligned. Fast if C is a multiple of
-/// 8, correct for any C. "Reads 2, writes 1" counts elements per element of x.
+/// 8, correct for any C. "Reads 2, writes 1": elements read and written for each element of x.
 struct BatchNormShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t spans = 1;                    // up to 65535
@@ -60,16 +60,16 @@ void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream);
 
 struct BatchNormSumsArguments {
-    const float* sum = nullptr;      // (spans, C): of x
-    const float* squares = nullptr;  // (spans, C): of x^2
+    const float* sum = nullptr;      // (spans, C), sums of x
+    const float* squares = nullptr;  // (spans, C), sums of x^2
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
 /// Computes the statistics of batch_norm_statistics() from sums that a convolution wrote. The
-/// variance is then a difference: a relative error e of `squares` becomes e (1 + mean^2 / variance)
-/// of the variance. A negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30
-/// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
-/// activation.
+/// variance is then a difference: a relative error e of `squares` becomes a relative error e (1 +
+/// mean^2 / variance) of the variance. A negative variance is set to 0. With e = 2^-20 in fp32, a
+/// mean of 30 deviations leaves three digits of the variance, and a mean of 1000 deviations none.
+/// Reads no activation.
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream);
 
@@ -80,7 +80,7 @@ void batch_norm_running_statistics(std::int64_t channels, const BatchNormParamet
 
 struct BatchNormMomentsArguments {
     const void* x = nullptr;
-    double* moments = nullptr;  // (2, C), written: mean, biased variance + mean^2
+    double* moments = nullptr;  // (2, C), written: means of x and of x^2
     void* workspace = nullptr;
 };
 /// Computes the moments of this rank's samples where one span covers several ranks. Ranks have
@@ -106,14 +106,14 @@ struct BatchNormApplyArguments {
     const float* shift = nullptr;           // (spans, C)
     const void* residual = nullptr;         // r, null: none
     const float* residual_scale = nullptr;  // (spans, C), null: r is added unchanged
-    const float* residual_shift = nullptr;  // (spans, C), the shift of r with residual_scale
+    const float* residual_shift = nullptr;  // (spans, C), used with residual_scale
     void* y = nullptr;                      // may be x or r
     std::uint32_t* mask = nullptr;          // null: not written
     bool relu = false;
 };
 /// y = x scale + shift (+ r) (+ ReLU, which keeps NaN), and the mask of y before rounding.
-/// residual_scale is for an r that is normalized too. Reads 1, with r 2; writes 1, with a mask one
-/// more bit.
+/// residual_scale is for an r that is normalized too. Reads 1, with r 2; writes 1, and one bit if
+/// there is a mask.
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
                       Stream stream);
 
@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without mask: it passed where x scale + shift > 0
+    bool relu = false;                    // without mask: passes g where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -131,12 +131,12 @@ struct BatchNormGradientArguments {
     float* beta_gradient = nullptr;       // (C), written
     const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient;
                                           // null: those in the workspace
-    std::int64_t statistics_pixels = 0;   // of a span, if they are more than those of dy; else 0
+    std::int64_t statistics_pixels = 0;   // of a span in the forward pass; 0: as in `shape`
     void* workspace = nullptr;
 };
 /// Computes the gradients of gamma, beta and the residual, and writes the coefficients of the
 /// input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3,
-/// with a mask one more bit; with a mask writes 1.
+/// and one bit if there is a mask; then writes 1, else no activation.
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -155,13 +155,13 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 
 /// Computes dx = a g + b x + c with the coefficients (a, b, c). If the span has n pixels and xhat =
 /// (x - mean) / deviation, dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n). g is
-/// the gradient of the ReLU's input: with a mask, `residual_gradient`. Must follow
-/// batch_norm_gradient_sums() with the same arguments, except with `coefficients` and without a
+/// the gradient of the ReLU's input: with a mask, `residual_gradient`. Needs an earlier call of
+/// batch_norm_gradient_sums() with the same arguments, unless `coefficients` is set and there is no
 /// mask. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
-/// y = ReLU(outer(x) + inner(x')). Both norms have one span, and a multiple of 8 channels.
+/// The gradients of y = ReLU(outer(x) + inner(x')), in which outer and inner are norms.
 struct BatchNormDualGradientArguments {
     struct Norm {
         const void* x = nullptr;
@@ -181,7 +181,7 @@ struct BatchNormDualGradientArguments {
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
 /// Computes the gradients of both norms, with the bits of batch_norm_gradient_sums() and
 /// batch_norm_gradient_apply() for each. inner.dx temporarily holds the gradient of the ReLU's
-/// input. Reads 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) unless spans is 1
+/// input. Reads 6, with dy1 7, and one bit; writes 3. Throws Error(internal) unless spans is 1
 /// and C a multiple of 8.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);

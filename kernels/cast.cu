@@ -51,15 +51,15 @@ __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
     }
 }
 
-/// BlockedImages for kernels, which cannot call its functions.
+/// BlockedImages with the results of its host functions, which kernels cannot call.
 struct Blocks : BlockedImages {
     int rows, columns;
 
     explicit Blocks(const BlockedImages& images)
         : BlockedImages(images), rows(images.block_rows()), columns(images.block_columns()) {}
 
-    /// Returns the index in the images of pixel `at` of block row `row`, counted over all images;
-    /// -1 outside of the image. A block has 4 pixels.
+    /// Returns the index in all images of pixel `at` of block row `row`; -1 outside of the image.
+    /// Block rows are numbered over all images. A block has 4 pixels.
     __device__ std::int64_t pixel(std::int64_t row, int at) const {
         const std::int64_t image = row / rows;
         const int y = 2 * static_cast<int>(row - image * rows) - border + at % 4 / 2;
@@ -67,8 +67,7 @@ struct Blocks : BlockedImages {
         if (y < 0 || y >= height || x < 0 || x >= width) return -1;
         return (image * height + y) * width + x;
     }
-    /// Returns the index in filters (images, height, width, channels) of element `at` of the
-    /// blocks; -1 for padding.
+    /// Returns the index in the fp32 filters of element `at` of the blocks; -1 for padding.
     __device__ std::int64_t tap(std::int64_t at) const {
         const std::int64_t place = at / padded_channels, row = place / (4 * columns);
         const auto channel = static_cast<int>(at - place * padded_channels);
@@ -77,25 +76,26 @@ struct Blocks : BlockedImages {
     }
 };
 
-constexpr int kBlockLanes = 4;
+constexpr int kBlockLanes = 4;  // channels that a thread copies in one access
 
-/// Each CUDA block copies whole block rows.
+/// Each thread block copies whole rows of pixel blocks.
 template <typename T>
 __global__ void to_blocks_kernel(Blocks blocks, const T* from, T* to) {
     struct alignas(kBlockLanes * sizeof(T)) Lanes {
         T element[kBlockLanes];
     };
     const auto* pixels = reinterpret_cast<const Lanes*>(from);
-    const int parts = blocks.padded_channels / kBlockLanes, row_lanes = 4 * blocks.columns * parts;
+    const int pixel_lanes = blocks.padded_channels / kBlockLanes;  // accesses for one pixel
+    const int row_lanes = 4 * blocks.columns * pixel_lanes;
     for (std::int64_t row = blockIdx.x; row < blocks.images * blocks.rows; row += gridDim.x) {
         Lanes* target = reinterpret_cast<Lanes*>(to) + row * row_lanes;
         const auto stride = static_cast<int>(blockDim.x);
         for (int first = static_cast<int>(threadIdx.x); first < row_lanes; first += 2 * stride) {
             Lanes lanes[2] = {};  // both loads are in flight before the first store
             for (int i = 0; i < 2; ++i) {
-                const int at = first + i * stride, place = at / parts;
+                const int at = first + i * stride, place = at / pixel_lanes;
                 const std::int64_t pixel = at < row_lanes ? blocks.pixel(row, place) : -1;
-                if (pixel >= 0) lanes[i] = pixels[pixel * parts + at - place * parts];
+                if (pixel >= 0) lanes[i] = pixels[pixel * pixel_lanes + at - place * pixel_lanes];
             }
             for (int i = 0; i < 2; ++i) {
                 if (first + i * stride < row_lanes) target[first + i * stride] = lanes[i];

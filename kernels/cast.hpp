@@ -34,12 +34,12 @@ void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream s
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
 
 /// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(),
-/// block_columns(), 4 padded_channels) of `dtype`. Block (i, j) has the channels of the pixels
-/// (2 i - border, 2 j - border), one to the right, one below, and both. Pixels outside of the image
-/// and padding channels are 0.
+/// block_columns(), 4 padded_channels) of `dtype`. Block (i, j) has the channels of four pixels
+/// (row, column): with h = 2 i - border and w = 2 j - border, (h, w), (h, w + 1), (h + 1, w) and
+/// (h + 1, w + 1). Pixels outside of the image and padding channels are 0.
 struct BlockedImages {
     tensor::DType dtype = tensor::DType::f32;
-    std::int64_t images = 0;  // or filters
+    std::int64_t images = 0;  // images or filters
     int height = 0, width = 0;
     int channels = 0;
     int padded_channels = 0;  // at least `channels`
@@ -51,12 +51,12 @@ struct BlockedImages {
         return images * block_rows() * block_columns() * 4 * padded_channels;
     }
 };
-/// From images (images, height, width, padded_channels) of `dtype`. padded_channels is a multiple
-/// of 4.
+/// Reorders images (images, height, width, padded_channels) of `dtype` into blocks. Throws
+/// Error(internal) unless padded_channels is a multiple of 4.
 void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream);
-/// From filters (images, height, width, channels).
+/// Converts fp32 filters (images, height, width, channels) to blocks.
 void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream);
-/// To filters (images, height, width, channels).
+/// Converts blocks to fp32 filters (images, height, width, channels).
 void filters_from_blocks(const BlockedImages& shape, const void* from, float* to, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -38,7 +38,7 @@ struct SoftmaxGradientArguments {
 void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
                                     const SoftmaxGradientArguments& arguments, Stream stream);
 
-/// *total, in device memory, += the sum of losses (rows), in a fixed order.
+/// Adds the losses (rows) to *total, which is in device memory, in a fixed order.
 void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
 
 /// ops::CellCrossEntropy. Sums are fp64 in a fixed order.
@@ -48,7 +48,7 @@ struct CellGrid {
     std::int64_t width = 0;                    // W, cells, at least 1
     std::int64_t stride = 0;                   // side of a cell in pixels
     int classes = 0;                           // K, including background
-    int padded_classes = 0;                    // elements from cell to cell
+    int padded_classes = 0;                    // in memory, at least K
     int boxes = 0;                             // G, per image
     tensor::DType dtype = tensor::DType::f32;  // of logits and their gradients
     double background_weight = 1;

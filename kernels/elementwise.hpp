@@ -10,8 +10,8 @@
 
 namespace hpcai::kernels {
 
-/// Addition, ReLU and filling. Buffers have `count` elements of `dtype` (f32, f16 or bf16) and are
-/// 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
+/// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16) and
+/// are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
 struct AddArguments {
     tensor::DType dtype = tensor::DType::f32;
     const void* a = nullptr;
@@ -57,7 +57,7 @@ struct BiasArguments {
     const void* x = nullptr;      // (pixels, stored C)
     const float* bias = nullptr;  // (C)
     void* y = nullptr;            // may be x
-    bool relu = false;            // keeps NaN
+    bool relu = false;            // the ReLU keeps NaN
 };
 /// y = x + bias (+ ReLU).
 void bias(const BiasShape& shape, const BiasArguments& arguments, Stream stream);

@@ -20,7 +20,7 @@ struct UpdateRange {
     void* working_copy = nullptr;  // (end - begin), 16-byte aligned; null: none
 };
 
-/// A part of a range; one block sums its squares; `begin` is a multiple of 8.
+/// A part of a range, whose squares one thread block sums; `begin` is a multiple of 8.
 struct UpdatePart {
     std::int64_t range = 0;
     std::int64_t begin = 0;
@@ -31,9 +31,9 @@ struct UpdatePart {
 struct UpdateArguments {
     float* parameters = nullptr;
     const float* gradients = nullptr;
-    float* states[2] = {};                             // of the rule, in the order of its formula
+    float* states[2] = {};                             // of the rule, as its formula orders them
     tensor::DType working_dtype = tensor::DType::f16;  // of working copies: f16, bf16 or f32
-    bool rounds_parameters = false;  // w is rounded to working_dtype before it is written
+    bool rounds_parameters = false;                    // round new parameters to working_dtype
     std::int64_t count = 0;
 
     const UpdateRange* ranges = nullptr;  // in device memory, ascending, disjoint
@@ -49,11 +49,11 @@ struct UpdateParts {
     const UpdatePart* parts = nullptr;
     std::int64_t count = 0;
     const std::int64_t* first_part = nullptr;  // (range_count + 1)
-    double* sums = nullptr;                    // (2, count): of squares of w, and of g or u
+    double* sums = nullptr;  // (2, count), squares of parameters; of gradients (LARS) or u (LAMB)
 };
 
 /// The following functions take one step for the elements in ranges, unless scalars->finite is 0.
-/// Where w is written, the working copy of the range is updated too, rounded to nearest even.
+/// They also write the new parameters, rounded to nearest even, to the working copy of the range.
 void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream);
 /// Uses the trust ratios of `arguments`.
 void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream stream);
@@ -65,7 +65,7 @@ void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream s
 /// Sums the squares of parameters and gradients of each part in a fixed order.
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream);
 /// Updates m and v of LAMB, and sums the squares of parameters and of u in a fixed order. Does
-/// nothing while scalars->finite is 0.
+/// nothing if scalars->finite is 0.
 void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
                   Stream stream);
 

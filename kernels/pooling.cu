@@ -10,7 +10,7 @@ using batch_norm::Raw;
 
 constexpr unsigned kRowThreads = 128;
 
-/// N positions of maxima, read or written in one access.
+/// The positions of N maxima, one byte each, read or written in one access.
 template <int N>
 struct Winners {
     using Word = std::conditional_t<N == 1, std::uint8_t, std::uint32_t>;
@@ -54,8 +54,8 @@ struct Best {
     }
 };
 
-/// With a norm: 1 or, where its scale is negative, -1. The norm and its rounding are monotonic, so
-/// they have their maximum where x or -x has it.
+/// 1, or with a norm -1 where its scale is negative. The norm and its rounding are monotonic in x
+/// times this sign, so the norm has its maximum where this product has it.
 template <int N, bool kNorm>
 struct Signs {
     Pack<N> sign;
@@ -86,7 +86,8 @@ __device__ void normalize(const BatchNormPoolArguments& args, int channel, std::
 }
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
-/// image. `image` points to the first channel. Loads a row of the window before comparing.
+/// image. `image` points to the first of the N channels. All loads of a row of the window begin
+/// before the first comparison, to hide their latency.
 template <int N, int Kernel, bool kNorm, typename T>
 __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left,
                                const Signs<N, kNorm>& signs) {
@@ -235,7 +236,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     const int w = clamped(2 * j + dq, 0, shape.width - 1);
                     pixels[dp][dq] = Raw<T, N>::load(x + element(h, w));
                 }
-                // There is no window beyond the border. Position 255 matches no pixel.
+                // Beyond the border there is no window, so its position, 255, matches no pixel.
                 for (auto& word : winners[dp][dq].word) {
                     if (p != i + dp || q != j + dq)
                         word = static_cast<typename Winners<N>::Word>(-1);

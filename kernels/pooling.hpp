@@ -21,10 +21,10 @@ struct PoolShape {
     int padding = 0;  // less than `kernel`
 };
 
-/// y = the maximum of each window; winner (N, P, Q, C) = its position row * kernel + column: the
-/// first of equal values, or the last NaN if there is one, as in PyTorch. `winner` may be null.
-/// Throws Error(internal) for a window beyond the limits of PoolShape, or unless y has 1 to 2^31 -
-/// 1 rows of pixels (N P).
+/// y = the maximum of each window; winner (N, P, Q, C) = its position, row * kernel + column. Of
+/// equal values the first is the maximum; if there are NaNs, the last NaN is, as in PyTorch.
+/// `winner` may be null. Throws Error(internal) for a window beyond the limits of PoolShape, or
+/// unless y has 1 to 2^31 - 1 rows of pixels (N P).
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
 
 struct MaxPoolGradientArguments {
@@ -34,8 +34,8 @@ struct MaxPoolGradientArguments {
     void* dx = nullptr;
 };
 /// dx of a pixel = the fp32 sum of y's gradients over the windows of which the pixel is the
-/// maximum. Throws Error(internal) as max_pool() does, but counts the rows of dx (N H), not y,
-/// except for windows of 3 x 3 with stride 2 and padding 1.
+/// maximum. Throws Error(internal) as max_pool() does; the limit of rows is for dx (N H), except
+/// for windows of 3 x 3 with stride 2 and padding 1.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 
@@ -43,12 +43,13 @@ void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& a
 struct BatchNormPoolArguments {
     const void* x = nullptr;         // (N, H, W, C)
     BatchNormStatistics statistics;  // of one span
-    void* y = nullptr;               // (N, P, Q, C), written, as the next two
-    void* winner_x = nullptr;        // the maximum's x
-    std::uint8_t* winner = nullptr;  // its position; 255 unless x scale + shift > 0
+    void* y = nullptr;               // (N, P, Q, C), written, like the next two
+    void* winner_x = nullptr;        // x of the maximum
+    std::uint8_t* winner = nullptr;  // position of the maximum; 255 unless x scale + shift > 0
 };
-/// For finite x, y has the bits of batch_norm_apply() and then max_pool(). x scale + shift is not
-/// rounded before it is compared; of equal values, the largest x wins. Reads and writes every tensor once. Throws Error(internal) as max_pool()
+/// For finite x, y has the bits of batch_norm_apply() and then max_pool(). `winner` may differ,
+/// because the maximum is the largest x, for a negative scale the smallest, even if rounding makes
+/// values of y equal. Reads and writes every tensor once. Throws Error(internal) as max_pool()
 /// does, and unless windows are 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
 void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
                      Stream stream);
@@ -56,7 +57,7 @@ void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& argum
 struct BatchNormPoolGradientArguments {
     const void* x = nullptr;               // (N, H, W, C)
     const std::uint8_t* winner = nullptr;  // of batch_norm_pool()
-    // Its x is `winner_x`; dy0 and dy1 are (N, P, Q, C), dx (N, H, W, C) or null: not computed.
+    // norm.x is `winner_x`; dy0 and dy1 are (N, P, Q, C), dx (N, H, W, C), null: not computed.
     BatchNormGradientArguments norm;
 };
 /// Computes what batch_norm_gradient_sums() and batch_norm_gradient_apply() compute. g of a pixel

@@ -15,7 +15,7 @@ struct RoiAlignShape {
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
     int regions = 0;          // R, per image; N R up to 2^31 - 1
-    int region_columns = 0;   // elements per region, at least 5: a box, then < 0 if unused
+    int region_columns = 0;   // elements per region, from 5; the fifth is < 0 if it is unused
     int channels = 0;         // C
     int stored_channels = 0;  // of a pixel in memory, at least C
     int pooled = 0;           // bins on a side of a region, up to kMaxBins
@@ -26,18 +26,18 @@ struct RoiAlignShape {
 
 /// The grid of bins of a region, in pixels of its level.
 struct BinGrid {
-    int level;   // 0 is the finest; -1: unused
+    int level;   // 0 is the finest; -1: unused region
     float y, x;  // of the first bin's corner
     float bin_height, bin_width;
 };
 
-/// The two pixels and weights of a sample along one axis.
+/// The two pixels of a sample along one axis, and their weights.
 struct AxisSample {
     int low, high;
     float low_weight, high_weight;
 };
 
-/// The grid of bins of a region, which has shape.region_columns elements.
+/// Returns the grid of a region, which has shape.region_columns elements.
 HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};
@@ -49,8 +49,8 @@ HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const floa
             (width < 1.0f ? 1.0f : width) / bins};
 }
 
-/// Sample `index` of a region on an axis of `extent` pixels. The region begins at `begin` and has
-/// `ratio` samples in each bin of size `bin`.
+/// Returns sample `index` of a region on an axis of `extent` pixels. The region begins at `begin`
+/// and has `ratio` samples in each bin of size `bin`.
 HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int index, int ratio,
                                                 int extent) {
     const float bins = ops::rounded_product(static_cast<float>(index / ratio), bin);

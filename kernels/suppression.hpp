@@ -9,12 +9,12 @@
 
 namespace hpcai::kernels {
 
-/// Sort keys have 64 bits. They are unique, because the low half is the index of an element. This
-/// is the key of an excluded element, above all other keys.
+/// The sort key of an excluded element, above all other keys. Other 64-bit sort keys are unique,
+/// because their low half is the index of the element.
 inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
-/// Returns a key whose ascending order is the descending order of scores; in a tie, the lower index
-/// comes first. A NaN has kNoKey.
+/// Returns the sort key that puts higher scores first and, in a tie, the lower index; kNoKey for
+/// NaN.
 HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index) {
     if (score != score) return kNoKey;
     const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 is 0

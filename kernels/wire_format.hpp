@@ -10,12 +10,13 @@
 
 namespace hpcai::kernels {
 
-/// comm::encode in device memory, with the same bits except for NaN. `residual` (error feedback)
-/// has the length of `values` or is null; `wire`, of comm::wire_bytes(), is 4-byte aligned.
+/// Does what comm::encode does, in device memory and with the same bits except for NaN. `residual`
+/// (error feedback) has the length of `values` or is null; `wire`, of comm::wire_bytes(), is 4-byte
+/// aligned.
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 
-/// comm::decode and comm::add_decoded, with the same bits except for NaN.
+/// These do what comm::decode and comm::add_decoded do, with the same bits except for NaN.
 void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                       Stream stream);
 void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
