@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRepeats = 5;
 
-/// Elements of the parameters of a Convolution or BatchNorm.
+/// Returns the number of elements of each parameter of a Convolution or BatchNorm.
 std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
         return {op->filters * op->kernel * op->kernel * op->input[3]};
@@ -24,6 +24,7 @@ std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     return {channels, channels};
 }
 
+/// A kernel with memory for all its tensors.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
@@ -79,6 +80,7 @@ private:
     std::vector<DeviceBytes> memory_;
 };
 
+/// Runs both passes of a chain of kernels; returns their time in seconds.
 double run_all(std::vector<TimedKernel>& kernels, cudaStream_t stream) {
     TimedEvent start, stop;
     start.record(stream);
@@ -105,7 +107,7 @@ struct Decision {
     bool is_final = true;  // false if a trial failed: later runs decide again
 };
 
-/// Compares a convolution with sums, `op`, to the same one without.
+/// Compares the times of `op`, a convolution that computes sums, and of the same one without sums.
 Decision compare(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
     // The bits of a deterministic run must not depend on the memory that is free for a trial.
     if (!context.has_device() || (!context.autotune && context.deterministic)) return {true};
@@ -164,15 +166,15 @@ bool Acceptance::accepts_sums(const ops::Convolution& op, const KernelOptions& o
     const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
     const std::string stored = is_timed ? context_.plans->find(key) : "";
     if (stored == kSeparateEntry) return false;
-    const double before = is_timed ? context_.tuning->seconds : 0;
+    const double seconds_before = is_timed ? context_.tuning->seconds : 0;
     const Stopwatch watch;
     // A plan may have been barred after the entry was stored (PlanCache::barred).
     const bool is_possible = has_plan(shape, ConvolutionPass::forward_with_statistics, context_);
     if (is_possible && stored == kFusedEntry) return known->second = true;
     const Decision decision = is_possible ? compare(op, options, context_) : Decision{};
     known->second = decision.fused;
-    // compare() may have added the time of plans, which `watch` includes.
-    if (is_timed) context_.tuning->seconds = before + watch.seconds();
+    // Replaces the time that compare() added for plans, because `watch` includes it.
+    if (is_timed) context_.tuning->seconds = seconds_before + watch.seconds();
     if (is_timed && decision.is_final)
         context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
     return known->second;

@@ -11,7 +11,7 @@ namespace {
 
 /// Sums two numbers per channel of a BatchNorm over the ranks that share its statistics. The host
 /// computes the sums and waits for the stream and the other ranks, so this work cannot be captured
-/// as a CUDA graph. With one rank, the object needs no memory and must not sum.
+/// as a CUDA graph. With one rank, it needs no memory, and its sum functions must not be called.
 class SyncBatchNormSums {
 public:
     /// `reducer` sums over `ranks` ranks if there are several, and must outlive the object.
@@ -27,7 +27,7 @@ public:
     }
 
     int ranks() const { return ranks_; }
-    /// Bytes of the device memory for bind(), which is 16-byte aligned.
+    /// Bytes of the device memory that bind() takes, which is 16-byte aligned.
     std::size_t bytes() const {
         return ranks_ == 1 ? 0 : value_bytes() + 3 * channels_ * sizeof(float);
     }
@@ -83,8 +83,8 @@ private:
     PinnedBytes host_;
 };
 
-/// The per-channel vectors for kernels, (stored C) f32 each. If tensors are stored with padding
-/// channels, the vectors are copies padded with zeros, so that the padding channels stay 0.
+/// The per-channel vectors for kernels, (stored C) f32 each: those of KernelTensors or, if images
+/// have padding channels, copies padded with zeros, so that the padding channels stay 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };
@@ -94,7 +94,7 @@ public:
           bytes_(static_cast<std::size_t>(channels) * sizeof(float)),
           stored_bytes_(static_cast<std::size_t>(stored_channels(channels)) * sizeof(float)) {}
 
-    /// Bytes of the copies; 0 where the kernels use the vectors themselves.
+    /// Bytes of the copies; 0 if the kernels use the vectors of KernelTensors.
     std::size_t copy_bytes() const { return is_copy() ? kVectors * stored_bytes_ : 0; }
 
     void bind(const KernelTensors& tensors, void* copies) {

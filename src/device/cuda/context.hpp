@@ -10,9 +10,6 @@
 
 /// The engine for NVIDIA GPUs. Images are stored channels last, (N, H, W, C), and filters as (K, R,
 /// S, C): K filters of R rows and S columns. If C is 3, a fourth channel of zeros is stored.
-
-/// Owners of CUDA resources. Destructors ignore errors, because a failure of earlier work is
-/// reported where the host waits for that work.
 namespace hpcai::device::cuda {
 
 using tensor::DType;
@@ -20,24 +17,24 @@ using tensor::Shape;
 
 class PlanCache;
 
-/// The resources of all CUDA kernels. It lives as long as its device, which owns the handles and
-/// has set their stream to `stream`. Without handles (`cudnn` null), kernels can be planned for the
-/// device that `properties` describes, but cannot run.
+/// What all CUDA kernels of a device use. The device owns this object and the handles, and has set
+/// cuDNN's stream to `stream`. Without a device (`cudnn` null), kernels can be planned for the GPU
+/// that `properties` describes, but cannot run.
 struct Context {
     cudnnHandle_t cudnn = nullptr;
     cublasLtHandle_t cublas_lt = nullptr;
     cudaStream_t stream = nullptr;
     int sm = 90;                 // 10 x major + minor compute capability
-    std::string properties;      // cuDNN's device properties as JSON, used without handles only
+    std::string properties;      // cuDNN's device properties as JSON, used without a device only
     PlanCache* plans = nullptr;  // the fastest known plans; may be null
     bool autotune = true;        // time plans for convolutions without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
-    Tuning* tuning = nullptr;    // counts timed convolutions and seconds; not null with a device
+    Tuning* tuning = nullptr;    // number of timed convolutions, seconds; not null with a device
 
     bool has_device() const { return cudnn != nullptr; }
 };
 
-/// The number of channels of an image in memory; additional channels are zeros.
+/// The number of channels of an image in memory, with padding channels, which are zeros.
 constexpr std::int64_t stored_channels(std::int64_t channels) {
     return channels == 3 ? 4 : channels;
 }
@@ -50,7 +47,7 @@ void check(cublasStatus_t status, const char* what);
 /// Waits for the device; if it is unusable, rethrows the current exception. For catch blocks only.
 void rethrow_fault();
 
-/// Plans a BatchNorm with `frozen`, for build().
+/// Builds the kernel of a BatchNorm with `frozen`; called by build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal) for an `exchange`, buffers of different lengths, and ranges out of order,
@@ -58,6 +55,8 @@ KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const C
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device);
 
+/// Owns a handle. The destructors of this and the following classes ignore errors, because a
+/// failure of earlier work is reported where the host waits for that work.
 template <typename T, auto kDestroy>
 class OwnedHandle {
 public:
@@ -98,7 +97,7 @@ public:
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }
     /// Blocks the host until the event is complete.
     void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
-    /// Makes later work on `stream` wait for the event.
+    /// Makes later work on `stream` wait for the event; the host does not wait.
     void block(cudaStream_t stream) const {
         check(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }

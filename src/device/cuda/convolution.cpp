@@ -11,8 +11,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. The latter have
-/// the compute type and padding filters and channels, or are in blocks (see reads_blocks()).
+/// Converts between the fp32 master weights (K, R, R, C) and a copy of the filters for cuDNN. The
+/// copy has the compute type and padding filters and channels, or is in blocks (reads_blocks()).
 class FilterLayout {
 public:
     FilterLayout(const ops::Convolution& op, const KernelOptions& options)
@@ -54,6 +54,7 @@ public:
               "padding filters");
     }
 
+    /// Enqueues the conversion of the copy's gradient to that of the master weights.
     void store_gradient(const void* copy, float* gradient, const Context& context) const {
         if (uses_masters_) return;
         if (is_blocked_) {
@@ -73,7 +74,7 @@ private:
     bool is_blocked_;
     kernels::PaddedRows rows_;
     kernels::BlockedImages blocks_;
-    std::size_t filled_ = 0, bytes_ = 0;  // of a copy, without and with padding filters
+    std::size_t filled_ = 0, bytes_ = 0;  // bytes of a copy, without and with padding filters
     bool uses_masters_ = true;
 };
 
@@ -105,14 +106,14 @@ public:
     }
 
     KernelMemory memory() const override {
-        KernelMemory bytes;
-        bytes.prepared_bytes = layout_.copy_bytes();
-        if (trains()) bytes.saved_bytes = image_bytes_;
-        bytes.workspace_bytes =
+        KernelMemory needed;
+        needed.prepared_bytes = layout_.copy_bytes();
+        if (trains()) needed.saved_bytes = image_bytes_;
+        needed.workspace_bytes =
             std::max({(trains() ? 0 : image_bytes_) + forward_.workspace_bytes(),
                       input_gradient_.workspace_bytes(),
                       gradient_bytes() + weight_gradient_.workspace_bytes()});
-        return bytes;
+        return needed;
     }
 
     void bind(const KernelTensors& tensors) override {
@@ -164,7 +165,7 @@ private:
     /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
     std::size_t gradient_bytes() const { return trains() ? layout_.copy_bytes() : 0; }
 
-    std::size_t summed_bytes_ = 0;  // of the output if it carries sums, else 0
+    std::size_t summed_bytes_ = 0;  // of the output's elements if sums follow them, else 0
     FilterLayout layout_;
     kernels::BlockedImages blocks_;
     std::size_t image_bytes_ = 0;  // of the image in blocks; 0 if cuDNN reads the input

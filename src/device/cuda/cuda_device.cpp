@@ -74,7 +74,7 @@ public:
     GraphRecording(cudaStream_t stream, const std::function<void()>& enqueue) : stream_(stream) {
         Graph graph;
         capture(stream, enqueue, graph);
-        // Nodes keep the priority of their stream, which differs for all-reduces.
+        // Kernels keep the priority of their stream, because that of all-reduces is higher.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");
@@ -210,7 +210,7 @@ public:
 
     bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
         const bool accepted = acceptance_(operation, options);
-        plans_.save();  // now, because timing is slow and a later step may fail
+        plans_.save();  // timing is slow, so its results must survive a later failure
         return accepted;
     }
     KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
@@ -283,7 +283,7 @@ private:
     }
 
     CudaDeviceOptions options_;
-    cudaDeviceProp properties_;  // before all members that use the device
+    cudaDeviceProp properties_;  // before all members that use the device, which it selects
     OwnedStream stream_;
     Handles handles_;
     PlanCache plans_;

@@ -14,9 +14,10 @@ int device_count();
 /// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
-/// Captures the work that `enqueue` enqueues on `stream`, and on streams that are joined to it by
-/// events in both directions, as a CUDA graph. Throws what `enqueue` throws, and Error(internal)
-/// for work that cannot be captured; the stream remains usable in both cases.
+/// Captures as a CUDA graph the work that `enqueue` enqueues on `stream`, and on streams that begin
+/// by waiting for an event of `stream` and end with an event for which `stream` waits. Throws what
+/// `enqueue` throws, and Error(internal) for work that cannot be captured; the stream remains
+/// usable in both cases.
 std::unique_ptr<Recording> record_work(cudaStream_t stream, const std::function<void()>& enqueue);
 
 /// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.

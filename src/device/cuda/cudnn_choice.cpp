@@ -32,9 +32,9 @@ const Access& access_of(ConvolutionPass pass) {
 }
 
 /// Limits of the trials for each pass. cuDNN's heuristics list good plans first: over 66 cuDNN
-/// graphs of ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than
-/// the fastest of all. Trials of all plans take a minute more, because compiling a plan can take
-/// seconds.
+/// graphs of ResNet-50 on an H200, the fastest of the first twenty plans of each together take
+/// 0.05 % longer than the fastest of all. Trials of all plans take a minute more for the 66 graphs,
+/// because compiling a plan can take seconds.
 constexpr std::size_t kMaxTrials = 20;
 constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results of two plans agree
 /// A plan that is slower than the best by this factor is not compared and not chosen.
@@ -96,10 +96,10 @@ TimedPlan fastest(const std::vector<TimedPlan>& trials, const Majority& majority
     return best;
 }
 
-/// Tries plans in order, each once, except those in `barred`, up to kMaxTrials and kMaxSeconds.
+/// Tries plans in order, each once, except those in `excluded`, up to kMaxTrials and kMaxSeconds.
 /// `run` takes a plan and a limit in seconds, above which it compares no results.
 template <typename Run>
-std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> barred,
+std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> excluded,
                                   const Run& run) {
     const Stopwatch watch;
     std::vector<TimedPlan> trials;
@@ -107,9 +107,9 @@ std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string>
     for (int plan = 0; plan < plans.count() && runs < kMaxTrials; ++plan) {
         const Majority majority = find_majority(trials);
         const TimedPlan best = fastest(trials, majority);
-        // A single result may be wrong, however long its plan took to compile.
+        // A result that no other plan confirms may be wrong, so trials then have no time limit.
         if (majority.plans > 1 && watch.seconds() > kMaxSeconds) break;
-        if (!barred.insert(plans.name(plan)).second) continue;  // already tried, or barred
+        if (!excluded.insert(plans.name(plan)).second) continue;  // barred, or already tried
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++runs;
         // Until two plans agree, the fastest one may be wrong, so its time sets no limit.
@@ -226,7 +226,7 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
     return fastest(trials, majority).plan;
 }
 
-/// Replaces the cuDNN graph, which keeps the code of all timed plans on the GPU while it exists.
+// The old cuDNN graph would keep the code of all timed plans on the GPU.
 void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = index_of_plan(*plans_, plan);

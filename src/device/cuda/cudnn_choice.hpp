@@ -14,9 +14,9 @@ class PlanTimer;
 class ChosenPlan {
 public:
     ChosenPlan() = default;
-    /// Times plans on the context's stream in temporary memory and adds the fastest to
-    /// Context::plans. Throws Error(internal) when cuDNN has no plan, or when the device is
-    /// unusable after a plan, which Context::plans then excludes from later runs (PlanCache::bar).
+    /// If it times plans, it uses the context's stream and temporary memory and adds the fastest to
+    /// Context::plans. Throws Error(internal) if cuDNN has no plan, or if a plan made the device
+    /// unusable; Context::plans then excludes this plan from later runs (PlanCache::bar).
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
     std::size_t workspace_bytes() const { return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_); }
@@ -27,16 +27,18 @@ public:
     }
 
 private:
-    /// The fastest plan with the most frequent result, or -1 when no plan could be compared.
+    /// Returns the fastest plan with the most frequent result; -1 if no plan could be compared.
     int time_plans(const std::string& key, PlanTimer& timer, const Context& context);
+    /// Replaces plans_ by `fresh` and selects the plan with this name.
     void reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
 
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
 };
 
-/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If all
-/// need more, the plan with the smallest workspace; -1 if no plan can be finalized.
+/// Returns the first plan that is not barred, can be finalized and needs at most 1 GiB of
+/// workspace. If all need more, returns the one with the smallest workspace; -1 if none can be
+/// finalized.
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for this pass. Can take seconds if Context::plans has no entry for it.
@@ -45,10 +47,10 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
 /// The key in Context::plans under which the plan of a pass is stored.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
-/// The operands that a pass reads, and the operands that it writes.
+/// The operands that the cuDNN graph of a pass reads, and those that it writes.
 std::span<const Operand> operands_read(ConvolutionPass pass);
 std::span<const Operand> operands_written(ConvolutionPass pass);
-/// The bytes and the type of an operand (see Operand).
+/// The bytes and the type of an operand; `shape_type` is ConvolutionShape::dtype.
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, DType shape_type);
 

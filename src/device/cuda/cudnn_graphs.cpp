@@ -29,7 +29,7 @@ fe::DataType_t cudnn_type(DType dtype) {
     }
 }
 
-/// The identifier of an operand in its graph; cuDNN gives other tensors different identifiers.
+/// The identifier of an operand in its graph; cuDNN numbers the other tensors itself.
 std::int64_t uid(Operand operand) {
     return static_cast<std::int64_t>(operand) + 1;
 }

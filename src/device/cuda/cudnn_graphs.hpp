@@ -29,11 +29,11 @@ struct ConvolutionShape {
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
 /// 3 and 16 channels faster. Used in f16 and bf16 for 4 to 16 stored channels, a multiple of 4, if
 /// no gradient of the image is needed, its sides are even, and the kernel has 2 p + 1 taps per side
-/// for an odd padding p. Pixels must be finite, because the blocks have taps that are 0.
+/// for an odd padding p. Pixels must be finite, because filters in blocks have more taps, all 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
-/// The shape of an operation, with channels and filters as stored, including padding. If it reads
-/// blocks, a pixel is a block.
+/// The shape of an operation, with the stored numbers of channels and filters. If it reads blocks,
+/// the pixels of the shape are blocks.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Different
@@ -92,7 +92,7 @@ public:
     std::string name(int plan) const;
     /// False when the plan does not support the graph. Can take seconds.
     bool finalize(int plan);
-    /// Workspace of a finalized plan.
+    /// Bytes of the workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;
     /// Enqueues a finalized plan on the stream of the context's handle. `workspace` has
     /// workspace_bytes() at a multiple of 16.

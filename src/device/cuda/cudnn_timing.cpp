@@ -49,7 +49,7 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     return bytes;
 }
 
-/// Pieces spread over a buffer, which are compared instead of the whole buffer.
+/// Pieces spread over a buffer. Results are compared there only, because buffers are large.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
     std::size_t pieces = 1, piece_bytes = 0, pitch = 0;
@@ -151,7 +151,8 @@ struct PlanTimer::State {
         return true;
     }
 
-    /// The index in `distinct_results`, to which new results are added; none if not finite.
+    /// Returns the index of the result in `distinct_results`, to which a new one is added; nothing
+    /// if it is not finite.
     std::optional<int> result_index() {
         Samples samples = results();
         const auto found = std::ranges::find_if(
@@ -164,7 +165,7 @@ struct PlanTimer::State {
     }
 
     double time_once(const ConvolutionPlans& plans, int plan, void* workspace) {
-        constexpr int kLaunches = 4;  // because one launch takes as long as a small plan
+        constexpr int kLaunches = 4;  // because launching a small plan takes as long as running it
         start.record(stream);
         for (int i = 0; i < kLaunches; ++i) plans.execute(plan, operands, workspace);
         stop.record(stream);

@@ -7,7 +7,7 @@
 
 namespace hpcai::device::cuda {
 
-/// Kernel arguments from `values`, which begins with all levels' logits, then all levels' deltas.
+/// Returns kernel arguments. `values` begins with the logits of all levels, then has their deltas.
 inline kernels::RpnOutputs rpn_outputs(const kernels::AnchorGrid& grid, DType dtype,
                                        const std::vector<void*>& values) {
     kernels::RpnOutputs rpn{

@@ -69,7 +69,7 @@ private:
                                   context_.stream);
     }
 
-    /// Norm 0 is the outer one.
+    /// `index` is 0 for the outer norm, 1 for the inner one.
     kernels::BatchNormDualGradientArguments::Norm gradient_arguments(const WholeBatchNorm& norm,
                                                                      std::size_t index) const {
         return {.x = norm.x(),

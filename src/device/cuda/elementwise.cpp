@@ -82,7 +82,7 @@ private:
     kernels::NormalizeArguments arguments_;
 };
 
-/// Converts numbers that the data set has already normalized.
+/// Converts images, which the data set has already normalized, to the compute type.
 class StoreNumbersKernel final : public OperationKernel<ops::InputNormalize, Context> {
 public:
     StoreNumbersKernel(const ops::InputNormalize& op, const KernelOptions& options,

@@ -13,7 +13,7 @@ constexpr std::size_t rounded_up(std::size_t bytes) {
     return align_up(bytes, 256);
 }
 
-/// Returns the bytes of an array in device memory, rounded up to that alignment.
+/// Returns the bytes of an array in device memory, by rounded_up().
 constexpr std::size_t array_bytes(std::int64_t elements, DType dtype = DType::f32) {
     return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }
@@ -45,8 +45,8 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
     return {at, at + channels};
 }
 
-/// Throws Error(internal) unless `values` is the number of elements of `shape`, (N, H, W, C), (N,
-/// C) or (C), and they can be stored in this type.
+/// Throws Error(internal) unless `values` is the number of elements of `shape`, which is (N, H, W,
+/// C), (N, C) or (C), and the engine stores values of type `dtype`.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
 
 /// A tensor in device memory, in the layout of the device.

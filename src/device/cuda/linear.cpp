@@ -38,7 +38,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
           "describing a product");
 }
 
-/// Describes a matrix (rows, columns), stored transposed or not.
+/// Describes a matrix (rows, columns), which is stored transposed if `transposed`.
 void describe(Layout& layout, DType dtype, std::int64_t rows, std::int64_t columns,
               bool transposed) {
     if (transposed) std::swap(rows, columns);
@@ -75,7 +75,7 @@ public:
         void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
     };
 
-    /// Throws Error(internal) when cuBLASLt has no algorithm for it.
+    /// Throws Error(internal) if cuBLASLt has no algorithm for the product.
     Product(const ProductShape& s, const Context& context) : has_bias_(s.bias) {
         const auto compute = s.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
         check(cublasLtMatmulDescCreate(description_.out(), compute, CUDA_R_32F),
@@ -205,7 +205,7 @@ private:
 
     std::size_t relu_bytes() const { return array_bytes(outputs_); }
 
-    // The ReLU of cuBLASLt may turn a NaN into a number.
+    // Has its own kernel for the ReLU, because that of cuBLASLt may turn a NaN into a number.
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
         forward_->run(
@@ -251,12 +251,12 @@ private:
 
     const std::int64_t samples_ = op_.input[0];
     const std::int64_t weights_ = op_.features * op_.input[1];
-    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
+    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // of the ReLU; 0: none
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weight_data_ = nullptr;
     void* ones_ = nullptr;
     void* workspace_ = nullptr;  // of the products
-    void* gradient_ = nullptr;   // of the forward product's result, (N, F)
+    void* gradient_ = nullptr;   // gradient of the forward product's result, (N, F)
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ std::unique_ptr<Memory> upload_vector(const std::vector<T>& values, Device& devi
     return memory;
 }
 
-/// The ranges of an optimizer step in device memory.
+/// Prepares the arguments of an optimizer's kernels, with the ranges in device memory.
 class FlatUpdate : public Update {
 public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context,
@@ -97,7 +97,7 @@ private:
     std::int64_t count_ = 0;
 };
 
-/// A step by one rule; step() is specialized for each rule.
+/// The update by one rule; step() is specialized for each rule.
 template <typename Rule>
 class RuleUpdate final : public FlatUpdate {
 public:

@@ -10,14 +10,14 @@
 
 namespace hpcai::device::cuda {
 
-/// For one device and version of cuDNN: the fastest known plan of each problem, the times of tried
-/// plans, and the barred plans, which made the device unusable and must not run. A JSON file keeps
-/// them between runs. A problem is a pass of a convolution (plan_key()), or a possible fusion; the
-/// plan of a fusion is "joined" (use the fused operation) or "apart" (use the separate ones).
-/// Throws nothing: a failure to read or write the file is a warning.
+/// For one GPU model and version of cuDNN: the fastest known plan of each problem, the times of
+/// tried plans, and the barred plans, which made the GPU unusable and must not run. A JSON file
+/// keeps them between runs. A problem is a pass of a convolution (plan_key()), or the choice
+/// whether a convolution computes sums, whose "plan" is "joined" (it does) or "apart". Functions
+/// throw nothing: a failure to read or write the file is a warning.
 class PlanCache {
 public:
-    /// Plans are valid for one GPU model and cuDNN version; other files are not used.
+    /// Files of another machine are not used.
     struct Machine {
         std::string device;  // "NVIDIA H200"
         std::string cudnn;   // "9.19.0"

@@ -53,8 +53,8 @@ private:
     const kernels::PoolShape shape_ = pool_shape(op_, options_.compute);
 };
 
-/// Rows (N, C) are packed. If images have padding channels, rows are converted in the workspace,
-/// which has them with padding channels and, in fp32, without.
+/// The output (N, C) has no padding channels. If the images have them, the kernels' output is in
+/// the workspace, first with padding channels, then in fp32 without them.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -11,14 +11,14 @@
 
 namespace hpcai::device::cuda {
 
-/// Copies to `to`. Large copies use several threads, because one thread copies about 10 GB/s, less
-/// than steps on large images need.
+/// Copies to `to`. Large copies use several threads, because one thread copies about 10 GB/s, and
+/// steps on large images need more.
 inline void copy_on_host(std::byte* to, std::span<const std::byte> from) {
     constexpr std::size_t kPartBytes = std::size_t{16} << 20, kMaxThreads = 8;
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t parts =
         std::clamp<std::size_t>(from.size() / kPartBytes, 1, std::min(cores, kMaxThreads));
-    std::vector<std::jthread> others;
+    std::vector<std::jthread> helpers;
     for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t begin = from.size() * part / parts,
                           end = from.size() * (part + 1) / parts;
@@ -28,7 +28,7 @@ inline void copy_on_host(std::byte* to, std::span<const std::byte> from) {
             continue;
         }
         try {
-            others.emplace_back(copy);
+            helpers.emplace_back(copy);
         } catch (const std::system_error&) {  // too many threads
             copy();
         }
@@ -42,7 +42,7 @@ public:
     explicit Transfers(cudaStream_t stream)
         : stream_(stream), chunk_(kChunkBytes), small_(kSmallSlots * kSmallBytes) {}
 
-    /// These functions implement those of Device. Throw Error(internal) if earlier work has failed.
+    /// These implement the functions of Device. They throw Error(internal) if earlier work failed.
     void upload(void* to, std::span<const std::byte> from) {
         auto* target = static_cast<std::byte*>(to);
         while (!from.empty()) {
@@ -94,15 +94,15 @@ private:
     static constexpr std::size_t kSmallBytes = 4096;
     static constexpr std::size_t kSmallSlots = 32;
 
-    /// A pending copy. `uploads_` copies the bytes to a device buffer while `stream_` still
-    /// executes earlier work; `stream_` then copies them to their destination.
+    /// Buffers of a large pending copy. `uploads_` copies the bytes to a device buffer while
+    /// `stream_` still executes earlier work; `stream_` then copies them to their destination.
     struct Slot {
         PinnedBytes host;
         DeviceBytes device;
         OwnedEvent arrived;   // when complete, `host` may be written again
         OwnedEvent consumed;  // when complete, `device` may be written again
     };
-    /// A pending copy to a destination that no earlier work on `stream_` uses.
+    /// The buffer of a pending copy to a destination that no earlier work on `stream_` uses.
     struct FreshSlot {
         PinnedBytes host{kFreshBytes};
         OwnedEvent arrived;
@@ -153,7 +153,8 @@ private:
     std::array<Slot, 2> slots_;
     std::array<FreshSlot, 4> fresh_;
     std::size_t next_small_ = 0, next_slot_ = 0, next_fresh_ = 0;
-    // Declared last, so that they finish before memory is freed. `fresh_uploads_` never waits.
+    // Declared last, so that they finish before memory is freed. `fresh_uploads_` never waits
+    // for other streams.
     OwnedStream uploads_, fresh_uploads_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace hpcai::device::cuda {
 
-/// Returns the statistics whose arrays, of `bytes` each, begin at `memory`.
+/// Returns statistics whose four arrays, of `bytes` each, follow each other from `memory`.
 inline kernels::BatchNormStatistics statistics_at(void* memory, std::size_t bytes) {
     return {array_at(memory, 0, bytes), array_at(memory, 1, bytes), array_at(memory, 2, bytes),
             array_at(memory, 3, bytes)};
