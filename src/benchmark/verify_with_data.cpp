@@ -26,15 +26,15 @@ using workloads::Inspector;
 // the last bits of each layer's output. Other precisions round more coarsely. A device without the
 // run's precision recomputes the predictions in fp32.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
-constexpr int kMaxLossSteps = 20;  // steps between two losses if run.loss_steps is 0
+constexpr int kMaxLossSteps = 20;  // steps from one stored loss to the next if run.loss_steps is 0
 // Maximum relative differences of losses. The first two are multiplied by the number of steps done.
 // kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
-constexpr double kLeastLoss = 0.1;  // smaller losses may differ as much as this one
+constexpr double kLeastLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
-/// Replaces the common folder of the data paths by the subfolder of `folder` with its name if all
-/// paths exist there, else by `folder`. Throws Error(data) if a path exists in neither.
+/// Replaces the common folder C of the data paths by folder/<name of C> if all paths exist there,
+/// else by `folder`. Throws Error(data) if a path does not exist in `folder` either.
 void move_data(const fs::path& folder, config::DataConfig& data) {
     const std::array paths{&data.path, &data.validation_path, &data.image_path,
                            &data.validation_image_path};
@@ -53,17 +53,17 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
         common = shared;
     }
     const auto path_in = [&](const fs::path& root, const std::string& path) {
-        const fs::path below = fs::path(path).lexically_normal().lexically_relative(*common);
-        return below == "." ? root : root / below;
+        const fs::path relative = fs::path(path).lexically_normal().lexically_relative(*common);
+        return relative == "." ? root : root / relative;
     };
-    const auto lacks = [&](const fs::path& root) {
+    const auto find_missing = [&](const fs::path& root) {
         return std::ranges::find_if(paths, [&](const std::string* path) {
             return !path->empty() && !fs::exists(path_in(root, *path), ignored);
         });
     };
     const fs::path inside = common && common->has_filename() ? folder / common->filename() : folder;
-    const fs::path& root = lacks(inside) == paths.end() ? inside : folder;
-    if (const auto missing = lacks(root); missing != paths.end()) {
+    const fs::path& root = find_missing(inside) == paths.end() ? inside : folder;
+    if (const auto missing = find_missing(root); missing != paths.end()) {
         const std::string direct = path_in(folder, **missing).string();
         const std::string other = path_in(inside, **missing).string();
         throw Error(
@@ -76,10 +76,10 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
     }
 }
 
-/// Returns the configuration of a run with the data in `data` and the devices of this machine.
-config::Config local_config(const fs::path& directory, const fs::path& data) {
+/// Returns the configuration of a run, changed for data in `data_folder` and for this machine.
+config::Config local_config(const fs::path& directory, const fs::path& data_folder) {
     config::Config config = results::read_config(directory);
-    move_data(data, config.data);
+    move_data(data_folder, config.data);
     config.data.staging = config::Staging::none;
     config.data.decode_threads = 0;
     config.device.threads = 0;
@@ -100,18 +100,19 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    /// Returns a line for each part that was compared.
+    /// Also compares losses of the first `steps` steps, if not 0. Returns a line for each part of
+    /// the result that was compared; differences are reported to the inspector.
     std::string check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
-        const std::int64_t found = samples.validation->samples();
+        const std::int64_t test_samples = samples.validation->samples();
         const WorkloadRecord& workload = record_.workload;
         if (samples.sha256 != workload.samples_sha256)
             inspector_.report("result.json", "workload.samples_sha256 is {}; must be {}, {}",
                               workload.samples_sha256, samples.sha256, "according to the data");
-        if (found != workload.validation_samples) {
+        if (test_samples != workload.validation_samples) {
             inspector_.report("result.json", "workload.validation_samples is {}; must be {}, {}",
-                              workload.validation_samples, found, "according to the data");
+                              workload.validation_samples, test_samples, "according to the data");
             return "";
         }
         check_predictions(samples);
@@ -119,7 +120,7 @@ public:
             "agree: {} training and {} test samples (workload.samples_sha256)\n"
             "agree: labels of the test samples\nagree: predictions and quality of each trained "
             "model\n",
-            samples.training->samples(), found);
+            samples.training->samples(), test_samples);
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         for (const GroupRecord& group : record_.work.groups) {
             if (group.failure.empty())
@@ -139,16 +140,16 @@ private:
             if (!group.failure.empty()) continue;
             const std::string weights =
                 workloads::group_prefix(group.group) + "weights.safetensors";
-            workloads::MemberPredictions again{
+            workloads::MemberPredictions recomputed{
                 .validation = group::predict_test_samples(context_, resources,
                                                           inspector_.checked_path(weights))};
             if (std::exchange(is_first, false))
-                evaluator->check_samples(again.validation.labels, inspector_);
-            check_member(*evaluator, group.group, again);
+                evaluator->check_samples(recomputed.validation.labels, inspector_);
+            check_member(*evaluator, group.group, recomputed);
         }
     }
 
-    /// Compares at most `steps` losses of a group, and returns their number.
+    /// Compares the losses of at most the first `steps` steps of a group; returns how many it has.
     std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
         const std::string file = workloads::group_prefix(group) + "steps.csv";
         const auto text = inspector_.read_text(file);
@@ -164,22 +165,24 @@ private:
     }
 
     /// Compares each stored loss with the mean of the recomputed losses since the previous stored
-    /// loss. Steps without a stored loss have NaN.
-    void compare_losses(const std::vector<double>& again, const std::vector<StepRecord>& stored,
-                        const std::string& file) {
-        const int limit = context_.config.run.loss_steps;
+    /// loss. A step without a stored loss has NaN. One of every run.loss_steps steps (if 0,
+    /// kMaxLossSteps) must have a loss.
+    void compare_losses(const std::vector<double>& recomputed,
+                        const std::vector<StepRecord>& stored, const std::string& file) {
+        const int loss_steps = context_.config.run.loss_steps;
+        const int max_steps = loss_steps > 0 ? loss_steps : kMaxLossSteps;
         double sum = 0;
-        int unread = 0;
-        for (std::size_t step = 0; step < again.size(); ++step) {
-            sum += again[step];
-            const double is = stored.at(step).loss, expected = sum / ++unread;
-            if (std::isnan(is) && unread < (limit > 0 ? limit : kMaxLossSteps)) continue;
+        int steps = 0;  // in `sum`
+        for (std::size_t step = 0; step < recomputed.size(); ++step) {
+            sum += recomputed[step];
+            const double loss = stored.at(step).loss, expected = sum / ++steps;
+            if (std::isnan(loss) && steps < max_steps) continue;
             const double allowed = loss_tolerance(step) * std::max(expected, kLeastLoss);
-            const bool is_equal = std::isnan(expected) ? std::isnan(is) : is == expected;
-            if (!is_equal && !(std::abs(is - expected) <= allowed))
+            const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
+            if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(file, "loss of step {} is {}; must be {} within {}, {}",
-                                         step, is, expected, allowed, "as trained again");
-            sum = unread = 0;
+                                         step, loss, expected, allowed, "as trained again");
+            sum = steps = 0;
         }
     }
 
@@ -190,22 +193,23 @@ private:
     }
 
     void check_member(const workloads::Evaluator& evaluator, int group,
-                      const workloads::MemberPredictions& again) {
+                      const workloads::MemberPredictions& recomputed) {
         const std::string file = workloads::group_prefix(group) +
                                  workloads::workload_of(context_.config.workload).files.member;
-        workloads::MemberPredictions stored{.validation = {{}, again.validation.labels}};
+        workloads::MemberPredictions stored{.validation = {{}, recomputed.validation.labels}};
         inspector_.attempt(file, [&] {
             evaluator.load(results::group_directory(context_.output, group), stored);
-            const std::string difference =
-                evaluator.difference(stored, again, is_fp32_ ? kFp32Tolerance : kRoundedTolerance);
+            const std::string difference = evaluator.difference(
+                stored, recomputed, is_fp32_ ? kFp32Tolerance : kRoundedTolerance);
             if (!difference.empty())
                 inspector_.report(file, "{}, according to weights.safetensors", difference);
         });
         GroupResult rescored;
-        evaluator.score(again, rescored);
-        const Quantity& is = record_.quality.members.at(static_cast<std::size_t>(group));
+        evaluator.score(recomputed, rescored);
+        const Quantity& quality = record_.quality.members.at(static_cast<std::size_t>(group));
         const double allowed = is_fp32_ ? kFp32Quality : kRoundedQuality;
-        const double value = is.value.value_or(0), expected = rescored.quality.value.value_or(0);
+        const double value = quality.value.value_or(0);
+        const double expected = rescored.quality.value.value_or(0);
         if (std::abs(value - expected) > allowed)
             inspector_.report("result.json", "quality.members[{}] is {}; must be {} within {}, {}",
                               group, value, expected, allowed, "according to the weights");
