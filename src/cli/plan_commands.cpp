@@ -50,16 +50,16 @@ prediction::SweepRange sweep_range(const std::string& text) {
     constexpr std::string_view kPrefix = "ranks=", kDots = "..";
     const std::string_view range =
         std::string_view(text).substr(std::min(kPrefix.size(), text.size()));
-    const std::size_t to = std::min(range.find(kDots), range.size());
-    const auto first = parse_number<int>(range.substr(0, to));
-    const auto last = parse_number<int>(range.substr(std::min(to + kDots.size(), range.size())));
+    const std::size_t dots = std::min(range.find(kDots), range.size());
+    const auto first = parse_number<int>(range.substr(0, dots));
+    const auto last = parse_number<int>(range.substr(std::min(dots + kDots.size(), range.size())));
     require(text.starts_with(kPrefix) && first && last, ExitCode::usage,
             "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
     return {*first, *last};
 }
 
-/// Returns NAME.yaml in configs/machines of this program's installation, bundle or source tree if
-/// it exists and there is no file `name`, else `name`.
+/// Returns `name` if it has a slash or is a file. Otherwise returns the path of <name>.yaml in
+/// configs/machines of this program's installation, bundle or source tree; if absent, `name`.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
     if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
@@ -71,7 +71,7 @@ std::string machine_file(const std::string& name) {
     return name;
 }
 
-/// Reads --roofline and --machine. A machine with GPUs sets --gpus-per-node if it is absent.
+/// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
     if (!options.roofline.empty()) {
@@ -80,9 +80,9 @@ void read_machine(PlanOptions& options) {
     if (options.machine.empty()) return;
     options.machine = machine_file(options.machine);
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
-    const std::optional<double> found = request.machine->device_value("gpus_per_node");
-    if (!found) return;
-    const int gpus = static_cast<int>(*found);
+    const std::optional<double> value = request.machine->device_value("gpus_per_node");
+    if (!value) return;
+    const int gpus = static_cast<int>(*value);
     if (!options.gpus_per_node)
         options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
     require(*options.gpus_per_node <= gpus, ExitCode::usage,
@@ -94,13 +94,14 @@ void read_machine(PlanOptions& options) {
 void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRecord& memory) {
     if (!request.machine) return;
     const bool is_gpu = request.machine->device_value("gpus_per_node").has_value();
-    const double needed = is_gpu ? memory.total_bytes - memory.input_bytes  // on the host
-                                 : memory.fullest_node_bytes;
-    const double available = request.machine->device_value("memory_gb").value_or(needed);
-    if (needed <= available) return;
+    const double needed_bytes =
+        is_gpu ? memory.total_bytes - memory.input_bytes  // input_bytes are in host memory
+               : memory.fullest_node_bytes;
+    const double bytes = request.machine->device_value("memory_gb").value_or(needed_bytes);
+    if (needed_bytes <= bytes) return;
     std::cerr << fmt::format("the run will not fit in memory: a {} needs {}, --machine has {}\n",
-                             is_gpu ? "rank" : "node", format_si(needed, "B"),
-                             format_si(available, "B"));
+                             is_gpu ? "rank" : "node", format_si(needed_bytes, "B"),
+                             format_si(bytes, "B"));
 }
 
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
@@ -114,7 +115,7 @@ ExitCode sweep(const PlanOptions& options, const config::Config& config,
     return ExitCode::ok;
 }
 
-/// Mean file size. Reads at most kMaxFiles sizes, because millions would take long.
+/// Returns the mean size of at most kMaxFiles files, because millions would take long.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
     constexpr std::size_t kMaxFiles = 10'000;
     const std::size_t step = 1 + index.samples.size() / kMaxFiles;
@@ -130,7 +131,7 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     return bytes > 0 ? std::optional(bytes / files) : std::nullopt;
 }
 
-/// Sets the number of samples and their size if the data is on this machine.
+/// Sets the number of samples, unless it is set, and their size if the data is on this machine.
 void set_sample_facts(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const fs::path path = data.path;
@@ -161,7 +162,7 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and --gpus-per-node. A GPU has one rank.
+/// Sets the ranks from --nodes and --gpus-per-node, with one rank for each GPU.
 void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
         if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
