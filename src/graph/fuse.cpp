@@ -7,9 +7,9 @@
 namespace hpcai::graph {
 namespace {
 
-/// Returns a copy of `graph` in which nodes[i] replaces node i. The inputs in `nodes` are values of
-/// `graph`, renumbered in the copy. An absent nodes[i] removes node i, whose output no other
-/// element of `nodes` may read.
+/// Returns a copy of `graph` in which nodes[i] replaces node i, or removes it if absent. The inputs
+/// of nodes[i] are values of `graph`, which have other numbers in the copy. No element of `nodes`
+/// may read the output of a removed node.
 Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
     Graph rebuilt;
     for (const Parameter& parameter : graph.parameters()) rebuilt.add_parameter(parameter);
@@ -33,7 +33,7 @@ Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& 
     return rebuilt;
 }
 
-/// The only reader of `value` if its operation has this type; else kNoNode.
+/// Returns the only reader of `value` if its operation has this type; else kNoNode.
 template <typename Operation>
 NodeId only_consumer(const Graph& graph, ValueId value) {
     const NodeId reader = graph.only_consumer(value);
@@ -48,9 +48,9 @@ struct Fusion {
     std::vector<NodeId> replaced;
 };
 
-/// Returns the fusion of the chain of nodes that starts at node `index`; absent if there is none.
-/// `fused` has the nodes of earlier fusions. An Add is included only with the ReLU after it. If it
-/// reads two BatchNorms, it belongs to the chain of the first.
+/// Returns the fusion of the chain of nodes that starts at node `index`; absent if there is none. A
+/// chain is a norm and a ReLU, or a BatchNorm, an Add and a ReLU. `fused` has the nodes of earlier
+/// fusions. If an Add reads two BatchNorms, it belongs to the chain of the first one.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& fused) {
     Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
@@ -60,9 +60,9 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
         fusion.replaced.push_back(relu);
         return fusion;
     }
-    auto* operation = std::get_if<ops::BatchNorm>(&fusion.node.operation);
-    if (operation == nullptr || operation->relu) return std::nullopt;
-    operation->relu = true;
+    auto* norm = std::get_if<ops::BatchNorm>(&fusion.node.operation);
+    if (norm == nullptr || norm->relu) return std::nullopt;
+    norm->relu = true;
     const ValueId output = fusion.node.output;
     if (const NodeId relu = only_consumer<ops::Relu>(graph, output); relu != kNoNode) {
         fusion.replaced.push_back(relu);
@@ -73,7 +73,7 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
     const Node& sum = graph.nodes()[add];
     const NodeId relu = only_consumer<ops::Relu>(graph, sum.output);
     if (relu == kNoNode || sum.inputs[0] == sum.inputs[1]) return std::nullopt;
-    operation->add = true;
+    norm->add = true;
     fusion.node.inputs.push_back(sum.inputs[0] == output ? sum.inputs[1] : sum.inputs[0]);
     fusion.replaced.insert(fusion.replaced.end(), {add, relu});
     return fusion;
@@ -85,7 +85,8 @@ bool spans_batch(const ops::BatchNorm& norm) {
     return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
 }
 
-/// Visits the nodes of a graph in order and fuses nodes into later nodes.
+/// Makes the fusions that a device accepts, node by node. A BatchNorm that is fused into a later
+/// node is removed; a Convolution and the BatchNorm after it stay, and sums pass between them.
 class Fuser {
 public:
     Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
@@ -116,8 +117,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`. Null if another or a fused operation computes it,
-    /// several nodes read it, or the statistics do not span the batch.
+    /// Returns the BatchNorm that computes `value`. Null if another or a fused operation computes
+    /// it, several nodes read it, or the statistics do not span the batch.
     const Node* norm_before(ValueId value) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) == kNoNode) return nullptr;
@@ -144,7 +145,8 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Fuses the BatchNorm of the other summand into a BatchNorm with an addition.
+    /// Uses the sums of the node's input, if it has them. In a BatchNorm with an addition, also
+    /// fuses the BatchNorm that computes the other summand.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;

@@ -27,7 +27,7 @@ void Network::Builder::build() {
 }
 
 void Network::Builder::plan_kernels() {
-    std::size_t prepared = 0;
+    std::size_t prepared_bytes = 0;
     for (const Node& node : graph_.nodes()) {
         device::RoundingKey rounding = options_.rounding;
         rounding.node = static_cast<std::uint32_t>(bindings_.size());
@@ -43,14 +43,14 @@ void Network::Builder::plan_kernels() {
              .exchange = options_.exchange});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
-        binding.prepared_offset = prepared;
-        prepared += align_up(memory.prepared_bytes, kWorkspaceAlignment);
+        binding.prepared_offset = prepared_bytes;
+        prepared_bytes += align_up(memory.prepared_bytes, kWorkspaceAlignment);
         if (memory.saved_bytes > 0) binding.saved = new_tensor(memory.saved_bytes);
         workspace_bytes_ = std::max(workspace_bytes_, memory.workspace_bytes);
         bindings_.push_back(std::move(binding));
         network_.kernels_.push_back(std::move(kernel));
     }
-    network_.memory_.prepared_bytes = prepared;
+    network_.memory_.prepared_bytes = prepared_bytes;
     for (std::size_t value = 0; value < graph_.values().size(); ++value) {
         values_.push_back(new_tensor(value_bytes(static_cast<ValueId>(value), false)));
     }
@@ -58,7 +58,7 @@ void Network::Builder::plan_kernels() {
 }
 
 void Network::Builder::schedule_forward() {
-    // Inputs are set before the first step, so their lifetimes begin with it.
+    // The caller writes inputs before the first step, so their lifetimes begin with step 0.
     for (std::size_t value = 0; value < values_.size(); ++value) {
         if (graph_.values()[value].producer == kNoNode) {
             lifetimes_[values_[value]].first = lifetimes_[values_[value]].last = 0;
@@ -302,7 +302,8 @@ void Network::Builder::schedule_weight_casts() {
     }
 }
 
-/// The optimizer writes one working copy of a parameter, but each node that shares it has its own.
+/// Whether other nodes have parameters of this node. Each node has a working copy of its
+/// parameters, but the optimizer writes only one copy of a parameter.
 bool Network::Builder::shares_parameters(const Node& node) const {
     const auto count_readers = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {
@@ -346,9 +347,9 @@ Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {
 
 void Network::Builder::touch(TensorId tensor) {
     if (tensor == kNone) return;
-    Lifetime& life = lifetimes_[tensor];
-    if (life.first < 0) life.first = step_;
-    life.last = step_;
+    Lifetime& lifetime = lifetimes_[tensor];
+    if (lifetime.first < 0) lifetime.first = step_;
+    lifetime.last = step_;
 }
 
 void Network::Builder::add_call(std::vector<KernelCall>& to, KernelCall call) {
@@ -363,7 +364,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     };
     if (gradient) return bytes(options_.compute);
     if (value.is_received) return bytes(value.dtype.value_or(options_.compute));
-    // The host uploads inputs without padding.
+    // The host uploads the graph's inputs without padding.
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
     const auto& operation = graph_.nodes()[value.producer].operation;
