@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/gpu_smoke.sh [--parts NAME,...] [--seconds N] [BUNDLE] [OUT]
-# Tests and measures the CUDA engine on a machine with one GPU and nothing to download. Starts no part
-# after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
+# Tests and measures the CUDA engine on a machine with one GPU; needs no Internet access. Ends all
+# parts after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
 # this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
 # the run continues there, with the same program and GPU: parts that passed are not repeated. --parts
 # selects parts by name or pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need
 # PyTorch, compute-sanitizer or ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
-# Exit code: 0 all parts passed or were skipped, 1 some failed or had no time, 2 usage, 3 no GPU.
+# Exit code: 0 all parts passed or were skipped, 1 some failed or were not completed in time,
+# 2 wrong options, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -42,7 +43,7 @@ python=$PYTHON
 }
 bundle=$(realpath "$bundle")
 report=$bundle/scripts/smoke_report.py
-# Only our programs use the bundle's environment, because PyTorch has its own libraries.
+# Programs of the bundle use its environment; PyTorch does not, because it has its own libraries.
 in_bundle=(bash -c 'source "$0/bin/env.sh" && exec "$@"' "$bundle")
 export PYTHONUNBUFFERED=1 OMP_WAIT_POLICY=passive
 
@@ -62,9 +63,9 @@ mkdir -p "$out"
 out=$(realpath "$out")
 cd "$work"
 
-# Each file of OUT is complete at all times, so that a killed run leaves its measurements.
+# Replaces whole files, so that OUT has complete files even if the run is killed.
 update_outputs() {
-    # Exit code 1 of tar: a file, such as clocks.csv, grew meanwhile.
+    # Exit code 1 of tar: a file, such as clocks.csv, grew while tar read it.
     { tar -czf "$out/logs.tar.gz.part" --warning=no-file-changed --exclude=./data \
         --exclude=./training* . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
@@ -83,7 +84,7 @@ if command -v nvidia-smi >/dev/null; then
         --format=csv -lms 500 >>logs/clocks.csv 2>&1 &
 fi
 
-selected=false # whether --parts selects a part, which may have passed before
+selected=false # whether --parts selects any part, even one that passed before
 should_run() { # name: selected and not passed before
     local pattern
     local patterns
@@ -105,7 +106,7 @@ record() { # name, exit code or why it was skipped, seconds
     update_outputs
 }
 
-# Prints how a command ended.
+# Prints 0 if a command succeeded, else how it ended.
 result_of() { # exit code, its limit in seconds
     case $1 in
         0) echo 0 ;;
@@ -130,7 +131,7 @@ part() { # name, seconds it may take, command...
     {
         timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null &
         wait $! || code=$?
-    } 2>/dev/null # bash prints "Aborted" there
+    } 2>/dev/null # where bash would print "Aborted"
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 
@@ -162,7 +163,7 @@ tests() { # seconds they may take, name:program:processes:filter...
             running+=($!)
         done
     done
-    # Without process ids it would also wait for nvidia-smi.
+    # Without process ids, `wait` would also wait for nvidia-smi, which does not end.
     ((${#running[@]} == 0)) || wait "${running[@]}" || true
     for name in "${started[@]}"; do
         result=$(result_of "$(sort -nu "$name".*.code | tail -n 1)" "$limit")
@@ -176,7 +177,7 @@ settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
 detector=(--config "$bundle/configs/extreme_weather.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
-# A bench stopped by its time limit is repeated once with the plans found so far.
+# If the time limit stops a bench, it is repeated once with the cuDNN plans found so far.
 bench() { # precision, batch, limit, [suffix of the name, settings...]
     local name=bench_$1_$2${4-}
     for _ in first second; do
@@ -218,8 +219,8 @@ training_detector() {
     train 2 extreme_weather_quickstart training_detector --set training.precision=bf16 \
         --set device.threads=8 --set device.autotune=false
 }
-# The step of the bench on photographs, which are decoded in the first epoch and then stay in the
-# GPU's memory. Prints the speed of each later epoch.
+# Trains with the step of bench_mixed_400 on photographs, which are decoded in the first epoch and
+# then stay in the GPU's memory. Prints the speed of each later epoch.
 training_speed() {
     generate 2000 25 256
     train 1 imagenet_nvidia training_speed "${photographs[@]}" --set training.precision=mixed \
@@ -237,15 +238,15 @@ part_in_shell() { # function, limit
 }
 export bundle
 
-profiler() { # name: its path, on PATH or in an installation of CUDA or of Nsight
+profiler() { # name: prints its path, from PATH or an installation of CUDA or Nsight
     local found
     found=$(PATH=$PATH:/usr/local/cuda/bin command -v "$1") ||
         found=$(compgen -G "/opt/nvidia/nsight-*/*/$1" | sort -V | tail -n 1)
     [[ -n $found ]] && echo "$found"
 }
 
-# The tools of compute-sanitizer on the tests of small kernels.
-sanitizer() { # tool, limit, filter
+# Runs tests of kernels under a tool of compute-sanitizer.
+sanitizer() { # tool, limit in seconds, filter of tests
     local path
     should_run "$1" || return 0
     path=$(profiler compute-sanitizer) || {
@@ -257,13 +258,13 @@ sanitizer() { # tool, limit, filter
         --gtest_filter="$3"
 }
 
-# Faster R-CNN instead of ResNet-50.
+# Like bench, with Faster R-CNN instead of ResNet-50.
 bench_detector() { # precision, batch, limit
     local settings=("${detector[@]}")
     bench "$@" _detector
 }
 
-# The launches of two steps, one row for each; does not change the clocks of the GPU.
+# Prints one row for each kernel launch of two steps. ncu leaves the GPU's clocks unchanged.
 kernel_times() { # precision, batch
     local ncu name=kernel_times_$1_$2
     should_run "$name" || return 0
