@@ -99,7 +99,7 @@ should_run() { # name: selected and not passed before
     return 1
 }
 
-record() { # name, exit code or why it was skipped, seconds
+record() { # name, result (0: passed), seconds
     sed -i "/^$1\t/d" parts.tsv
     printf '%s\t%s\t%s\n' "$@" >>parts.tsv
     printf '%-22s %-40s %5s s\n' "$1" "$([[ $2 == 0 ]] && echo passed || echo "$2")" "$3"
@@ -178,7 +178,7 @@ settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
 detector=(--config "$bundle/configs/extreme_weather.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
 # If the time limit stops a bench, it is repeated once with the cuDNN plans found so far.
-bench() { # precision, batch, limit, [suffix of the name, settings...]
+bench() { # precision, batch, limit in seconds, [suffix of the name, settings...]
     local name=bench_$1_$2${4-}
     for _ in first second; do
         part "$name" "$3" "${in_bundle[@]}" bash -c '"${@:2}" >"$1.part" && mv "$1.part" "$1"' - \
@@ -233,7 +233,7 @@ training_speed() {
             printf "epoch %d: %.0f images/s\n", i + 1, images[i] / (end[i] - end[i - 1]) }' \
         training_speed/groups/0/steps.csv
 }
-part_in_shell() { # function, limit
+part_in_shell() { # function (its name is that of the part), limit in seconds
     part "$1" "$2" bash -euc "$(declare -f train generate "$1"; declare -p photographs); $1"
 }
 export bundle
@@ -259,7 +259,7 @@ sanitizer() { # tool, limit in seconds, filter of tests
 }
 
 # Like bench, with Faster R-CNN instead of ResNet-50.
-bench_detector() { # precision, batch, limit
+bench_detector() { # precision, batch, limit in seconds
     local settings=("${detector[@]}")
     bench "$@" _detector
 }
@@ -285,7 +285,7 @@ has_module() { # part, module: records that the part is skipped if Python lacks 
     }
 }
 
-pytorch() { # limit, suffix of the name, options...
+pytorch() { # limit in seconds, suffix of the name, options...
     local left name=pytorch$2
     should_run "$name" || return 0
     has_module "$name" torch || return 0
@@ -294,7 +294,7 @@ pytorch() { # limit, suffix of the name, options...
         --warmup 8 --output "$name.json" --seconds $((left < $1 ? left * 2 / 3 : $1 * 2 / 3)) "${@:3}"
 }
 
-torchvision_detector() { # limit, batches
+torchvision_detector() { # limit in seconds, batch size
     local name=pytorch_detector
     should_run "$name" && has_module "$name" torchvision || return 0
     part "$name" "$1" "$python" "$bundle/scripts/compare/torchvision_detector.py" step --device cuda \

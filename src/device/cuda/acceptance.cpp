@@ -111,12 +111,13 @@ struct Decision {
 Decision compare(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
     // The bits of a deterministic run must not depend on the memory that is free for a trial.
     if (!context.has_device() || (!context.autotune && context.deterministic)) return {true};
-    const auto fused = seconds_of(op, options, context);
-    if (!context.autotune) return {fused.has_value()};
+    const auto fused_seconds = seconds_of(op, options, context);
+    if (!context.autotune) return {fused_seconds.has_value()};
     ops::Convolution plain = op;
     plain.sums = false;
-    const auto separate = seconds_of(plain, options, context);
-    return {fused && (!separate || *fused < *separate), fused && separate};
+    const auto plain_seconds = seconds_of(plain, options, context);
+    return {fused_seconds && (!plain_seconds || *fused_seconds < *plain_seconds),
+            fused_seconds && plain_seconds};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ private:
     bool accepts_sums(const ops::Convolution& op, const KernelOptions& options);
 
     const Context& context_;
-    std::map<std::string, bool> known_;  // by shape, because a trial is slow
+    std::map<std::string, bool> known_;  // decisions by shape, because a trial is slow
 };
 
 }  // namespace hpcai::device::cuda

@@ -164,10 +164,12 @@ public:
     }
 
     KernelMemory memory() const override {
-        const std::size_t scratch = sync_batch_norm_sums_offset() + sync_batch_norm_sums_.bytes();
-        if (!trains()) return {.workspace_bytes = scratch + 2 * statistic_bytes()};
-        const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
-        return {.saved_bytes = 4 * statistic_bytes() + mask, .workspace_bytes = scratch};
+        const std::size_t scratch_bytes =
+            sync_batch_norm_sums_offset() + sync_batch_norm_sums_.bytes();
+        if (!trains()) return {.workspace_bytes = scratch_bytes + 2 * statistic_bytes()};
+        const std::size_t mask_bytes = op_.add ? batch_norm_mask_bytes(shape_) : 0;
+        return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
+                .workspace_bytes = scratch_bytes};
     }
     bool backward_reads_output() const override { return false; }  // reads x and the mask
 

@@ -58,11 +58,11 @@ DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
     data_.reset(data);
     if (status == cudaSuccess) return;
     cudaGetLastError();  // clears the error, which the next launch would report
-    std::size_t free = 0, total = 0;
-    cudaMemGetInfo(&free, &total);
+    std::size_t free_bytes = 0, total_bytes = 0;
+    cudaMemGetInfo(&free_bytes, &total_bytes);
     require(false, ExitCode::internal,
             "cannot allocate {} MiB of GPU memory ({} of {} MiB are free): {}; {}", bytes >> 20,
-            free >> 20, total >> 20, cudaGetErrorString(status), kMemoryRemedy);
+            free_bytes >> 20, total_bytes >> 20, cudaGetErrorString(status), kMemoryRemedy);
 }
 
 }  // namespace hpcai::device::cuda

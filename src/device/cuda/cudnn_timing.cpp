@@ -52,7 +52,8 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
 /// Pieces spread over a buffer. Results are compared there only, because buffers are large.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
-    std::size_t pieces = 1, piece_bytes = 0, pitch = 0;
+    std::size_t pieces = 1, piece_bytes = 0;
+    std::size_t pitch = 0;  // bytes from one piece to the next
 
     explicit Sample(std::size_t bytes) : piece_bytes(bytes), pitch(bytes) {
         if (bytes <= kPieces * kPieceBytes) return;
@@ -72,16 +73,16 @@ double agreement_bound(const ConvolutionShape& shape) {
 
 double relative_difference(DType dtype, std::span<const std::byte> a,
                            std::span<const std::byte> b) {
-    double difference = 0, size = 0;
+    double difference = 0, norm = 0;  // squares of Euclidean norms
     for (std::size_t i = 0; i < a.size() / size_of(dtype); ++i) {
         const double x = element(dtype, a, i), y = element(dtype, b, i);
         difference += (x - y) * (x - y);
-        size += y * y;
+        norm += y * y;
     }
-    if (!std::isfinite(difference) || !std::isfinite(size)) {
+    if (!std::isfinite(difference) || !std::isfinite(norm)) {
         return std::numeric_limits<double>::infinity();
     }
-    return difference == 0 ? 0 : std::sqrt(difference / size);
+    return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
 struct PlanTimer::State {
@@ -93,7 +94,7 @@ struct PlanTimer::State {
     std::vector<DeviceBytes> buffers;
     Operands operands;
     bool ready = true;
-    std::vector<Samples> distinct_results;  // results, no two of which agree
+    std::vector<Samples> distinct_results;  // no two agree
     TimedEvent start, stop;
 
     void allocate(Operand operand) {

@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// A BatchNorm with fixed statistics and parameters: an affine map of each channel. Saved: its
-/// scale and shift, (stored C) f32 each.
+/// A BatchNorm with fixed statistics and parameters, so each channel has a scale and a shift.
+/// Saved: these, (stored C) f32 each.
 class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -6,16 +6,16 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. In the backward
-/// pass the workspace has the kernels' own scratch, then three arrays of coefficients.
+/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. In the backward pass
+/// the workspace has scratch memory for the kernels, then three arrays of coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        const std::size_t coefficients = trains() ? 3 * statistic_bytes() : 0;
+        const std::size_t coefficient_bytes = trains() ? 3 * statistic_bytes() : 0;
         return {.saved_bytes = 4 * statistic_bytes(),
-                .workspace_bytes = scratch_bytes() + coefficients};
+                .workspace_bytes = scratch_bytes() + coefficient_bytes};
     }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
