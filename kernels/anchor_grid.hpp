@@ -50,8 +50,7 @@ struct AnchorGrid {
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
-/// W, 4 A) of `dtype`, with A anchors per cell. A stride is the distance between pixels in
-/// elements.
+/// W, 4 A) of `dtype`, with A anchors per cell. Strides are elements from pixel to pixel.
 struct RpnOutputs {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
@@ -61,8 +60,7 @@ struct RpnOutputs {
 };
 
 /// The index of the first element of an anchor in the logits or deltas of its level (RpnOutputs).
-/// `anchor` counts over all levels. An anchor has `elements` elements; `stride` is that of
-/// RpnOutputs.
+/// `anchor` counts over all levels and has `elements` elements; `stride` is that of RpnOutputs.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int anchor,
                                                    int elements, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];

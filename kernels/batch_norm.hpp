@@ -129,8 +129,7 @@ struct BatchNormGradientArguments {
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
     float* gamma_gradient = nullptr;      // (C), written
     float* beta_gradient = nullptr;       // (C), written
-    const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient;
-                                          // null: those in the workspace
+    const float* coefficients = nullptr;  // (3, spans, C) for dx; null: in the workspace
     std::int64_t statistics_pixels = 0;   // of a span in the forward pass; 0: as in `shape`
     void* workspace = nullptr;
 };

@@ -62,7 +62,6 @@ struct BiasArguments {
 /// y = x + bias (+ ReLU).
 void bias(const BiasShape& shape, const BiasArguments& arguments, Stream stream);
 
-/// Bytes of the workspace of bias_gradient().
 std::size_t bias_workspace_bytes(const BiasShape& shape);
 
 struct BiasGradientArguments {

@@ -36,13 +36,13 @@ struct GroupNormGradientArguments {
     bool relu = false;                // passes g where x scale + shift > 0
     float* gamma_gradient = nullptr;  // (C), written
     float* beta_gradient = nullptr;   // (C), written
-    float* coefficients = nullptr;    // (3, samples, stored C), written for
-                                      // batch_norm_gradient_apply()
+    float* coefficients = nullptr;    // (3, samples, stored C), written
     void* workspace = nullptr;        // batch_norm_workspace_bytes(spans)
 };
-/// Computes the gradients of gamma and beta, and the coefficients of the input's gradient. If g is
-/// the gradient of the ReLU's input, a group has m numbers and xhat = (x - mean) / deviation, dx =
-/// (gamma g - sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation. Reads 2, with dy1 3.
+/// Computes the gradients of gamma and beta, and the coefficients for batch_norm_gradient_apply().
+/// If g is the gradient of the ReLU's input, a group has m numbers and xhat = (x - mean) /
+/// deviation, dx = (gamma g - sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation. Reads 2,
+/// with dy1 3.
 void group_norm_gradient_sums(const GroupNormShape& shape,
                               const GroupNormGradientArguments& arguments, Stream stream);
 

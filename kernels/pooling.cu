@@ -86,8 +86,8 @@ __device__ void normalize(const BatchNormPoolArguments& args, int channel, std::
 }
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
-/// image. `image` points to the first of the N channels. All loads of a row of the window begin
-/// before the first comparison, to hide their latency.
+/// image. `image` points to the first of the N channels. Loads a row of the window before
+/// comparing, to hide latency.
 template <int N, int Kernel, bool kNorm, typename T>
 __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left,
                                const Signs<N, kNorm>& signs) {

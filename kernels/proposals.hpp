@@ -20,7 +20,6 @@ struct ProposalsShape {
     ops::ImageBounds bounds;
 };
 
-/// Bytes of the workspace of proposals().
 std::size_t proposals_workspace_bytes(const ProposalsShape& shape);
 
 struct ProposalsArguments {
@@ -44,7 +43,6 @@ struct DetectionsShape {
     ops::BoxCoder coder;
 };
 
-/// Bytes of the workspace of detections().
 std::size_t detections_workspace_bytes(const DetectionsShape& shape);
 
 struct DetectionsArguments {

@@ -22,7 +22,6 @@ struct AnchorTargetsShape {
     float background_iou = 0;
 };
 
-/// Bytes of the workspace of anchor_targets().
 std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape);
 
 struct AnchorTargetsArguments {
@@ -47,7 +46,6 @@ struct RoiTargetsShape {
     ops::BoxCoder coder;
 };
 
-/// Bytes of the workspace of roi_targets().
 std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape);
 
 struct RoiTargetsArguments {

@@ -44,11 +44,10 @@ struct RankedLists {
     std::int64_t lists = 0;   // 1 to 65535
     std::int64_t length = 0;  // capacity of a list, 1 to 4096
     float max_iou = 0;
-    const std::int32_t* counts = nullptr;  // (lists), boxes of each list
-    const float* boxes = nullptr;          // (lists, length, 4), 16-byte aligned
-    std::uint64_t* keys = nullptr;         // (lists, length), see rank_key()
-    /// Scratch of (lists, length, overlap_words()).
-    unsigned long long* overlaps = nullptr;
+    const std::int32_t* counts = nullptr;    // (lists), boxes of each list
+    const float* boxes = nullptr;            // (lists, length, 4), 16-byte aligned
+    std::uint64_t* keys = nullptr;           // (lists, length), see rank_key()
+    unsigned long long* overlaps = nullptr;  // scratch (lists, length, overlap_words())
 
     std::int64_t overlap_words() const { return (length + 63) / 64; }
 };

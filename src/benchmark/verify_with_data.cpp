@@ -164,9 +164,8 @@ private:
         return steps;
     }
 
-    /// Compares each stored loss with the mean of the recomputed losses since the previous stored
-    /// loss. A step without a stored loss has NaN. One of every run.loss_steps steps (if 0,
-    /// kMaxLossSteps) must have a loss.
+    /// Compares each stored loss with the mean of the recomputed losses since the previous one. A
+    /// step without a loss has NaN; one of every run.loss_steps (0: kMaxLossSteps) steps needs one.
     void compare_losses(const std::vector<double>& recomputed,
                         const std::vector<StepRecord>& stored, const std::string& file) {
         const int loss_steps = context_.config.run.loss_steps;

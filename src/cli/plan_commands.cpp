@@ -94,9 +94,8 @@ void read_machine(PlanOptions& options) {
 void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRecord& memory) {
     if (!request.machine) return;
     const bool is_gpu = request.machine->device_value("gpus_per_node").has_value();
-    const double needed_bytes =
-        is_gpu ? memory.total_bytes - memory.input_bytes  // input_bytes are in host memory
-               : memory.fullest_node_bytes;
+    const double needed_bytes = is_gpu ? memory.total_bytes - memory.input_bytes  // input: on host
+                                       : memory.fullest_node_bytes;
     const double bytes = request.machine->device_value("memory_gb").value_or(needed_bytes);
     if (needed_bytes <= bytes) return;
     std::cerr << fmt::format("the run will not fit in memory: a {} needs {}, --machine has {}\n",

@@ -302,8 +302,7 @@ void Network::Builder::schedule_weight_casts() {
     }
 }
 
-/// Whether other nodes have parameters of this node. Each node has a working copy of its
-/// parameters, but the optimizer writes only one copy of a parameter.
+/// Whether other nodes share parameters, of which the optimizer writes only one working copy.
 bool Network::Builder::shares_parameters(const Node& node) const {
     const auto count_readers = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {

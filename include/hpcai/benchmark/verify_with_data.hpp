@@ -19,9 +19,8 @@ struct DataToVerify {
 /// of each model, which are recomputed from its stored weights on this machine. The folder, or its
 /// subfolder of the same name, replaces the common folder of all data paths of the configuration.
 /// Then trains the first `with.steps` steps of each group again and compares their losses with
-/// steps.csv. docs/METRICS.md has the tolerances. Throws
-/// Error(usage) if the run has no weights, or if its steps cannot be trained again; and the errors
-/// of data::make_sample_sets.
+/// steps.csv. docs/METRICS.md has the tolerances. Throws Error(usage) if the run has no weights, or
+/// if its steps cannot be trained again; and the errors of data::make_sample_sets.
 verification::Verification verify_with_data(const std::filesystem::path& directory,
                                             const DataToVerify& with);
 

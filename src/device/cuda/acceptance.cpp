@@ -24,7 +24,6 @@ std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     return {channels, channels};
 }
 
-/// A kernel with memory for all its tensors.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,

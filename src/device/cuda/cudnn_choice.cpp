@@ -226,7 +226,6 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
     return fastest(trials, majority).plan;
 }
 
-// The old cuDNN graph would keep the code of all timed plans on the GPU.
 void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = index_of_plan(*plans_, plan);

@@ -52,8 +52,7 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
 /// Pieces spread over a buffer. Results are compared there only, because buffers are large.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
-    std::size_t pieces = 1, piece_bytes = 0;
-    std::size_t pitch = 0;  // bytes from one piece to the next
+    std::size_t pieces = 1, piece_bytes = 0, pitch = 0;  // pitch: bytes from piece to piece
 
     explicit Sample(std::size_t bytes) : piece_bytes(bytes), pitch(bytes) {
         if (bytes <= kPieces * kPieceBytes) return;
@@ -152,8 +151,7 @@ struct PlanTimer::State {
         return true;
     }
 
-    /// Returns the index of the result in `distinct_results`, to which a new one is added; nothing
-    /// if it is not finite.
+    /// Returns the index in `distinct_results`, to which it adds a new result; none if not finite.
     std::optional<int> result_index() {
         Samples samples = results();
         const auto found = std::ranges::find_if(

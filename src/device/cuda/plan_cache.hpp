@@ -41,7 +41,6 @@ public:
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
     void insert_timings(const std::string& problem, std::vector<Timing> timings);
-    /// The barred plans of a problem.
     const std::set<std::string>& barred(const std::string& problem) const;
     void bar(const std::string& problem, const std::string& plan);
     /// If there are new entries, merges them with entries that other processes have added to the
