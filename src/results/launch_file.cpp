@@ -12,7 +12,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/results_inside.hpp>
+#include <hpcai/verification/verify.hpp>
 
 namespace hpcai::results {
 

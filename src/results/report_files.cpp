@@ -22,7 +22,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/results_inside.hpp>
+#include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/confusions.hpp>
 
 namespace hpcai::results {

@@ -15,7 +15,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/results_inside.hpp>
+#include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "checks.hpp"

@@ -14,7 +14,6 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/results_inside.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -272,6 +271,24 @@ std::string check_manifest(Inspector& inspector) {
         }
     }
     return storage::sha256_hex(storage::bytes_of(*text));
+}
+
+std::string describe_results_inside(const std::filesystem::path& folder) {
+    constexpr std::size_t kMaxNamed = 3;
+    std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
+    std::error_code error, ignored;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::filesystem::path config = entry->path() / "config.yaml";
+        if (!entry->is_symlink(ignored) && std::filesystem::is_regular_file(config, ignored))
+            found.emplace_back(std::filesystem::last_write_time(config, ignored),
+                               entry->path().string());
+    }
+    std::ranges::sort(found, std::greater<>());
+    std::string text;
+    for (std::size_t i = 0; i < std::min(found.size(), kMaxNamed); ++i)
+        text += (i == 0 ? "; results inside, newest first: " : ", ") + printable(found[i].second);
+    return text;
 }
 
 std::string to_junit(const std::string& name, const Verification& verification, bool explain) {

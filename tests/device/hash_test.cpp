@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/hash.hpp"
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/device/cpu_device.hpp>
+
+#include "device/cpu/loops/loops.hpp"
 
 namespace hpcai::device {
 namespace {

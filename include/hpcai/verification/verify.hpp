@@ -28,6 +28,11 @@ struct Verification {
 /// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.
 Verification verify(const std::filesystem::path& directory);
 
+/// Returns "; results inside, newest first: a/run-2, a/run-1" with up to three result directories
+/// in `folder`, for the error that `folder` is none. Empty if it contains none. Escapes
+/// control characters.
+std::string describe_results_inside(const std::filesystem::path& folder);
+
 /// Returns a JUnit report (XML): a test case for each file that was checked or has findings, which
 /// fails with the file's findings. `name` names the result; `explain` is that of Finding::shown.
 std::string to_junit(const std::string& name, const Verification& verification, bool explain);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hash.hpp"
-
 #include <algorithm>
 
 #include <hpcai/base/rounding.hpp>
+
+#include "loops/loops.hpp"
 
 namespace hpcai::device::cpu {
 

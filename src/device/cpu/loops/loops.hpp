@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <hpcai/tensor/dtype.hpp>
 
@@ -278,5 +279,8 @@ const SimdKernels& table();
 namespace avx512 {
 const SimdKernels& table();
 }
+
+/// Implements Device::hash().
+std::uint64_t hash_bits(std::span<const float> values, const SimdKernels& loops);
 
 }  // namespace hpcai::device::cpu
