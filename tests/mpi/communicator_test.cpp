@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <bit>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
 
 #include "world.hpp"
+
+namespace {
+int started_sends = 0;
+}
+
+/// Counts the sends of all code in this program.
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm ranks, MPI_Request* request) {
+    ++started_sends;
+    return PMPI_Isend(data, count, type, to, tag, ranks, request);
+}
 
 namespace hpcai::comm {
 namespace {
@@ -98,6 +111,15 @@ TEST_P(Collectives, AllGatherPutsRanksOneAfterTheOther) {
         expected.insert(expected.end(), part.begin(), part.end());
     }
     EXPECT_EQ(all, expected);
+}
+
+TEST(Collective, AllGatherSendsOneMessageForEachDoublingOfTheRanks) {
+    Communicator& ranks = world().everyone;
+    const std::array mine{std::byte{1}};
+    std::vector<std::byte> all(static_cast<std::size_t>(ranks.size()));
+    started_sends = 0;
+    ranks.all_gather(mine, all);
+    EXPECT_EQ(started_sends, std::bit_width(static_cast<unsigned>(ranks.size() - 1)));
 }
 
 TEST_P(Collectives, MessagesGoRoundARing) {
