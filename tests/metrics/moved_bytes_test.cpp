@@ -49,16 +49,20 @@ TEST(MovedBytes, OfTheFirstLayerHaveNoGradientOfTheImage) {
               4 * (4 + 1));
 }
 
-TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
+/// Returns a graph of one norm of an image (2, 4, 4, 3), alone or fused with other operations.
+graph::Graph graph_of_norm(const ops::Operation& norm) {
     graph::Graph graph;
-    const tensor::Shape shape{2, 4, 4, 3};
-    const auto image = graph.add_received({"image", shape}, true);
+    const auto image = graph.add_received({"image", {2, 4, 4, 3}}, true);
     const auto scale =
         graph.add_parameter({.name = "g", .shape = {3}, .kind = graph::ParameterKind::norm_scale});
     const auto shift =
         graph.add_parameter({.name = "b", .shape = {3}, .kind = graph::ParameterKind::norm_shift});
-    const auto statistics = graph.add_statistics({"bn", 3});
-    graph.add_node("bn", ops::BatchNorm{.input = shape}, {image}, {scale, shift}, statistics);
+    graph.add_node("bn", norm, {image}, {scale, shift}, graph.add_statistics({"bn", 3}));
+    return graph;
+}
+
+TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
+    const graph::Graph graph = graph_of_norm(ops::BatchNorm{.input = {2, 4, 4, 3}});
     const graph::Node& node = graph.nodes().front();
     EXPECT_EQ(moved_bytes(graph, node, Pass::forward, DType::bf16), 2 * (96 + 96) + 4 * 6);
     EXPECT_EQ(moved_bytes(graph, node, Pass::input_gradient, DType::bf16),
@@ -66,15 +70,8 @@ TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
 }
 
 TEST(MovedBytes, OfANormAndPoolingHaveTheImageAgainButNoNormalizedImage) {
-    graph::Graph graph;
-    const tensor::Shape shape{2, 4, 4, 3};
-    const auto image = graph.add_received({"image", shape}, true);
-    const auto scale =
-        graph.add_parameter({.name = "g", .shape = {3}, .kind = graph::ParameterKind::norm_scale});
-    const auto shift =
-        graph.add_parameter({.name = "b", .shape = {3}, .kind = graph::ParameterKind::norm_shift});
-    const ops::NormPool op{{.input = shape, .relu = true}, {shape, 3, 2, 1}};
-    graph.add_node("pool", op, {image}, {scale, shift}, graph.add_statistics({"bn", 3}));
+    const ops::BatchNorm norm{.input = {2, 4, 4, 3}, .relu = true};
+    const graph::Graph graph = graph_of_norm(ops::NormPool{norm, {norm.input, 3, 2, 1}});
     const graph::Node& node = graph.nodes().front();
     EXPECT_EQ(moved_bytes(graph, node, Pass::forward, DType::bf16), 2 * (96 + 24) + 4 * 6);
     EXPECT_EQ(moved_bytes(graph, node, Pass::input_gradient, DType::bf16),
