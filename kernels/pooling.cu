@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <type_traits>
+
 #include "batch_norm_gradient.cuh"
 #include "pooling.hpp"
 
@@ -30,80 +33,122 @@ __device__ inline int clamped(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/// The current maximum of N channels in one window, and its positions.
-template <int N>
-struct Best {
-    Pack<N> maximum;
-    int position[N];
+/// N adjacent elements as 32-bit words. A word has one fp32 element or two of 16 bits.
+template <typename T, int N>
+struct Words {
+    static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
+    unsigned word[(N + kPerWord - 1) / kPerWord] = {};
 
+    __device__ static Words load(const T* from) {
+        const auto raw = Raw<T, N>::load(from);
+        Words words;
+        std::memcpy(words.word, &raw, sizeof raw);
+        return words;
+    }
+    __device__ Pack<N> numbers() const {
+        Raw<T, N> raw;
+        std::memcpy(&raw, word, sizeof raw);
+        return raw.numbers();
+    }
+};
+
+template <typename To>
+__device__ To from_bits(unsigned word) {
+    static_assert(sizeof(To) == sizeof word);
+    To result;
+    std::memcpy(static_cast<void*>(&result), &word, sizeof word);
+    return result;
+}
+
+/// All bits of the elements of `value` that are greater than those of `than`, or NaN.
+template <typename T>
+__device__ unsigned greater(unsigned value, unsigned than) {
+    if constexpr (sizeof(T) == 4) {
+        const auto a = from_bits<float>(value);
+        return a > from_bits<float>(than) || a != a ? ~0u : 0;
+    } else {
+        using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+        const auto a = from_bits<Pair>(value);
+        return __hgt2_mask(a, from_bits<Pair>(than)) | __hneu2_mask(a, a);
+    }
+}
+
+/// The current maximum of N channels in one window, and its positions, which take as many bits as
+/// an element.
+template <typename T, int N>
+class Best {
+public:
     __device__ explicit Best(int first_position) {
-        for (int lane = 0; lane < N; ++lane) {
-            maximum.lane[lane] = -INFINITY;
-            position[lane] = first_position;
-        }
+        const T lowest[2] = {from_float<T>(-INFINITY), from_float<T>(-INFINITY)};
+        for (unsigned& word : maximum_.word) std::memcpy(&word, lowest, sizeof word);
+        for (unsigned& word : position_.word) word = first_position * kEach;
     }
 
     /// Replaces the maximum where `value` is greater or NaN.
-    __device__ void update(const Pack<N>& value, int at) {
-        for (int lane = 0; lane < N; ++lane) {
-            const bool wins =
-                value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
-            maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
-            position[lane] = wins ? at : position[lane];
+    __device__ void update(const Words<T, N>& value, int at) {
+        int i = 0;
+        for (const unsigned word : value.word) {
+            const unsigned wins = greater<T>(word, maximum_.word[i]);
+            maximum_.word[i] = (word & wins) | (maximum_.word[i] & ~wins);
+            position_.word[i] = (at * kEach & wins) | (position_.word[i] & ~wins);
+            ++i;
         }
     }
+    __device__ Words<T, N>& maximum() { return maximum_; }
+    __device__ int position(int lane) const {
+        constexpr int kPerWord = Words<T, N>::kPerWord;
+        return static_cast<int>(position_.word[lane / kPerWord] >> 16 * (lane % kPerWord) & 0xffff);
+    }
+
+private:
+    static constexpr unsigned kEach = Words<T, N>::kPerWord == 2 ? 0x10001 : 1;
+    Words<T, N> maximum_, position_;
 };
 
-/// 1, or with a norm -1 where its scale is negative. The norm and its rounding are monotonic in x
-/// times this sign, so the norm has its maximum where this product has it.
-template <int N, bool kNorm>
-struct Signs {
-    Pack<N> sign;
-
+/// With a norm, changes the sign of x where the norm's scale is negative. The norm and its rounding
+/// are monotonic in the resulting x, so the norm has its maximum where this x has it.
+template <typename T, int N, bool kNorm>
+class Signs {
+public:
     __device__ Signs(const BatchNormPoolArguments& args, int channel) {
-        if constexpr (kNorm) sign = load<N>(args.statistics.scale + channel);
-        for (float& lane : sign.lane) lane = kNorm && lane < 0 ? -1 : 1;
-    }
-    __device__ void apply(Pack<N>& x) const {
         if constexpr (!kNorm) return;
-        for (int lane = 0; lane < N; ++lane) x.lane[lane] *= sign.lane[lane];
+        constexpr int kPerWord = Words<T, N>::kPerWord;
+        const auto scale = load<N>(args.statistics.scale + channel);
+        for (int lane = 0; lane < N; ++lane) {
+            const int sign_bit = 32 / kPerWord * (lane % kPerWord + 1) - 1;
+            flips_.word[lane / kPerWord] |= unsigned{scale.lane[lane] < 0} << sign_bit;
+        }
     }
-};
+    __device__ void apply(Words<T, N>& x) const {
+        if constexpr (!kNorm) return;
+        int i = 0;
+        for (unsigned& word : x.word) word ^= flips_.word[i++];
+    }
 
-/// Stores x of the maxima and replaces them by ReLU(x scale + shift).
-template <typename T, int N>
-__device__ void normalize(const BatchNormPoolArguments& args, int channel, std::int64_t at,
-                          Best<N>& best) {
-    store(static_cast<T*>(args.winner_x) + at, best.maximum);
-    const auto scale = load<N>(args.statistics.scale + channel);
-    const auto shift = load<N>(args.statistics.shift + channel);
-    for (int lane = 0; lane < N; ++lane) {
-        const float y = fmaf(best.maximum.lane[lane], scale.lane[lane], shift.lane[lane]);
-        best.maximum.lane[lane] = y < 0 ? 0 : y;
-        // Gate::affine has the same condition, so that the sums of the gradient agree.
-        if (!(y > 0)) best.position[lane] = 255;
-    }
-}
+private:
+    Words<T, N> flips_;
+};
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
 /// image. `image` points to the first of the N channels. Loads a row of the window before
 /// comparing, to hide latency.
 template <int N, int Kernel, bool kNorm, typename T>
-__device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left,
-                               const Signs<N, kNorm>& signs) {
+__device__ Best<T, N> pool_window(const PoolShape& shape, const T* image, int top, int left,
+                                  const Signs<T, N, kNorm>& signs) {
     constexpr int kUnroll = Kernel > 0 ? Kernel : 1;
     const int kernel = Kernel > 0 ? Kernel : shape.kernel;
     // Initially the first pixel of the window inside the image is the maximum.
-    Best<N> best(clamped(-top, 0, kernel) * kernel + clamped(-left, 0, kernel));
+    Best<T, N> best(clamped(-top, 0, kernel) * kernel + clamped(-left, 0, kernel));
+#pragma unroll kUnroll
     for (int r = 0; r < kernel; ++r) {
         const int h = top + r;
         const std::int64_t row =
             static_cast<std::int64_t>(clamped(h, 0, shape.height - 1)) * shape.width;
         for (int s = 0; s < kernel; s += kUnroll) {
-            Pack<N> value[kUnroll];
+            Words<T, N> value[kUnroll];
             for (int i = 0; i < kUnroll; ++i) {
                 const int w = clamped(left + s + i, 0, shape.width - 1);
-                value[i] = load<N>(image + (row + w) * shape.channels);
+                value[i] = Words<T, N>::load(image + (row + w) * shape.channels);
                 signs.apply(value[i]);
             }
             for (int i = 0; i < kUnroll; ++i) {
@@ -113,6 +158,7 @@ __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, 
             }
         }
     }
+    signs.apply(best.maximum());
     return best;
 }
 
@@ -128,20 +174,31 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
         static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int q = item / vectors, channel = (item - q * vectors) * N;
-        const Signs<N, kNorm> signs(args, channel);
-        Best<N> best =
+        const Signs<T, N, kNorm> signs(args, channel);
+        Best<T, N> best =
             pool_window<N, Kernel, kNorm>(shape, from + channel, p * shape.stride - shape.padding,
                                           q * shape.stride - shape.padding, signs);
         const std::int64_t at = row + static_cast<std::int64_t>(item) * N;
-        signs.apply(best.maximum);
-        if constexpr (kNorm) normalize<T>(args, channel, at, best);
-        store(static_cast<T*>(args.y) + at, best.maximum);
-        if (args.winner == nullptr) continue;
+        Pack<N> y = best.maximum().numbers();
+        if constexpr (kNorm) {
+            store(static_cast<T*>(args.winner_x) + at, y);
+            const auto scale = load<N>(args.statistics.scale + channel);
+            const auto shift = load<N>(args.statistics.shift + channel);
+            for (int i = 0; i < N; ++i) {
+                y.lane[i] = fmaf(y.lane[i], scale.lane[i], shift.lane[i]);
+            }
+        }
         Winners<N> packed;
         for (int lane = 0; lane < N; ++lane) {
+            float& value = y.lane[lane];
+            // Gate::affine has the same condition, so that the sums of the gradient agree.
+            const int position = kNorm && !(value > 0) ? 255 : best.position(lane);
             packed.word[lane / 4] |=
-                static_cast<typename Winners<N>::Word>(best.position[lane] << lane % 4 * 8);
+                static_cast<typename Winners<N>::Word>(position << lane % 4 * 8);
+            if (kNorm && value < 0) value = 0;
         }
+        store(static_cast<T*>(args.y) + at, y);
+        if (args.winner == nullptr) continue;
         *reinterpret_cast<Winners<N>*>(args.winner + at) = packed;
     }
 }
