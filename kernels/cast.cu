@@ -53,54 +53,62 @@ __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
 
 /// BlockedImages with the results of its host functions, which kernels cannot call.
 struct Blocks : BlockedImages {
-    int rows, columns;
+    int rows, stored_columns, offset;
 
     explicit Blocks(const BlockedImages& images)
-        : BlockedImages(images), rows(images.block_rows()), columns(images.block_columns()) {}
+        : BlockedImages(images),
+          rows(images.block_rows()),
+          stored_columns(images.columns()),
+          offset(images.first_offset()) {}
 
-    /// Returns the index in all images of pixel `at` of block row `row`; -1 outside of the image.
-    /// Block rows are numbered over all images. A block has 4 pixels.
-    __device__ std::int64_t pixel(std::int64_t row, int at) const {
+    /// Returns the index in all images of pixel `at` (0 to 3) of block (row, column); -1 outside of
+    /// the image. Block rows are numbered over all images.
+    __device__ std::int64_t pixel(std::int64_t row, int column, int at) const {
         const std::int64_t image = row / rows;
-        const int y = 2 * static_cast<int>(row - image * rows) - border + at % 4 / 2;
-        const int x = 2 * (at / 4) - border + at % 2;
+        const int y = 2 * static_cast<int>(row - image * rows) - border + at / 2;
+        const int x = 2 * column - border + at % 2;
         if (y < 0 || y >= height || x < 0 || x >= width) return -1;
         return (image * height + y) * width + x;
     }
     /// Returns the index in the fp32 filters of element `at` of the blocks; -1 for padding.
     __device__ std::int64_t tap(std::int64_t at) const {
-        const std::int64_t place = at / padded_channels, row = place / (4 * columns);
+        const std::int64_t place = at / padded_channels, row = place / (4 * stored_columns);
         const auto channel = static_cast<int>(at - place * padded_channels);
-        const std::int64_t index = pixel(row, static_cast<int>(place - row * 4 * columns));
+        const auto in_row = static_cast<int>(place - row * 4 * stored_columns);
+        const std::int64_t index = pixel(row, in_row / 4, in_row % 4);
         return index < 0 || channel >= channels ? -1 : index * channels + channel;
     }
 };
 
-constexpr int kBlockLanes = 4;  // channels that a thread copies in one access
+constexpr int kTileColumns = 64;
+constexpr int kMaxColumnBytes = 256;
 
-/// Each thread block copies whole rows of pixel blocks.
-template <typename T>
-__global__ void to_blocks_kernel(Blocks blocks, const T* from, T* to) {
-    struct alignas(kBlockLanes * sizeof(T)) Lanes {
-        T element[kBlockLanes];
-    };
-    const auto* pixels = reinterpret_cast<const Lanes*>(from);
-    const int pixel_lanes = blocks.padded_channels / kBlockLanes;  // accesses for one pixel
-    const int row_lanes = 4 * blocks.columns * pixel_lanes;
-    for (std::int64_t row = blockIdx.x; row < blocks.images * blocks.rows; row += gridDim.x) {
-        Lanes* target = reinterpret_cast<Lanes*>(to) + row * row_lanes;
-        const auto stride = static_cast<int>(blockDim.x);
-        for (int first = static_cast<int>(threadIdx.x); first < row_lanes; first += 2 * stride) {
-            Lanes lanes[2] = {};  // both loads are in flight before the first store
-            for (int i = 0; i < 2; ++i) {
-                const int at = first + i * stride, place = at / pixel_lanes;
-                const std::int64_t pixel = at < row_lanes ? blocks.pixel(row, place) : -1;
-                if (pixel >= 0) lanes[i] = pixels[pixel * pixel_lanes + at - place * pixel_lanes];
-            }
-            for (int i = 0; i < 2; ++i) {
-                if (first + i * stride < row_lanes) target[first + i * stride] = lanes[i];
-            }
+/// A thread block collects the blocks of up to kTileColumns columns of one row in shared memory,
+/// because adjacent columns have common blocks. A pixel has `units` of 8 bytes.
+__global__ void to_blocks_kernel(Blocks blocks, int units, const uint2* from, uint4* to) {
+    __shared__ uint4 tile[(kTileColumns + 1) * kMaxColumnBytes / sizeof(uint4)];
+    auto* tile_units = reinterpret_cast<uint2*>(tile);
+    const int block_chunks = 2 * units, column_chunks = blocks.adjacent * block_chunks;
+    const int tiles = (blocks.stored_columns + kTileColumns - 1) / kTileColumns;
+    const auto thread = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x);
+    for (std::int64_t item = blockIdx.x; item < blocks.images * blocks.rows * tiles;
+         item += gridDim.x) {
+        const std::int64_t row = item / tiles;
+        const int first = static_cast<int>(item - row * tiles) * kTileColumns;
+        const int rest = blocks.stored_columns - first;
+        const int columns = rest < kTileColumns ? rest : kTileColumns;
+        for (int at = thread; at < (columns + blocks.adjacent - 1) * 4 * units; at += stride) {
+            const int place = at / units;
+            const std::int64_t pixel =
+                blocks.pixel(row, first - blocks.offset + place / 4, place % 4);
+            tile_units[at] = pixel < 0 ? uint2{} : from[pixel * units + at - place * units];
         }
+        __syncthreads();
+        uint4* target = to + (row * blocks.stored_columns + first) * column_chunks;
+        for (int at = thread; at < columns * column_chunks; at += stride) {
+            target[at] = tile[at / column_chunks * block_chunks + at % column_chunks];
+        }
+        __syncthreads();
     }
 }
 
@@ -150,12 +158,12 @@ void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream
 }
 
 void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream) {
-    if (shape.padded_channels % kBlockLanes != 0)
-        fail("to_blocks: expected multiples of 4 channels");
-    with_type(shape.dtype, [&]<typename T>() {
-        launch(to_blocks_kernel<T>, grid_over(shape.elements() / kBlockLanes, stream),
-               Blocks(shape), static_cast<const T*>(from), static_cast<T*>(to));
-    });
+    const int pixel_bytes = shape.padded_channels * static_cast<int>(size_of(shape.dtype));
+    if (pixel_bytes % 8 != 0 || shape.adjacent * 4 * pixel_bytes > kMaxColumnBytes)
+        fail("to_blocks: expected pixels of 8-byte units and columns of at most 256 bytes");
+    const std::int64_t rows = shape.images * shape.block_rows();
+    launch(to_blocks_kernel, grid_over(rows * shape.columns(), stream), Blocks(shape),
+           pixel_bytes / 8, static_cast<const uint2*>(from), static_cast<uint4*>(to));
 }
 
 void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream) {

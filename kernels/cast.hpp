@@ -33,10 +33,11 @@ void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream s
 /// Copies the elements without padding to `to`.
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
 
-/// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(),
-/// block_columns(), 4 padded_channels) of `dtype`. Block (i, j) has the channels of four pixels
-/// (row, column): with h = 2 i - border and w = 2 j - border, (h, w), (h, w + 1), (h + 1, w) and
-/// (h + 1, w + 1). Pixels outside of the image and padding channels are 0.
+/// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(), columns(),
+/// adjacent, 4 padded_channels) of `dtype`. Block (i, j) has the channels of four pixels (row,
+/// column): with h = 2 i - border and w = 2 j - border, (h, w), (h, w + 1), (h + 1, w) and
+/// (h + 1, w + 1). Column j has the `adjacent` blocks from (i, j - first_offset()). Pixels outside
+/// of the image and padding channels are 0.
 struct BlockedImages {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t images = 0;  // images or filters
@@ -44,17 +45,20 @@ struct BlockedImages {
     int channels = 0;
     int padded_channels = 0;  // at least `channels`
     int border = 0;           // rows and columns of zeros before the first pixel: 0 or 1
+    int adjacent = 1;         // blocks of a column
 
     int block_rows() const { return (height + border + 1) / 2; }
     int block_columns() const { return (width + border + 1) / 2; }
+    int first_offset() const { return (adjacent - 1) / 2; }
+    int columns() const { return block_columns() + 2 * first_offset() - adjacent + 1; }
     std::int64_t elements() const {
-        return images * block_rows() * block_columns() * 4 * padded_channels;
+        return images * block_rows() * columns() * adjacent * 4 * padded_channels;
     }
 };
 /// Reorders images (images, height, width, padded_channels) of `dtype` into blocks. Throws
-/// Error(internal) unless padded_channels is a multiple of 4.
+/// Error(internal) unless a pixel has a multiple of 8 bytes and a column at most 256.
 void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream);
-/// Converts fp32 filters (images, height, width, channels) to blocks.
+/// Converts fp32 filters (images, height, width, channels) to blocks, one in a column.
 void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream);
 /// Converts blocks to fp32 filters (images, height, width, channels).
 void filters_from_blocks(const BlockedImages& shape, const void* from, float* to, Stream stream);

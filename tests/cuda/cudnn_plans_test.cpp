@@ -156,7 +156,7 @@ TEST(ConvolutionShape, HasBlocksOfPixelsForTheFirstLayerInHalfTypes) {
     const ops::Convolution stem{{8, 224, 224, 3}, 64, 7, 2, 3};
     KernelOptions options{.compute = DType::bf16, .needs_input_gradient = false};
     const ConvolutionShape blocks = convolution_shape(stem, options);
-    EXPECT_EQ(to_string(blocks), "8x113x113x16 filters=64 kernel=4 stride=1 padding=1 bf16");
+    EXPECT_EQ(to_string(blocks), "8x113x112x64 filters=64 kernel=4x1 stride=1 padding=1 bf16");
     options.needs_input_gradient = true;
     const ConvolutionShape pixels = convolution_shape(stem, options);
     EXPECT_EQ(to_string(pixels), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");

@@ -40,7 +40,10 @@ void for_each_in_blocks(const BlockedImages& shape, const Body& body) {
     std::int64_t at = 0;
     for (std::int64_t image = 0; image < shape.images; ++image) {
         for (int i = -shape.border; i < shape.height; i += 2) {
-            for (int j = -shape.border; j < shape.width; j += 2) {
+            for (int block = 0; block < shape.columns() * shape.adjacent; ++block) {
+                const int j =
+                    2 * (block / shape.adjacent + block % shape.adjacent - shape.first_offset()) -
+                    shape.border;
                 for (const auto& [y, x] : {std::pair(i, j), {i, j + 1}, {i + 1, j}, {i + 1, j + 1}})
                     for (int c = 0; c < shape.padded_channels; ++c) body(at++, image, y, x, c);
             }
@@ -134,7 +137,10 @@ TEST_P(CastKernels, PutImagesIntoBlocksOfFourPixels) {
     for (const BlockedImages& shape : {BlockedImages{GetParam(), 2, 8, 6, 4, 4, 1},
                                        {GetParam(), 3, 4, 10, 16, 16, 1},
                                        {GetParam(), 1, 5, 7, 8, 8, 0},
-                                       {GetParam(), 700, 2, 2, 4, 4, 1}}) {
+                                       {GetParam(), 700, 2, 2, 4, 4, 1},
+                                       {GetParam(), 2, 8, 6, 4, 4, 1, 4},
+                                       {GetParam(), 3, 4, 10, 8, 8, 1, 2},
+                                       {GetParam(), 1, 2, 260, 4, 4, 1, 4}}) {
         const std::int64_t count = shape.images * shape.height * shape.width * shape.channels;
         Buffer from = contents.whole(GetParam(), count, 200, -100);
         Buffer got(GetParam(), shape.elements()), expected(GetParam(), shape.elements());

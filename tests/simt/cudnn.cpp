@@ -77,13 +77,14 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
     const std::int64_t height = s.output_height(), width = s.output_width();
     for (std::int64_t y = 0; y < s.images * height * width; ++y) {
         const std::int64_t n = y / (height * width), p = y / width % height, q = y % width;
-        for (std::int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
-            const std::int64_t row = p * s.stride - s.padding + tap / s.kernel;
-            const std::int64_t column = q * s.stride - s.padding + tap % s.kernel;
+        const std::int64_t taps = s.kernel * s.kernel_width();
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
+            const std::int64_t row = p * s.stride - s.padding + tap / s.kernel_width();
+            const std::int64_t column = q * s.stride - s.width_padding() + tap % s.kernel_width();
             if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
             const std::int64_t x = ((n * s.height + row) * s.width + column) * s.channels;
             for (std::int64_t k = 0; k < s.filters; ++k) {
-                const std::int64_t w = (k * s.kernel * s.kernel + tap) * s.channels;
+                const std::int64_t w = (k * taps + tap) * s.channels;
                 for (std::int64_t c = 0; c < s.channels; ++c) {
                     body(static_cast<std::size_t>(x + c), static_cast<std::size_t>(w + c),
                          static_cast<std::size_t>(y * s.filters + k));

@@ -91,7 +91,8 @@ public:
                        static_cast<int>(op.input[2]),
                        static_cast<int>(stored_channels(op.input[3])),
                        static_cast<int>(stored_channels(op.input[3])),
-                       1};
+                       1,
+                       shape.is_column ? static_cast<int>(shape.kernel) : 1};
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
         ensure(!op.sums || shape.filters == op.filters, "no sums for {} filters", op.filters);

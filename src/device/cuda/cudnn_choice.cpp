@@ -47,7 +47,7 @@ std::int64_t elements_of(Operand operand, const ConvolutionShape& shape) {
             return shape.images * shape.height * shape.width * shape.channels;
         case O::filters:
         case O::gradient:
-            return shape.filters * shape.kernel * shape.kernel * shape.channels;
+            return shape.filters * shape.kernel * shape.kernel_width() * shape.channels;
         case O::output:
             return shape.images * shape.output_height() * shape.output_width() * shape.filters;
         default:
@@ -257,13 +257,19 @@ ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptio
     shape.kernel = (op.kernel + 1) / 2;
     shape.stride = 1;
     shape.padding = (op.padding - 1) / 2;
+    constexpr std::int64_t kColumnChannels = 64;
+    shape.is_column = shape.channels * shape.kernel <= kColumnChannels;
+    if (!shape.is_column) return shape;
+    shape.width = op.input[2] / 2;
+    shape.channels *= shape.kernel;
     return shape;
 }
 
 std::string to_string(const ConvolutionShape& shape) {
-    return fmt::format("{}x{}x{}x{} filters={} kernel={} stride={} padding={} {}", shape.images,
+    return fmt::format("{}x{}x{}x{} filters={} kernel={}{} stride={} padding={} {}", shape.images,
                        shape.height, shape.width, shape.channels, shape.filters, shape.kernel,
-                       shape.stride, shape.padding, shape.tf32 ? "tf32" : name_of(shape.dtype));
+                       shape.is_column ? "x1" : "", shape.stride, shape.padding,
+                       shape.tf32 ? "tf32" : name_of(shape.dtype));
 }
 
 std::string_view name_of(ConvolutionPass pass) {

@@ -79,7 +79,7 @@ private:
     }
     Tensor image() { return input(Operand::image, {s_.images, s_.channels, s_.height, s_.width}); }
     Tensor filters() {
-        return input(Operand::filters, {s_.filters, s_.channels, s_.kernel, s_.kernel});
+        return input(Operand::filters, {s_.filters, s_.channels, s_.kernel, s_.kernel_width()});
     }
     Tensor output_gradient() {
         return input(Operand::output,
@@ -93,7 +93,7 @@ private:
     template <typename Attributes>
     Attributes geometry() const {
         return Attributes()
-            .set_padding({s_.padding, s_.padding})
+            .set_padding({s_.padding, s_.width_padding()})
             .set_stride({s_.stride, s_.stride})
             .set_dilation({1, 1});
     }
@@ -127,7 +127,7 @@ private:
     void weight_gradient() {
         const Tensor dw = graph_.conv_wgrad(output_gradient(), image(),
                                             geometry<fe::graph::Conv_wgrad_attributes>());
-        dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel});
+        dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel_width()});
         mark_output(dw, Operand::gradient, type());
     }
 

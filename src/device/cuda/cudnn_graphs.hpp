@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 
 /// A convolution in the terms of cuDNN: x (images, height, width, channels), w (filters, kernel,
-/// kernel, channels), y (images, output_height, output_width, filters), all of `dtype` and packed.
-/// Products are summed in fp32.
+/// kernel_width(), channels), y (images, output_height, output_width, filters), all of `dtype` and
+/// packed. Products are summed in fp32.
 struct ConvolutionShape {
     std::int64_t images = 0;
     std::int64_t height = 0;
@@ -17,19 +17,27 @@ struct ConvolutionShape {
     std::int64_t kernel = 1;
     std::int64_t stride = 1;
     std::int64_t padding = 0;
+    bool is_column = false;  // filters have one column, and the width has no padding
     DType dtype = DType::f32;
     bool tf32 = false;  // f32 factors may lose 13 bits; no effect for f16 and bf16
 
+    std::int64_t kernel_width() const { return is_column ? 1 : kernel; }
+    std::int64_t width_padding() const { return is_column ? 0 : padding; }
+
     std::int64_t output_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-    std::int64_t output_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+    std::int64_t output_width() const {
+        return (width + 2 * width_padding() - kernel_width()) / stride + 1;
+    }
     bool operator==(const ConvolutionShape&) const = default;
 };
 
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
-/// 3 and 16 channels faster. Used in f16 and bf16 for 4 to 16 stored channels, a multiple of 4, if
-/// no gradient of the image is needed, its sides are even, and the kernel has 2 p + 1 taps per side
-/// for an odd padding p. Pixels must be finite, because filters in blocks have more taps, all 0.
+/// 3 and 16 channels faster. If they fit into 64 channels, the blocks that a row of taps reads are
+/// stored side by side, so that filters have one column. Used in f16 and bf16 for 4 to 16 stored
+/// channels, a multiple of 4, if no gradient of the image is needed, its sides are even, and the
+/// kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite, because filters in
+/// blocks have more taps, all 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
 /// The shape of an operation, with the stored numbers of channels and filters. If it reads blocks,
