@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-#include <type_traits>
-
 #include "batch_norm_gradient.cuh"
+#include "pool_maxima.cuh"
 #include "pooling.hpp"
 
 namespace hpcai::kernels {
 namespace {
 
 using batch_norm::InputGradient;
-using batch_norm::Raw;
 
 constexpr unsigned kRowThreads = 128;
 
@@ -32,102 +29,6 @@ __device__ int winner_of(const Winners<N>& winners, int lane) {
 __device__ inline int clamped(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
-
-/// N adjacent elements as 32-bit words. A word has one fp32 element or two of 16 bits.
-template <typename T, int N>
-struct Words {
-    static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
-    unsigned word[(N + kPerWord - 1) / kPerWord] = {};
-
-    __device__ static Words load(const T* from) {
-        const auto raw = Raw<T, N>::load(from);
-        Words words;
-        std::memcpy(words.word, &raw, sizeof raw);
-        return words;
-    }
-    __device__ Pack<N> numbers() const {
-        Raw<T, N> raw;
-        std::memcpy(&raw, word, sizeof raw);
-        return raw.numbers();
-    }
-};
-
-template <typename To>
-__device__ To from_bits(unsigned word) {
-    static_assert(sizeof(To) == sizeof word);
-    To result;
-    std::memcpy(static_cast<void*>(&result), &word, sizeof word);
-    return result;
-}
-
-/// All bits of the elements of `value` that are greater than those of `than`, or NaN.
-template <typename T>
-__device__ unsigned greater(unsigned value, unsigned than) {
-    if constexpr (sizeof(T) == 4) {
-        const auto a = from_bits<float>(value);
-        return a > from_bits<float>(than) || a != a ? ~0u : 0;
-    } else {
-        using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
-        const auto a = from_bits<Pair>(value);
-        return __hgt2_mask(a, from_bits<Pair>(than)) | __hneu2_mask(a, a);
-    }
-}
-
-/// The current maximum of N channels in one window, and its positions, which take as many bits as
-/// an element.
-template <typename T, int N>
-class Best {
-public:
-    __device__ explicit Best(int first_position) {
-        const T lowest[2] = {from_float<T>(-INFINITY), from_float<T>(-INFINITY)};
-        for (unsigned& word : maximum_.word) std::memcpy(&word, lowest, sizeof word);
-        for (unsigned& word : position_.word) word = first_position * kEach;
-    }
-
-    /// Replaces the maximum where `value` is greater or NaN.
-    __device__ void update(const Words<T, N>& value, int at) {
-        int i = 0;
-        for (const unsigned word : value.word) {
-            const unsigned wins = greater<T>(word, maximum_.word[i]);
-            maximum_.word[i] = (word & wins) | (maximum_.word[i] & ~wins);
-            position_.word[i] = (at * kEach & wins) | (position_.word[i] & ~wins);
-            ++i;
-        }
-    }
-    __device__ Words<T, N>& maximum() { return maximum_; }
-    __device__ int position(int lane) const {
-        constexpr int kPerWord = Words<T, N>::kPerWord;
-        return static_cast<int>(position_.word[lane / kPerWord] >> 16 * (lane % kPerWord) & 0xffff);
-    }
-
-private:
-    static constexpr unsigned kEach = Words<T, N>::kPerWord == 2 ? 0x10001 : 1;
-    Words<T, N> maximum_, position_;
-};
-
-/// With a norm, changes the sign of x where the norm's scale is negative. The norm and its rounding
-/// are monotonic in the resulting x, so the norm has its maximum where this x has it.
-template <typename T, int N, bool kNorm>
-class Signs {
-public:
-    __device__ Signs(const BatchNormPoolArguments& args, int channel) {
-        if constexpr (!kNorm) return;
-        constexpr int kPerWord = Words<T, N>::kPerWord;
-        const auto scale = load<N>(args.statistics.scale + channel);
-        for (int lane = 0; lane < N; ++lane) {
-            const int sign_bit = 32 / kPerWord * (lane % kPerWord + 1) - 1;
-            flips_.word[lane / kPerWord] |= unsigned{scale.lane[lane] < 0} << sign_bit;
-        }
-    }
-    __device__ void apply(Words<T, N>& x) const {
-        if constexpr (!kNorm) return;
-        int i = 0;
-        for (unsigned& word : x.word) word ^= flips_.word[i++];
-    }
-
-private:
-    Words<T, N> flips_;
-};
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
 /// image. `image` points to the first of the N channels. Loads a row of the window before
@@ -174,7 +75,7 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
         static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int q = item / vectors, channel = (item - q * vectors) * N;
-        const Signs<T, N, kNorm> signs(args, channel);
+        const Signs<T, N, kNorm> signs(args.statistics.scale, channel);
         Best<T, N> best =
             pool_window<N, Kernel, kNorm>(shape, from + channel, p * shape.stride - shape.padding,
                                           q * shape.stride - shape.padding, signs);
