@@ -64,32 +64,57 @@ bool is_legal(const Description& how, const Matrix& a, const Matrix& b, const Ma
            b.leading >= b.rows && d.leading >= d.rows && a.dtype == b.dtype;
 }
 
-/// d = a b, plus a bias for each row.
+/// d = a b, plus a matrix c and a bias for each row, then a ReLU.
 struct Product {
     Description how;
     Matrix a, b, d;
     const void* a_at = nullptr;
     const void* b_at = nullptr;
+    const void* c_at = nullptr;
     void* d_at = nullptr;
+    const float* beta = nullptr;  // the factor of c in device memory; null: 1
+
+    bool has_relu() const {
+        return how.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT) ==
+               CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+    }
+
+    /// Returns max(value, 0), which is 0 for a NaN, and sets the bit of element `at` of the mask.
+    double rectify(double value, std::size_t at) const {
+        auto* mask = static_cast<unsigned char*>(
+            how.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr));
+        const auto bit = static_cast<unsigned char>(1U << at % 8);
+        mask[at / 8] =
+            static_cast<unsigned char>(value > 0 ? mask[at / 8] | bit : mask[at / 8] & ~bit);
+        return value > 0 ? value : 0;
+    }
 
     void run() const {
         const bool ta = how.transposes(CUBLASLT_MATMUL_DESC_TRANSA);
         const bool tb = how.transposes(CUBLASLT_MATMUL_DESC_TRANSB);
         const auto epilogue = how.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-        const auto* bias = epilogue == CUBLASLT_EPILOGUE_BIAS
-                               ? how.get<const float*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)
-                               : nullptr;
+        const void* bias_at = epilogue == CUBLASLT_EPILOGUE_DEFAULT
+                                  ? nullptr
+                                  : how.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr);
+        const double factor = c_at == nullptr ? 0 : beta == nullptr ? 1 : *beta;
+        const auto results = [&](const void* from, std::size_t count) {
+            if (from == nullptr) return Numbers(count);
+            return hpcai::simt::read_numbers(d.dtype, from, count, false);
+        };
+        const Numbers bias = results(bias_at, static_cast<std::size_t>(d.rows));
+        const Numbers added = results(c_at, d.extent());
         const Numbers left = hpcai::simt::read_numbers(a.dtype, a_at, a.extent(), how.tf32);
         const Numbers right = hpcai::simt::read_numbers(b.dtype, b_at, b.extent(), how.tf32);
         const std::int64_t inner = ta ? a.rows : a.columns;
         for (std::int64_t column = 0; column < d.columns; ++column) {
             for (std::int64_t row = 0; row < d.rows; ++row) {
-                double sum = bias == nullptr ? 0 : bias[row];
+                const std::size_t at = d.at(row, column, false);
+                double sum = bias[static_cast<std::size_t>(row)] + factor * added[at];
                 for (std::int64_t i = 0; i < inner; ++i) {
                     sum += left[a.at(row, i, ta)] * right[b.at(i, column, tb)];
                 }
-                hpcai::kernels::reference::put(
-                    d.dtype, d_at, static_cast<std::int64_t>(d.at(row, column, false)), sum);
+                if (has_relu()) sum = rectify(sum, at);
+                hpcai::kernels::reference::put(d.dtype, d_at, static_cast<std::int64_t>(at), sum);
             }
         }
     }
@@ -198,12 +223,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const void* alpha,
                               const void* a_at, cublasLtMatrixLayout_t a, const void* b_at,
-                              cublasLtMatrixLayout_t b, const void* beta, const void*,
+                              cublasLtMatrixLayout_t b, const void* beta, const void* c_at,
                               cublasLtMatrixLayout_t, void* d_at, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t*, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
+    const auto* added = static_cast<const float*>(beta);
+    const bool on_device =
+        description(how).get(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) ==
+        CUBLASLT_POINTER_MODE_DEVICE;
     const bool plain =
-        *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
+        on_device || (*static_cast<const float*>(alpha) == 1 && (*added == 0 || *added == 1));
     const bool aligned = hpcai::simt::is_aligned(a_at, 16) && hpcai::simt::is_aligned(b_at, 16) &&
                          hpcai::simt::is_aligned(d_at, 16) &&
                          hpcai::simt::is_aligned(workspace, 256);
@@ -214,7 +243,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (!may_run(description(how), {matrix(a), matrix(b), matrix(d)}, stream)) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
-    const Product product{description(how), matrix(a), matrix(b), matrix(d), a_at, b_at, d_at};
+    const Product product{.how = description(how),
+                          .a = matrix(a),
+                          .b = matrix(b),
+                          .d = matrix(d),
+                          .a_at = a_at,
+                          .b_at = b_at,
+                          .c_at = on_device || *added == 1 ? c_at : nullptr,
+                          .d_at = d_at,
+                          .beta = on_device ? added : nullptr};
     hpcai::simt::enqueue(stream, [product, workspace] {
         std::memset(workspace, 0xee, kWorkspaceBytes);  // the previous content is lost
         product.run();

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "context.hpp"
+
+namespace hpcai::device::cuda {
+
+/// d = a b with column-major matrices, as in cuBLAS: d (rows, columns), a (rows, inner)
+/// and b (inner, columns). a and b are stored transposed where the flag is set. The leading
+/// dimension of a matrix is its stored number of rows; sums are formed in fp32.
+struct ProductShape {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t inner = 0;
+    bool a_transposed = false;
+    bool b_transposed = false;
+    DType factors = DType::f32;  // of a and b
+    DType result = DType::f32;   // of d, c and the bias
+    bool adds = false;           // adds a matrix c (rows, columns)
+    bool scales = false;         // multiplies c by a factor in device memory
+    bool bias = false;           // adds a vector (rows) to every column of d
+    bool relu = false;           // with a bias: then applies a ReLU, and writes a mask
+    bool tf32 = false;           // f32 factors may lose 13 bits
+};
+
+/// One matrix product of cuBLASLt. It uses the fastest of several algorithms if the context times
+/// plans, else the first that the heuristics list. Without a device it is not planned and cannot
+/// run.
+class Product {
+public:
+    struct Operands {
+        const void* a = nullptr;
+        const void* b = nullptr;
+        const void* c = nullptr;         // may be d
+        const float* factors = nullptr;  // with `scales`: 1 and the factor of c
+        void* d = nullptr;
+        const void* bias = nullptr;
+        void* mask = nullptr;       // one bit for each element of d, set where it is above 0
+        void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
+    };
+
+    /// Throws Error(internal) if cuBLASLt has no algorithm for the product. A ReLU requires a
+    /// multiple of 128 rows.
+    Product(const ProductShape& shape, const Context& context);
+
+    /// At most 32 MiB; exactly 32 MiB without a device.
+    std::size_t workspace_bytes() const { return algorithm_.workspaceSize; }
+
+    /// Enqueues the product on the context's stream. Addresses are multiples of 16.
+    void run(const Operands& operands, const Context& context) const;
+
+private:
+    void choose_algorithm(const Context& context);
+    std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Context& context) const;
+    /// Returns the index of the fastest algorithm; uses temporary memory.
+    std::size_t fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
+                        const Context& context);
+
+    ProductShape shape_;
+    OwnedHandle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> description_;
+    OwnedHandle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> a_, b_, d_;
+    cublasLtMatmulHeuristicResult_t algorithm_{};
+};
+
+}  // namespace hpcai::device::cuda
