@@ -16,6 +16,12 @@ struct Sum {
         return a + b;
     }
 };
+struct Minimum {
+    template <typename T>
+    __device__ T operator()(T a, T b) const {
+        return a < b ? a : b;
+    }
+};
 struct Maximum {
     template <typename T>
     __device__ T operator()(T a, T b) const {

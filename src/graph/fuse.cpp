@@ -85,8 +85,9 @@ bool spans_batch(const ops::BatchNorm& norm) {
     return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
 }
 
-/// Makes the fusions that a device accepts, node by node. A BatchNorm that is fused into a later
-/// node is removed; a Convolution and the BatchNorm after it stay, and sums pass between them.
+/// Makes the fusions that a device accepts, node by node. A BatchNorm or Convolution that is fused
+/// into a later node is removed; else a Convolution and the BatchNorm after it stay, and sums pass
+/// between them.
 class Fuser {
 public:
     Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
@@ -145,15 +146,18 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Uses the sums of the node's input, if it has them. In a BatchNorm with an addition, also
-    /// fuses the BatchNorm that computes the other summand.
+    /// Uses the sums of the node's input, if it has them. Into a BatchNorm with an addition, also
+    /// fuses the BatchNorm that computes the other summand, else the convolution before it.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
         norm.from_sums = producer != kNoNode && outputs_channel_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
         const Node* before = norm_before(node.inputs[1]);
-        if (before == nullptr) return;
+        if (before == nullptr) {
+            fuse_pointwise(node);
+            return;
+        }
         const auto& inner = std::get<ops::BatchNorm>(before->operation);
         const ops::DualNorm fused{norm, inner};
         if (inner.relu || inner.add || !accepts(fused, node)) return;
@@ -163,6 +167,23 @@ private:
                                before->parameters.end());
         node.inner_statistics = before->statistics;
         remove(*before);
+    }
+
+    /// Fuses the 1 x 1 convolution before a BatchNorm with an addition into it.
+    void fuse_pointwise(Node& node) {
+        const NodeId producer = graph_.value(node.inputs[0]).producer;
+        if (producer == kNoNode || graph_.only_consumer(node.inputs[0]) == kNoNode) return;
+        const Node& before = *nodes_[producer];
+        const auto* convolution = std::get_if<ops::Convolution>(&before.operation);
+        if (convolution == nullptr || convolution->kernel != 1 || convolution->stride != 1) return;
+        ops::PointwiseNorm fused{*convolution, std::get<ops::BatchNorm>(node.operation)};
+        fused.convolution.sums = fused.norm.from_sums = false;
+        if (!accepts(fused, before)) return;
+        node.operation = fused;
+        node.inputs[0] = before.inputs[0];
+        node.parameters.insert(node.parameters.begin(), before.parameters.begin(),
+                               before.parameters.end());
+        remove(before);
     }
 
     /// Fuses the BatchNorm and ReLU before a MaxPool into it.

@@ -51,6 +51,7 @@ struct RereadsOf {
         return {.inputs = !op.frozen, .output = op.relu};
     }
     Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
+    Rereads operator()(const ops::PointwiseNorm&) const { return {.inputs = true}; }
     Rereads operator()(const ops::NormPool&) const { return {.inputs = true}; }
     Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
     Rereads operator()(const ops::Relu&) const { return {.output = true}; }

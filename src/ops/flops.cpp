@@ -118,6 +118,10 @@ Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
     if (const auto* fused = std::get_if<DualNorm>(&operation)) {
         return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }
+    if (const auto* fused = std::get_if<PointwiseNorm>(&operation)) {
+        return flops(fused->convolution, ledger, first_layer) +=
+               flops(fused->norm, ledger, first_layer);
+    }
     if (const auto* fused = std::get_if<NormPool>(&operation)) {
         return flops(fused->norm, ledger, first_layer) += flops(fused->pool, ledger, false);
     }

@@ -53,6 +53,11 @@ struct OutputShape {
                to_string(op.outer.input), to_string(op.inner.input));
         return op.outer.input;
     }
+    Shape operator()(const PointwiseNorm& op) const {
+        ensure((*this)(op.convolution) == (*this)(op.norm), "a norm of {} cannot follow {}",
+               to_string(op.norm.input), to_string((*this)(op.convolution)));
+        return op.norm.input;
+    }
     Shape operator()(const GroupNorm& op) const {
         ensure_image(op.input);
         ensure(op.groups > 0 && op.input[3] % op.groups == 0, "{} groups do not divide {} channels",
@@ -179,6 +184,9 @@ struct InputShapes {
         return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
     }
     Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
+    Shapes operator()(const PointwiseNorm& op) const {
+        return {op.convolution.input, op.norm.input};
+    }
     Shapes operator()(const NormPool& op) const { return {op.norm.input}; }
     Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
     Shapes operator()(const SoftmaxCrossEntropy& op) const {
@@ -218,6 +226,7 @@ struct Name {
         return op.relu ? "batch_norm_relu" : "batch_norm";
     }
     std::string_view operator()(const DualNorm&) const { return "dual_norm"; }
+    std::string_view operator()(const PointwiseNorm&) const { return "pointwise_norm"; }
     std::string_view operator()(const GroupNorm& op) const {
         return op.relu ? "group_norm_relu" : "group_norm";
     }
@@ -250,7 +259,8 @@ struct BackwardReadsOf {
     BackwardReads operator()(const OneOf<Convolution, RpnLoss, RoiLoss> auto&) const {
         return {.inputs = true};
     }
-    BackwardReads operator()(const OneOf<DualNorm, NormPool, GroupNorm> auto&) const {
+    BackwardReads operator()(
+        const OneOf<DualNorm, PointwiseNorm, NormPool, GroupNorm> auto&) const {
         return {.inputs = true, .output_gradients = 2};
     }
     BackwardReads operator()(const BatchNorm& op) const {

@@ -66,10 +66,11 @@ TEST(FusedModels, JoinAllOfResNet50InFp16) {
     Acceptance acceptance(context);
     auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, DType::f16));
     EXPECT_EQ(counts["dual_norm"], 4);
-    EXPECT_EQ(counts["sums"], 53);
+    EXPECT_EQ(counts["sums"], 43);
+    EXPECT_EQ(counts["pointwise_norm"], 10);   // not where images have 7 x 7 pixels
     EXPECT_EQ(counts["batch_norm_relu"], 32);  // two per block
     EXPECT_EQ(counts["norm_pool"], 1);
-    EXPECT_EQ(counts["batch_norm_add_relu"], 12);
+    EXPECT_EQ(counts["batch_norm_add_relu"], 2);
 }
 
 TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
@@ -78,6 +79,7 @@ TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
     for (const DType compute : {DType::bf16, DType::f32}) {
         auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, compute));
         EXPECT_EQ(counts["sums"], 0);
+        EXPECT_EQ(counts["pointwise_norm"], compute == DType::bf16 ? 10 : 0);
         EXPECT_EQ(counts["dual_norm"], 4);
         EXPECT_EQ(counts["norm_pool"], 1);
     }

@@ -109,7 +109,7 @@ TEST(SecondsOf, AreThoseOfAConvolutionWithAndWithoutSums) {
     for (const bool sums : {true, false}) {
         ops::Convolution convolution = kConvolution;
         convolution.sums = sums;
-        const auto seconds = seconds_of(convolution, kHalf, context_of(*device));
+        const auto seconds = seconds_of({convolution}, kHalf, context_of(*device));
         ASSERT_TRUE(seconds.has_value());
         EXPECT_GE(*seconds, 0);
     }
@@ -119,7 +119,7 @@ TEST(SecondsOf, AreNoneWhereSomethingCannotBeBuilt) {
     const auto device = make_cuda_device({.autotune = false});
     ops::Convolution padded = kConvolution;
     padded.filters = 13;
-    EXPECT_FALSE(seconds_of(padded, kHalf, context_of(*device)).has_value());
+    EXPECT_FALSE(seconds_of({padded}, kHalf, context_of(*device)).has_value());
 }
 
 }  // namespace

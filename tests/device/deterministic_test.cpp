@@ -241,6 +241,7 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
     }
     // The CPU engine fuses no operations.
     const std::set<std::size_t> fused{ops::Operation(ops::DualNorm{}).index(),
+                                      ops::Operation(ops::PointwiseNorm{}).index(),
                                       ops::Operation(ops::NormPool{}).index()};
     // These operations need other ranks; PartsRun tests complete runs with them.
     const std::set<std::size_t> exchanged{ops::Operation(ops::AllGather{}).index(),

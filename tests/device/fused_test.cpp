@@ -46,6 +46,20 @@ protected:
         return problem;
     }
 
+    naive::Problem pointwise_norm(const ops::Convolution& op, int gradients) {
+        const ops::BatchNorm norm{.input = output_shape(op), .add = true, .relu = true};
+        naive::Problem problem = random_batch_norm(GetParam().compute, norm, gradients, 0.5);
+        problem.operation = ops::PointwiseNorm{op, norm};
+        problem.inputs[0] = random_.normal(op.input, 1, 0.5);
+        // So large that rounding errors of the norm change no sign before the ReLU.
+        for (double& r : problem.inputs[1].values) r = r < 0 ? -6 : 6;
+        naive::Random fp32(tensor::DType::f32, 7);
+        problem.parameters = {fp32.normal({op.filters}, 0.5, 0.1),
+                              fp32.normal({op.filters}, 0, 0.3)};
+        problem.parameters.insert(problem.parameters.begin(), filters(op));
+        return problem;
+    }
+
     naive::Problem norm_pool(const tensor::Shape& shape, int gradients, bool from_sums) {
         const ops::BatchNorm norm{.input = shape, .relu = true, .from_sums = from_sums};
         naive::Problem problem = random_batch_norm(GetParam().compute, norm, 0, 0.5);
@@ -100,6 +114,14 @@ TEST_P(FusedOperations, NormsAreAppliedWhereTheyAreAdded) {
             expect_like_reference(dual_norm({3, 5, 4, 16}, gradients, from_sums));
             expect_like_reference(dual_norm({2, 7, 7, 64}, gradients, from_sums));
         }
+    }
+}
+
+TEST_P(FusedOperations, NormsAreAppliedByThePointwiseConvolutionsBeforeThem) {
+    for (const int gradients : {1, 2}) {
+        expect_like_reference(pointwise_norm({{3, 5, 4, 16}, 128}, gradients));
+        expect_like_reference(pointwise_norm({{2, 14, 14, 64}, 256}, gradients));
+        expect_like_reference(pointwise_norm({{2, 3, 3, 40}, 128}, gradients));
     }
 }
 

@@ -67,6 +67,24 @@ TEST(FuseFor, MakesANormThatIsOnlyAddedPartOfTheOther) {
     EXPECT_TRUE(joined.inner.from_sums && !joined.inner.add && !joined.inner.relu);
 }
 
+TEST(FuseFor, MakesAPointwiseConvolutionPartOfTheNormAndAdditionAfterIt) {
+    for (const std::int64_t kernel : {1, 3}) {
+        Start make;
+        const ValueId inner = make.convolution("conv_a", make.x, 8, kernel);
+        const ValueId sum = make.add("add", make.norm("a", inner), make.x);
+        const Graph graph = fused(make.finish(make.relu("relu", sum), 2));
+        EXPECT_EQ(census_with_sums(graph)["pointwise_norm"], kernel == 1);
+        if (kernel != 1) continue;
+        const Node& node = node_named(graph, "a");
+        EXPECT_EQ(node.inputs, (std::vector{graph.find("conv"), graph.find("conv")}));
+        EXPECT_EQ(node.parameters, (std::vector<ParameterId>{1, 2, 3}));
+        EXPECT_EQ(node.statistics, 0);
+        const auto& joined = std::get<ops::PointwiseNorm>(node.operation);
+        EXPECT_TRUE(joined.norm.add && joined.norm.relu && !joined.norm.from_sums);
+        EXPECT_FALSE(joined.convolution.sums);
+    }
+}
+
 TEST(FuseFor, MakesANormPartOfThePoolingThatReadsIt) {
     Start make;
     const ValueId relu = make.relu("relu", make.norm("bn", make.x));
@@ -92,16 +110,16 @@ TEST(FuseFor, MakesANormPartOfThePoolingThatReadsIt) {
 TEST(FuseFor, JoinsWhatAResNetIsMadeOf) {
     const Graph plain = small_resnet(), graph = fused(plain);
     const std::map<std::string, int> expected{{"input_normalize", 1},
-                                              {"convolution", 15},
+                                              {"convolution", 13},
                                               {"batch_norm_relu", 8},
                                               {"norm_pool", 1},
                                               {"dual_norm", 2},
-                                              {"batch_norm_add_relu", 2},
+                                              {"pointwise_norm", 2},
                                               {"global_average_pool", 1},
                                               {"linear", 1},
                                               {"softmax_cross_entropy", 1},
-                                              {"sums", 15},
-                                              {"from_sums", 10}};
+                                              {"sums", 13},
+                                              {"from_sums", 8}};
     EXPECT_EQ(census_with_sums(graph), expected);
     EXPECT_EQ(graph.parameters().size(), plain.parameters().size());
     std::multiset<ParameterId> seen;
@@ -117,7 +135,7 @@ TEST(FuseFor, JoinsWhatAResNetIsMadeOf) {
 
 TEST(FuseFor, KeepsValuesThatOthersRead) {
     Start shared;  // whose second norm is added and convolved
-    const ValueId first = shared.norm("a", shared.convolution("conv2", shared.x, 8));
+    const ValueId first = shared.norm("a", shared.convolution("conv2", shared.x, 8, 3));
     const ValueId second = shared.norm("b", shared.convolution("conv3", shared.x, 8));
     const ValueId both = shared.relu("relu", shared.add("add", first, second));
     const ValueId again = shared.convolution("conv4", second, 8);
@@ -132,7 +150,7 @@ TEST(FuseFor, KeepsValuesThatOthersRead) {
     EXPECT_EQ(census_with_sums(graph)["dual_norm"], 0);
 
     Start residual;  // that is added as it is
-    const ValueId norm = residual.norm("a", residual.convolution("conv2", residual.x, 8));
+    const ValueId norm = residual.norm("a", residual.convolution("conv2", residual.x, 8, 3));
     const ValueId sum = residual.add("add", norm, residual.convolution("conv3", residual.x, 8));
     graph = fused(residual.finish(residual.relu("relu", sum), 2));
     EXPECT_TRUE(outputs_channel_sums(node_named(graph, "conv2").operation));
@@ -202,19 +220,24 @@ TEST(FuseFor, DoesOnlyWhatIsAccepted) {
 
     counts = without([](const auto& op) { return std::holds_alternative<ops::DualNorm>(op); });
     EXPECT_EQ(counts["batch_norm"], 2);
-    EXPECT_EQ(counts["batch_norm_add_relu"], 4);
+    EXPECT_EQ(counts["pointwise_norm"] + counts["batch_norm_add_relu"], 4);
 
     counts = without([](const auto& op) { return std::holds_alternative<ops::NormPool>(op); });
     EXPECT_EQ(counts["batch_norm_relu"], 9);
     EXPECT_EQ(counts["max_pool"], 1);
+
+    counts = without([](const auto& op) { return std::holds_alternative<ops::PointwiseNorm>(op); });
+    EXPECT_EQ(counts["convolution"], 15);
+    EXPECT_EQ(counts["batch_norm_add_relu"], 2);
+    EXPECT_EQ(counts["sums"], 15);
 
     // One layer alone falls back; its norm reads the image as before.
     counts = without([](const auto& op) {
         const auto* convolution = std::get_if<ops::Convolution>(&op);
         return convolution != nullptr && convolution->input[3] == 3;
     });
-    EXPECT_EQ(counts["sums"], 14);
-    EXPECT_EQ(counts["from_sums"], 10);
+    EXPECT_EQ(counts["sums"], 12);
+    EXPECT_EQ(counts["from_sums"], 8);
 }
 
 TEST(FuseFor, DoesNothingMoreThanFuseForADeviceThatAcceptsNothing) {

@@ -91,6 +91,8 @@ TEST(OutputShape, OfAFusedOperationIsThatOfItsLastPart) {
     const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
     EXPECT_EQ(output_shape(DualNorm{norm, norm}), norm.input);
     EXPECT_THROW(output_shape(DualNorm{norm, {.input = {2, 8, 6, 5}}}), Error);
+    EXPECT_EQ(output_shape(PointwiseNorm{{{2, 8, 6, 3}, 4}, norm}), norm.input);
+    EXPECT_THROW(output_shape(PointwiseNorm{{{2, 8, 6, 3}, 5}, norm}), Error);
     EXPECT_EQ(output_shape(NormPool{norm, {norm.input, 3, 2, 1}}), (Shape{2, 4, 3, 4}));
     EXPECT_THROW(output_shape(NormPool{norm, {{2, 8, 6, 5}, 3, 2, 1}}), Error);
 }

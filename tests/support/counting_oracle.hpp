@@ -175,6 +175,9 @@ inline Walk walk(const ops::InputNormalize&) {
 inline Walk walk(const ops::DualNorm&) {
     return {};
 }
+inline Walk walk(const ops::PointwiseNorm&) {
+    return {};
+}
 inline Walk walk(const ops::NormPool&) {
     return {};
 }

@@ -347,6 +347,24 @@ inline void Solver::operator()(const ops::DualNorm& op) {
 }
 
 template <>
+inline void Solver::operator()(const ops::PointwiseNorm& op) {
+    Problem convolution{
+        .operation = op.convolution, .inputs = {x()}, .parameters = {problem.parameters[0]}};
+    solution = solve({.operation = op.norm,
+                      .inputs = {solve(convolution).output, problem.inputs[1]},
+                      .parameters = {problem.parameters[1], problem.parameters[2]},
+                      .output_gradients = problem.output_gradients,
+                      .running_mean = problem.running_mean,
+                      .running_variance = problem.running_variance});
+    if (!backward()) return;
+    convolution.output_gradients = {solution.input_gradients[0]};
+    const Solution inner = solve(convolution);
+    solution.input_gradients[0] = inner.input_gradients[0];
+    solution.parameter_gradients.insert(solution.parameter_gradients.begin(),
+                                        inner.parameter_gradients[0]);
+}
+
+template <>
 inline void Solver::operator()(const ops::NormPool& op) {
     Problem norm{.operation = op.norm,
                  .inputs = problem.inputs,

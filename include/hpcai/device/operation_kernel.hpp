@@ -68,7 +68,8 @@ protected:
 #define HPCAI_BUILD(Op) KernelPtr build(const ops::Op&, const KernelOptions&, const Context&);
 #define HPCAI_BUILD_ALL \
     HPCAI_BUILD(InputNormalize) HPCAI_BUILD(Convolution) HPCAI_BUILD(BatchNorm)               \
-    HPCAI_BUILD(DualNorm) HPCAI_BUILD(GroupNorm) HPCAI_BUILD(Bias) HPCAI_BUILD(UpsampleAdd)   \
+    HPCAI_BUILD(DualNorm) HPCAI_BUILD(PointwiseNorm)                                          \
+    HPCAI_BUILD(GroupNorm) HPCAI_BUILD(Bias) HPCAI_BUILD(UpsampleAdd)                         \
     HPCAI_BUILD(Relu) HPCAI_BUILD(Add) HPCAI_BUILD(MaxPool) HPCAI_BUILD(NormPool)             \
     HPCAI_BUILD(GlobalAveragePool) HPCAI_BUILD(Linear) HPCAI_BUILD(SoftmaxCrossEntropy)       \
     HPCAI_BUILD(AnchorTargets) HPCAI_BUILD(RpnLoss)                                           \

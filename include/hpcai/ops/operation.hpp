@@ -97,6 +97,14 @@ struct DualNorm {
     BatchNorm inner;
 };
 
+/// y = norm(convolution(x), r), in training only. Parameters: the filters, 1 x 1 with stride 1,
+/// then gamma and beta of `norm`, which has an addition and a ReLU. A device need not store
+/// convolution(x).
+struct PointwiseNorm {
+    Convolution convolution;
+    BatchNorm norm;
+};
+
 /// y = max(x, 0).
 struct Relu {
     Shape input;
@@ -186,10 +194,10 @@ struct ReduceScatter {
 };
 
 using Operation =
-    std::variant<InputNormalize, Convolution, BatchNorm, DualNorm, GroupNorm, Bias, UpsampleAdd,
-                 Relu, Add, MaxPool, NormPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
-                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
-                 CellCrossEntropy, AllGather, ReduceScatter>;
+    std::variant<InputNormalize, Convolution, BatchNorm, DualNorm, PointwiseNorm, GroupNorm, Bias,
+                 UpsampleAdd, Relu, Add, MaxPool, NormPool, GlobalAveragePool, Linear,
+                 SoftmaxCrossEntropy, AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign,
+                 RoiLoss, Detections, CellCrossEntropy, AllGather, ReduceScatter>;
 
 /// Whether `Op` is one of these operations.
 template <typename Op, typename... Listed>

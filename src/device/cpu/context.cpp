@@ -155,6 +155,10 @@ KernelPtr build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
     throw_unsupported(op);
 }
 
+KernelPtr build(const ops::PointwiseNorm& op, const KernelOptions&, const Context&) {
+    throw_unsupported(op);
+}
+
 KernelPtr build(const ops::NormPool& op, const KernelOptions&, const Context&) {
     throw_unsupported(op);
 }

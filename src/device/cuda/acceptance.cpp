@@ -15,12 +15,17 @@ namespace {
 
 constexpr int kRepeats = 5;
 
-/// Returns the number of elements of each parameter of a Convolution or BatchNorm.
+std::int64_t weights_of(const ops::Convolution& op) {
+    return op.filters * op.kernel * op.kernel * op.input[3];
+}
+
+/// Returns the number of elements of each parameter.
 std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
-    if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
-        return {op->filters * op->kernel * op->kernel * op->input[3]};
+    if (const auto* op = std::get_if<ops::Convolution>(&operation)) return {weights_of(*op)};
+    const std::int64_t channels = output_shape(operation)[3];
+    if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
+        return {weights_of(op->convolution), channels, channels};
     }
-    const std::int64_t channels = std::get<ops::BatchNorm>(operation).input[3];
     return {channels, channels};
 }
 
@@ -29,18 +34,20 @@ public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
                 const Context& context)
         : context_(context), kernel_(build_kernel(operation, options, context)) {
-        const Shape input = input_shapes(operation)[0], output = output_shape(operation);
+        const Shape output = output_shape(operation);
         KernelTensors tensors;
-        tensors.inputs = {activation(input, options.compute)};
-        tensors.input_gradients = {activation(input, options.compute)};
+        for (const Shape& input : input_shapes(operation)) {
+            tensors.inputs.push_back(activation(input, options.compute));
+            tensors.input_gradients.push_back(activation(input, options.compute));
+        }
         tensors.output = activation(output, options.compute);
         tensors.output_gradients = {activation(output, options.compute)};
         for (const std::int64_t elements : parameters_of(operation)) {
             tensors.parameters.push_back(floats(elements));
             tensors.parameter_gradients.push_back(floats(elements));
         }
-        tensors.running_mean = floats(input[3]);
-        tensors.running_variance = floats(input[3]);
+        tensors.running_mean = floats(output[3]);
+        tensors.running_variance = floats(output[3]);
         const KernelMemory memory = kernel_->memory();
         tensors.saved = bytes(memory.saved_bytes);
         tensors.prepared = bytes(memory.prepared_bytes);
@@ -106,28 +113,42 @@ struct Decision {
     bool is_final = true;  // false if a trial failed: later runs decide again
 };
 
-/// Compares the times of `op`, a convolution that computes sums, and of the same one without sums.
-Decision compare(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
+/// Compares the times of two chains that compute the same.
+Decision compare(const Chain& fused, const Chain& separate, const KernelOptions& options,
+                 const Context& context) {
     // The bits of a deterministic run must not depend on the memory that is free for a trial.
     if (!context.has_device() || (!context.autotune && context.deterministic)) return {true};
-    const auto fused_seconds = seconds_of(op, options, context);
+    const auto fused_seconds = seconds_of(fused, options, context);
     if (!context.autotune) return {fused_seconds.has_value()};
-    ops::Convolution plain = op;
-    plain.sums = false;
-    const auto plain_seconds = seconds_of(plain, options, context);
-    return {fused_seconds && (!plain_seconds || *fused_seconds < *plain_seconds),
-            fused_seconds && plain_seconds};
+    const auto separate_seconds = seconds_of(separate, options, context);
+    return {fused_seconds && (!separate_seconds || *fused_seconds < *separate_seconds),
+            fused_seconds && separate_seconds};
+}
+
+/// A convolution and the norm after it.
+Chain with_norm(const ops::Convolution& op) {
+    return {op, ops::BatchNorm{.input = output_shape(op), .relu = true, .from_sums = op.sums}};
+}
+
+/// Whether PointwiseNorm has a kernel that may be faster than separate operations: in other types
+/// and for few output channels, the Gram matrix of the input costs more than it saves.
+bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
+    const ops::Convolution& convolution = op.convolution;
+    const std::int64_t inputs = convolution.input[3];
+    return size_of(options.compute) == 2 && options.needs_input_gradient &&
+           convolution.padding == 0 && op.norm.add && op.norm.relu && spans_batch(op.norm) &&
+           inputs % 8 == 0 && convolution.filters % 128 == 0 && convolution.filters >= 2 * inputs;
 }
 
 }  // namespace
 
-std::optional<double> seconds_of(const ops::Convolution& op, const KernelOptions& options,
+std::optional<double> seconds_of(const Chain& chain, const KernelOptions& options,
                                  const Context& context) {
-    const ops::BatchNorm norm{.input = output_shape(op), .relu = true, .from_sums = op.sums};
     try {
         std::vector<TimedKernel> kernels;
-        kernels.emplace_back(op, options, context);
-        kernels.emplace_back(norm, options, context);
+        for (const ops::Operation& operation : chain) {
+            kernels.emplace_back(operation, options, context);
+        }
         const double first = run_all(kernels, context.stream);  // may load code
         if (!context.autotune) return first;
         std::array<double, kRepeats> seconds{};
@@ -140,6 +161,27 @@ std::optional<double> seconds_of(const ops::Convolution& op, const KernelOptions
     }
 }
 
+template <typename IsPossible, typename Compare>
+bool Acceptance::decide(const std::string& key, const IsPossible& is_possible,
+                        const Compare& compare) {
+    const auto [known, is_new] = known_.try_emplace(key);
+    if (!is_new) return known->second;
+    const bool is_stored = is_timed() && context_.plans != nullptr;
+    const std::string stored = is_stored ? context_.plans->find(key) : "";
+    if (stored == kSeparateEntry) return false;
+    const double seconds_before = is_stored ? context_.tuning->seconds : 0;
+    const Stopwatch watch;
+    const bool possible = is_possible();
+    if (possible && stored == kFusedEntry) return known->second = true;
+    const Decision decision = possible ? compare() : Decision{};
+    known->second = decision.fused;
+    // Replaces the time that compare() added for plans, because `watch` includes it.
+    if (is_stored) context_.tuning->seconds = seconds_before + watch.seconds();
+    if (is_stored && decision.is_final)
+        context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
+    return known->second;
+}
+
 bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions& options) {
     if (options.mode != Mode::training) return false;
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
@@ -149,9 +191,11 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
         return op->from_sums && spans_batch(*op) && fills_vectors(op->input[3]);
     }
     if (const auto* op = std::get_if<ops::NormPool>(&operation)) {
-        const bool has_kernel =
-            op->pool.kernel == 3 && op->pool.stride == 2 && op->pool.padding == 1;
-        return has_kernel && spans_batch(op->norm) && fills_vectors(op->norm.input[3]);
+        return op->pool.kernel == 3 && op->pool.stride == 2 && op->pool.padding == 1 &&
+               spans_batch(op->norm) && fills_vectors(op->norm.input[3]);
+    }
+    if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
+        return has_kernel(*op, options) && accepts_pointwise(*op, options);
     }
     const auto* op = std::get_if<ops::DualNorm>(&operation);
     return op != nullptr && spans_batch(op->outer) && spans_batch(op->inner) &&
@@ -160,24 +204,30 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
 
 bool Acceptance::accepts_sums(const ops::Convolution& op, const KernelOptions& options) {
     const ConvolutionShape shape = convolution_shape(op, options);
-    const std::string key = "joined sums " + to_string(shape);
-    const auto [known, is_new] = known_.try_emplace(key);
-    if (!is_new) return known->second;
-    const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
-    const std::string stored = is_timed ? context_.plans->find(key) : "";
-    if (stored == kSeparateEntry) return false;
-    const double seconds_before = is_timed ? context_.tuning->seconds : 0;
-    const Stopwatch watch;
-    // A plan may have been barred after the entry was stored (PlanCache::barred).
-    const bool is_possible = has_plan(shape, ConvolutionPass::forward_with_statistics, context_);
-    if (is_possible && stored == kFusedEntry) return known->second = true;
-    const Decision decision = is_possible ? compare(op, options, context_) : Decision{};
-    known->second = decision.fused;
-    // Replaces the time that compare() added for plans, because `watch` includes it.
-    if (is_timed) context_.tuning->seconds = seconds_before + watch.seconds();
-    if (is_timed && decision.is_final)
-        context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
-    return known->second;
+    const auto is_possible = [&] {
+        // A plan may have been barred after the entry was stored (PlanCache::barred).
+        return has_plan(shape, ConvolutionPass::forward_with_statistics, context_);
+    };
+    ops::Convolution plain = op;
+    plain.sums = false;
+    return decide("joined sums " + to_string(shape), is_possible,
+                  [&] { return compare(with_norm(op), with_norm(plain), options, context_); });
+}
+
+bool Acceptance::accepts_pointwise(const ops::PointwiseNorm& op, const KernelOptions& options) {
+    // On an H200, the Gram matrix of 512 channels costs more than it saves.
+    constexpr std::int64_t kMaxChannels = 256;
+    const ConvolutionShape shape = convolution_shape(op.convolution, options);
+    ops::Convolution convolution = op.convolution;
+    ops::BatchNorm norm = op.norm;
+    convolution.sums = true;
+    norm.from_sums = convolution.sums = (*this)(convolution, options);
+    return decide(
+        "pointwise norm " + to_string(shape),
+        [&] { return is_timed() || shape.channels <= kMaxChannels; },
+        [&] {
+            return compare({op}, {convolution, norm}, options, context_);
+        });
 }
 
 }  // namespace hpcai::device::cuda

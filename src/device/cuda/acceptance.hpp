@@ -8,20 +8,24 @@
 
 namespace hpcai::device::cuda {
 
-/// Times one forward and one backward pass through a convolution and a BatchNorm with ReLU, in
-/// temporary memory. The BatchNorm uses the convolution's sums if op.sums. Returns seconds: with
-/// autotune the median of five runs after an untimed one, else the time of one run. Empty if a pass
-/// fails, for example for lack of memory. Throws if the device is unusable afterwards.
-std::optional<double> seconds_of(const ops::Convolution& op, const KernelOptions& options,
+/// Operations of which each reads the output of the one before.
+using Chain = std::vector<ops::Operation>;
+
+/// Times one forward and one backward pass through convolutions, BatchNorms and PointwiseNorms, in
+/// temporary memory. Returns seconds: with autotune the median of five runs after an untimed one,
+/// else the time of one run. Empty if a pass fails, for example for lack of memory. Throws if the
+/// device is unusable afterwards.
+std::optional<double> seconds_of(const Chain& chain, const KernelOptions& options,
                                  const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
 /// training and multiples of 8 channels; norms need statistics of the whole batch, poolings windows
-/// of 3 x 3 with stride 2 and padding 1. A convolution that computes sums also needs a cuDNN plan,
-/// which exists in fp16 only, and a successful trial (seconds_of()) if the context has a device.
-/// With autotune it must be faster than the convolution without sums, both with their fastest
-/// plans; Context::plans stores the decision. A deterministic device makes no trial. An Acceptance
-/// returns the same decision for every call with the same operation.
+/// of 3 x 3 with stride 2 and padding 1. A convolution that computes sums needs a cuDNN plan, which
+/// exists in fp16 only, and a PointwiseNorm a half type and at least twice as many output channels,
+/// a multiple of 128. Both also need a successful trial (seconds_of()) if the context has a device.
+/// With autotune they must be faster than separate operations, all with their fastest plans;
+/// Context::plans stores the decision. A deterministic device makes no trial without autotune. An
+/// Acceptance returns the same decision for every call with the same operation.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -30,6 +34,11 @@ public:
 private:
     /// Whether the network uses `op`, a convolution that computes sums.
     bool accepts_sums(const ops::Convolution& op, const KernelOptions& options);
+    bool is_timed() const { return context_.has_device() && context_.autotune; }
+    bool accepts_pointwise(const ops::PointwiseNorm& op, const KernelOptions& options);
+    /// Returns the decision with this key in the plan cache, else compares and stores it.
+    template <typename IsPossible, typename Compare>
+    bool decide(const std::string& key, const IsPossible& is_possible, const Compare& compare);
 
     const Context& context_;
     std::map<std::string, bool> known_;  // decisions by shape, because a trial is slow

@@ -55,6 +55,7 @@ public:
     }
     const void* x() const { return x_; }
     const float* gamma() const { return parameters_.gamma; }
+    const kernels::BatchNormParameters& parameters() const { return parameters_; }
     const kernels::BatchNormStatistics& statistics() const { return statistics_; }
 
     void compute_statistics(void* workspace, cudaStream_t stream) const {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "batch_norm.hpp"
+
+/// The parts of z = ReLU(norm(x w^T) + r) and its gradients that are not products of large
+/// matrices, for x (n, K), w (C, K) and r, z (n, C); n is the number of pixels. y = x w^T is never
+/// stored:
+///
+///   S = x^T x, s = the column sums of x, P = w S
+///   mean(y) = w s / n, mean(y^2) = the row sums of P w, divided by n
+///   z = ReLU(x (scale w)^T + shift + r)
+///
+/// The gradient of y is dy = a g + b y + c (batch_norm_gradient_apply), where g is the gradient of
+/// the ReLU's input. With G = g^T x, M = w^T (b w), and a, b and c per channel:
+///
+///   sum(g y) = the row sums of G w
+///   dw = dy^T x = a G + b P + c s
+///   dx = dy w   = g (a w) + x M + c w
+///
+/// A rounding error of a matrix or bias is the same in all pixels, so sums over pixels would keep
+/// it. Therefore the mean of z before the ReLU is exactly beta + mean(r), and that of dx 0: each
+/// bias follows from the rounded matrix, and its own rounding error is added to one element of the
+/// matrix. The terms of x and c in dx are so small in fp16 that they are multiplied by a power of
+/// two until they are added to those of g.
+namespace hpcai::kernels {
+
+struct PointwiseShape {
+    tensor::DType dtype = tensor::DType::f16;  // of x, g and z
+    std::int64_t pixels = 0;                   // n
+    std::int64_t inputs = 0;                   // K, a multiple of 8
+    std::int64_t outputs = 0;                  // C, a multiple of 8
+};
+
+struct ColumnSumsArguments {
+    const void* x = nullptr;              // (n, C)
+    const void* second = nullptr;         // added to x; null: none
+    const std::uint32_t* mask = nullptr;  // elements with bit 0 become 0; null: none
+    void* masked = nullptr;     // with a mask: written, the elements of which sums are formed
+    double* sums = nullptr;     // (C), written
+    void* workspace = nullptr;  // batch_norm_workspace_bytes()
+};
+/// Sums x over its pixels; the shape has one span and a multiple of 8 channels. Reads 1, with
+/// `second` 2, and one bit if there is a mask; then writes 1, which may be x or `second`.
+void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& arguments, Stream stream);
+
+struct PointwiseStatisticsArguments {
+    const float* weights = nullptr;   // w (C, K)
+    const float* products = nullptr;  // P (C, K)
+    const double* sums = nullptr;     // s (K)
+    BatchNormParameters parameters;
+    BatchNormStatistics statistics;  // of y, written
+    void* scaled_weights = nullptr;  // scale w (C, K), written
+    void* bias = nullptr;            // beta - mean(x) (scale w)^T (C), written
+};
+/// Computes the statistics of y like batch_norm_statistics_from_sums(), and the factors of z.
+void pointwise_statistics(const PointwiseShape& shape,
+                          const PointwiseStatisticsArguments& arguments, Stream stream);
+
+struct PointwiseGradientArguments {
+    const float* weights = nullptr;            // w (C, K)
+    const float* products = nullptr;           // P (C, K)
+    const double* sums = nullptr;              // s (K)
+    const float* gradient_products = nullptr;  // G (C, K)
+    const double* gradient_sums = nullptr;     // sum(g) (C)
+    const float* gamma = nullptr;
+    BatchNormStatistics statistics;    // of y
+    float* weight_gradient = nullptr;  // dw (C, K), written, like all that follow
+    float* gamma_gradient = nullptr;   // (C)
+    float* beta_gradient = nullptr;    // (C)
+    void* scaled_weights = nullptr;    // a w (C, K)
+    float* y_weights = nullptr;        // b w (C, K)
+    float* slopes = nullptr;           // b (C)
+    float* constants = nullptr;        // c (C)
+};
+/// Computes the gradients of the parameters, and factors of dx.
+void pointwise_gradients(const PointwiseShape& shape, const PointwiseGradientArguments& arguments,
+                         Stream stream);
+
+struct PointwiseFactorsArguments {
+    const float* square = nullptr;          // M (K, K), symmetric
+    const void* scaled_weights = nullptr;   // a w (C, K)
+    const double* sums = nullptr;           // s (K)
+    const double* gradient_sums = nullptr;  // sum(g) (C)
+    const float* slopes = nullptr;          // b (C)
+    const float* constants = nullptr;       // c (C)
+    void* rounded_square = nullptr;         // f M (K, K), written, like all that follow
+    void* bias = nullptr;                   // f times the last term of dx (K)
+    float* factors = nullptr;               // 1 and 1 / f
+};
+/// Computes the terms of dx that follow from x, times a power of two f.
+void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& arguments,
+                       Stream stream);
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pointwise_norm.hpp"
+
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+
+#include "layout.hpp"
+#include "matrix_product.hpp"
+#include "whole_batch_norm.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+/// Assigns consecutive arrays of device memory; without memory, it only counts their bytes.
+class Arrays {
+public:
+    explicit Arrays(void* memory = nullptr) : memory_(static_cast<std::byte*>(memory)) {}
+
+    template <typename T = void>
+    T* add(std::size_t bytes) {
+        auto* at = reinterpret_cast<T*>(memory_ == nullptr ? nullptr : memory_ + bytes_);
+        bytes_ += rounded_up(bytes);
+        return at;
+    }
+    std::size_t bytes() const { return bytes_; }
+
+private:
+    std::byte* memory_;
+    std::size_t bytes_ = 0;
+};
+
+/// The matrices have the names of pointwise_norm.hpp. Row-major matrices are the transposes of
+/// cuBLAS matrices. Saved for the backward pass: the statistics, P, s, and a mask of one bit for
+/// each element with z > 0.
+class PointwiseNormKernel final : public OperationKernel<ops::PointwiseNorm, Context> {
+public:
+    PointwiseNormKernel(const ops::PointwiseNorm& op, const KernelOptions& options,
+                        const Context& context)
+        : OperationKernel(op, options, context), norm_(op.norm, options.compute) {
+        ensure(trains(), "a fused convolution and norm is supported in training only");
+        const DType compute = options.compute;
+        const std::int64_t n = norm_.shape().pixels, k = op.convolution.input[3];
+        const std::int64_t c = op.convolution.filters;
+        shape_ = {compute, n, k, c};
+        gram_.emplace(ProductShape{k, k, n, false, true, compute}, context);
+        products_.emplace(ProductShape{k, c, k}, context);
+        forward_.emplace(ProductShape{.rows = c,
+                                      .columns = n,
+                                      .inner = k,
+                                      .a_transposed = true,
+                                      .factors = compute,
+                                      .result = compute,
+                                      .adds = true,
+                                      .bias = true,
+                                      .relu = true},
+                         context);
+        gradient_products_.emplace(ProductShape{k, c, n, false, true, compute}, context);
+        y_products_.emplace(ProductShape{k, k, c, false, true}, context);
+        from_inputs_.emplace(ProductShape{.rows = k,
+                                          .columns = n,
+                                          .inner = k,
+                                          .factors = compute,
+                                          .result = compute,
+                                          .bias = true},
+                             context);
+        from_gradients_.emplace(ProductShape{.rows = k,
+                                             .columns = n,
+                                             .inner = c,
+                                             .factors = compute,
+                                             .result = compute,
+                                             .adds = true,
+                                             .scales = true},
+                                context);
+    }
+
+    KernelMemory memory() const override {
+        Arrays saved, workspace;
+        return {.saved_bytes = Saved(saved, shape_, norm_).bytes,
+                .workspace_bytes = Scratch(workspace, shape_, product_bytes()).bytes};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
+               "the kernel has no buffers for the gradients of its inputs");
+        OperationKernel::bind(tensors);
+        Arrays saved(tensors.saved), workspace(tensors.workspace);
+        saved_ = Saved(saved, shape_, norm_);
+        scratch_ = Scratch(workspace, shape_, product_bytes());
+        norm_.bind(nullptr,
+                   {tensors.parameters[1], tensors.parameters[2], tensors.running_mean,
+                    tensors.running_variance},
+                   saved_.statistics);
+    }
+
+private:
+    struct Saved {
+        void* statistics = nullptr;
+        float* products = nullptr;  // P
+        double* sums = nullptr;     // s
+        std::uint32_t* mask = nullptr;
+        std::size_t bytes = 0;
+
+        Saved() = default;
+        Saved(Arrays& arrays, const kernels::PointwiseShape& shape, const WholeBatchNorm& norm)
+            : statistics(arrays.add(norm.saved_bytes())),
+              products(arrays.add<float>(array_bytes(shape.outputs * shape.inputs))),
+              sums(arrays.add<double>(2 * array_bytes(shape.inputs))),
+              mask(arrays.add<std::uint32_t>(batch_norm_mask_bytes(norm.shape()))),
+              bytes(arrays.bytes()) {}
+    };
+    struct Scratch {
+        void* product = nullptr;          // of cuBLASLt
+        void* partial_sums = nullptr;     // of column_sums()
+        float* matrix = nullptr;          // S, then G (C, K)
+        float* y_weights = nullptr;       // b w (C, K)
+        float* square = nullptr;          // M (K, K)
+        void* rounded_square = nullptr;   // f M in the compute type
+        void* scaled_weights = nullptr;   // (C, K)
+        void* bias = nullptr;             // (C) or (K)
+        double* gradient_sums = nullptr;  // (C)
+        float* slopes = nullptr;          // b (C)
+        float* constants = nullptr;       // c (C)
+        float* factors = nullptr;         // 1 and the factor of terms of x
+        std::size_t bytes = 0;
+
+        Scratch() = default;
+        Scratch(Arrays& arrays, const kernels::PointwiseShape& s, std::size_t product_bytes)
+            : product(arrays.add(product_bytes)),
+              partial_sums(arrays.add(kernels::batch_norm_workspace_bytes(
+                  {s.dtype, 1, s.pixels, std::max(s.inputs, s.outputs)}))),
+              matrix(arrays.add<float>(array_bytes(s.inputs * std::max(s.inputs, s.outputs)))),
+              y_weights(arrays.add<float>(array_bytes(s.outputs * s.inputs))),
+              square(arrays.add<float>(array_bytes(s.inputs * s.inputs))),
+              rounded_square(arrays.add(array_bytes(s.inputs * s.inputs, s.dtype))),
+              scaled_weights(arrays.add(array_bytes(s.outputs * s.inputs, s.dtype))),
+              bias(arrays.add(array_bytes(std::max(s.inputs, s.outputs), s.dtype))),
+              gradient_sums(arrays.add<double>(2 * array_bytes(s.outputs))),
+              slopes(arrays.add<float>(array_bytes(s.outputs))),
+              constants(arrays.add<float>(array_bytes(s.outputs))),
+              factors(arrays.add<float>(array_bytes(2))),
+              bytes(arrays.bytes()) {}
+    };
+
+    std::size_t product_bytes() const {
+        std::size_t bytes = 0;
+        for (const auto* product : {&gram_, &products_, &forward_, &gradient_products_,
+                                    &y_products_, &from_inputs_, &from_gradients_}) {
+            bytes = std::max(bytes, (*product)->workspace_bytes());
+        }
+        return bytes;
+    }
+
+    void run(const std::optional<Product>& product, Product::Operands operands) const {
+        operands.workspace = scratch_.product;
+        product->run(operands, context_);
+    }
+
+    const void* x() const { return tensors_.inputs[0]; }
+    const float* weights() const { return tensors_.parameters[0]; }
+
+    void forward() override {
+        kernels::column_sums({shape_.dtype, 1, shape_.pixels, shape_.inputs},
+                             {.x = x(), .sums = saved_.sums, .workspace = scratch_.partial_sums},
+                             context_.stream);
+        run(gram_, {.a = x(), .b = x(), .d = scratch_.matrix});
+        run(products_, {.a = scratch_.matrix, .b = weights(), .d = saved_.products});
+        kernels::pointwise_statistics(shape_,
+                                      {.weights = weights(),
+                                       .products = saved_.products,
+                                       .sums = saved_.sums,
+                                       .parameters = norm_.parameters(),
+                                       .statistics = norm_.statistics(),
+                                       .scaled_weights = scratch_.scaled_weights,
+                                       .bias = scratch_.bias},
+                                      context_.stream);
+        run(forward_, {.a = scratch_.scaled_weights,
+                       .b = x(),
+                       .c = tensors_.inputs[1],
+                       .d = tensors_.output,
+                       .bias = scratch_.bias,
+                       .mask = saved_.mask});
+    }
+
+    void input_gradient() override {
+        void* const g = tensors_.input_gradients[1];
+        kernels::column_sums(norm_.shape(),
+                             {.x = output_gradient(),
+                              .second = second_output_gradient(),
+                              .mask = saved_.mask,
+                              .masked = g,
+                              .sums = scratch_.gradient_sums,
+                              .workspace = scratch_.partial_sums},
+                             context_.stream);
+        run(gradient_products_, {.a = x(), .b = g, .d = scratch_.matrix});
+        compute_coefficients();
+        run(y_products_, {.a = scratch_.y_weights, .b = weights(), .d = scratch_.square});
+        compute_factors();
+        void* const dx = tensors_.input_gradients[0];
+        run(from_inputs_, {.a = scratch_.rounded_square, .b = x(), .d = dx, .bias = scratch_.bias});
+        run(from_gradients_,
+            {.a = scratch_.scaled_weights, .b = g, .c = dx, .factors = scratch_.factors, .d = dx});
+    }
+
+    void compute_coefficients() const {
+        kernels::pointwise_gradients(shape_,
+                                     {.weights = weights(),
+                                      .products = saved_.products,
+                                      .sums = saved_.sums,
+                                      .gradient_products = scratch_.matrix,
+                                      .gradient_sums = scratch_.gradient_sums,
+                                      .gamma = norm_.gamma(),
+                                      .statistics = norm_.statistics(),
+                                      .weight_gradient = tensors_.parameter_gradients[0],
+                                      .gamma_gradient = tensors_.parameter_gradients[1],
+                                      .beta_gradient = tensors_.parameter_gradients[2],
+                                      .scaled_weights = scratch_.scaled_weights,
+                                      .y_weights = scratch_.y_weights,
+                                      .slopes = scratch_.slopes,
+                                      .constants = scratch_.constants},
+                                     context_.stream);
+    }
+
+    void compute_factors() const {
+        kernels::pointwise_factors(shape_,
+                                   {.square = scratch_.square,
+                                    .scaled_weights = scratch_.scaled_weights,
+                                    .sums = saved_.sums,
+                                    .gradient_sums = scratch_.gradient_sums,
+                                    .slopes = scratch_.slopes,
+                                    .constants = scratch_.constants,
+                                    .rounded_square = scratch_.rounded_square,
+                                    .bias = scratch_.bias,
+                                    .factors = scratch_.factors},
+                                   context_.stream);
+    }
+
+    WholeBatchNorm norm_;
+    kernels::PointwiseShape shape_;
+    std::optional<Product> gram_, products_, forward_;  // S, P and z
+    // G, M, x M + c w, and g (a w).
+    std::optional<Product> gradient_products_, y_products_, from_inputs_, from_gradients_;
+    Saved saved_;
+    Scratch scratch_;
+};
+
+}  // namespace
+
+HPCAI_BUILD_KERNEL(PointwiseNorm)
+
+}  // namespace hpcai::device::cuda
