@@ -95,14 +95,9 @@ struct MpiWorld::Outbox {
 
     void send_messages(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
                        int tag) {
-        Bytes result;  // one buffer, because copies for many groups would fill the memory
         for (const auto& [to_group, message] : agreement.take_outgoing()) {
-            const bool shared =
-                message.kind == MembershipAgreementKind::result && message.statuses.empty();
-            Bytes bytes = shared ? result : nullptr;
-            if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
-            if (shared) result = bytes;
-            send(std::move(bytes), leader_world_ranks[to_group], tag);
+            send(std::make_shared<const std::vector<std::byte>>(message.to_bytes()),
+                 leader_world_ranks[to_group], tag);
         }
     }
 };
@@ -249,7 +244,7 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
 
 void MpiWorld::announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
     ensure(lost.state == GroupState::lost, "group {} is not lost", lost.group);
-    const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}, {}};
+    const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}};
     const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
