@@ -32,10 +32,20 @@ void collective_try(Communicator& ranks, const std::function<void()>& work) {
 }
 
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine) {
-    std::array<char, 256> packed{};
-    mine.copy(packed.data(), packed.size() - 1);
+    const auto size = static_cast<std::size_t>(ranks.size());
+    const std::string first = broadcast(ranks, std::string(mine));
+    std::array<double, 2> largest{mine == first ? 0.0 : 1.0, static_cast<double>(mine.size())};
+    ranks.all_reduce_max(largest);
+    if (largest[0] == 0.0) return std::vector(size, first);
+
+    std::string padded(mine);
+    padded.resize(static_cast<std::size_t>(largest[1]) + 1);
+    std::string all(padded.size() * size, '\0');
+    ranks.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
     std::vector<std::string> strings;
-    for (const auto& text : all_gather(ranks, packed)) strings.emplace_back(text.data());
+    for (std::size_t rank = 0; rank < size; ++rank) {
+        strings.emplace_back(all.c_str() + rank * padded.size());
+    }
     return strings;
 }
 

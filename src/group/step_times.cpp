@@ -52,7 +52,7 @@ std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::C
         RankRecord& rank = ranks.emplace_back(unpack(message));
         rank.group_rank = static_cast<int>(std::ssize(ranks)) - 1;
         rank.world_rank = world_rank_of(context, rank.group_rank);
-        rank.host = context.hostnames[rank.world_rank];
+        rank.host = context.host(rank.world_rank);
     }
     return ranks;
 }
@@ -94,7 +94,7 @@ std::string gather_trace(const context::RunContext& context, comm::Communicator&
     RankTrace trace;
     trace.group_rank = group.rank();
     trace.world_rank = world_rank_of(context, group.rank());
-    trace.host = context.hostnames[trace.world_rank];
+    trace.host = context.host(trace.world_rank);
     trace.events = steps.trace().events();
     const std::string mine =
         report::trace_events(trace, offset_to_leader(group, [&] { return steps.now(); }));

@@ -371,7 +371,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                                 .controller = std::move(controller),
                                 .place = place,
                                 .output = output,
-                                .hostnames = start_up.hostnames(),
+                                .hosts = start_up.hosts(),
                                 .ranks = std::move(rank_device.ranks),
                                 .is_resumed = resumption && resumption->has_begun(),
                                 .launch = {.started_utc = started,
@@ -393,7 +393,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
         run.lock = std::move(resumption->lock);
     }
     run.launch.invocations.push_back(
-        {started, start_up.hostnames().front(), program_sha256, request.command_line});
+        {started, start_up.hosts().front(), program_sha256, request.command_line});
     return run;
 }
 

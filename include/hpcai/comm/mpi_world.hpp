@@ -21,8 +21,11 @@ public:
 
     Communicator& everyone() { return *everyone_; }
 
-    /// Returns the host name of every world rank.
-    const std::vector<std::string>& hostnames() const { return hostnames_; }
+    /// Returns the host name of every node: that of its lowest rank.
+    const std::vector<std::string>& hosts() const { return hosts_; }
+    const std::string& host(std::size_t world_rank) const {
+        return hosts_[node_of_world_rank_[world_rank]];
+    }
 
     /// Returns the node of every world rank; ranks that share memory share a node. Nodes have
     /// numbers from 0 in the order of their lowest ranks.
@@ -35,7 +38,7 @@ public:
 private:
     friend class MpiWorld;
     std::unique_ptr<Communicator> everyone_;
-    std::vector<std::string> hostnames_;
+    std::vector<std::string> hosts_;
     std::vector<int> node_of_world_rank_;
 };
 

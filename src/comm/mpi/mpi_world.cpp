@@ -32,11 +32,15 @@ double seconds_now() {
     return std::chrono::duration<double>(now).count();
 }
 
-std::vector<std::string> gather_hostnames(Communicator& everyone) {
+std::vector<std::string> gather_hosts(Communicator& everyone, const std::vector<int>& nodes) {
     std::array<char, MPI_MAX_PROCESSOR_NAME> mine{};
     int length = 0;
     check_mpi(MPI_Get_processor_name(mine.data(), &length), "MPI_Get_processor_name");
-    return all_gather_strings(everyone, mine.data());
+    const auto lowest = std::ranges::find(nodes, nodes[everyone.rank()]) - nodes.begin();
+    std::vector<std::string> hosts =
+        all_gather_strings(everyone, lowest == everyone.rank() ? mine.data() : "");
+    std::erase(hosts, "");
+    return hosts;
 }
 
 std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
@@ -193,8 +197,8 @@ StartUp MpiWorld::start_up() {
     MPI_Comm copy = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
     StartUp start(make_mpi_communicator(copy, limits_, outbox_->kept));
-    start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
+    start.hosts_ = gather_hosts(start.everyone(), start.node_of_world_rank_);
     return start;
 }
 
