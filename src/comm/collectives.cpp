@@ -43,8 +43,8 @@ std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_vie
     std::string all(padded.size() * size, '\0');
     ranks.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
     std::vector<std::string> strings;
-    for (std::size_t rank = 0; rank < size; ++rank) {
-        strings.emplace_back(all.c_str() + rank * padded.size());
+    for (const char* next = all.c_str(); strings.size() < size; next += padded.size()) {
+        strings.emplace_back(next);
     }
     return strings;
 }

@@ -335,45 +335,40 @@ void MembershipAgreement::decide() {
     decision_.agreed = true;
     decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
     phase_ = Phase::decided;
-    send_decision(decision_);
+    send_decision();
 }
 
-void MembershipAgreement::send_decision(const Membership& decision) {
-    const int writer = decision.writer();
-    std::vector<int> voters, others;  // without the writer, which gets more
+void MembershipAgreement::send_decision() {
+    std::vector<int> receivers;
     for (int group = 0; group < groups_; ++group) {
         if (group == mine_.group) continue;
-        if (!joined_.contains(group)) {
-            send(group, MembershipAgreementKind::closed);
-        } else if (group == writer) {
-            send(group, MembershipAgreementKind::result);
-            outgoing_.back().message.statuses = decision.known;
-            outgoing_.back().message.unfinished = decision.unfinished;
+        if (joined_.contains(group)) {
+            receivers.push_back(group);
         } else {
-            const bool votes = reports_.at(group).state == GroupState::completed;
-            (votes ? voters : others).push_back(group);
+            send(group, MembershipAgreementKind::closed);
         }
     }
-    voters.insert(voters.end(), others.begin(), others.end());
+    // Voters come first and so forward the result. The vote needs each of them anyway.
+    std::ranges::stable_partition(
+        receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
     send_in_tree({.kind = MembershipAgreementKind::result,
                   .from_group = mine_.group,
-                  .unfinished = decision.unfinished},
-                 std::move(voters));
+                  .unfinished = decision_.unfinished},
+                 receivers);
+    if (!receivers.empty() && receivers.front() == decision_.writer()) {
+        outgoing_.back().message.statuses = decision_.known;
+    }
 }
 
-/// Sends the message to log2(groups) of these groups, which forward it to the others. Voters come
-/// first and so forward it: the vote needs each of them anyway.
-void MembershipAgreement::send_in_tree(AgreementMessage message, std::vector<int> groups) {
+/// Sends the message without statuses to log2(groups) of these groups. Each forwards it to those
+/// that follow it. The first group is the last receiver.
+void MembershipAgreement::send_in_tree(AgreementMessage message, std::span<const int> groups) {
+    message.statuses.clear();
     while (!groups.empty()) {
-        std::vector<int> kept;
-        message.forward_to.clear();
-        for (std::size_t i = 0; i < groups.size(); ++i) {
-            (i % 2 == 0 ? message.forward_to : kept).push_back(groups[i]);
-        }
-        const int receiver = message.forward_to.front();
-        message.forward_to.erase(message.forward_to.begin());
-        outgoing_.push_back({receiver, message});
-        groups = std::move(kept);
+        const auto half = groups.last((groups.size() + 1) / 2);
+        message.forward_to.assign(half.begin() + 1, half.end());
+        outgoing_.push_back({half.front(), message});
+        groups = groups.first(groups.size() - half.size());
     }
 }
 

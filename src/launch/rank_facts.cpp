@@ -28,10 +28,9 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
     std::vector<context::RankFacts> facts;
     for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
         const auto& [threads, is_repeatable, is_thread_invariant] = numbers[rank];
-        facts.push_back({threads,
-                         devices[rank],
-                         uuids[rank],
-                         {is_repeatable != 0, is_thread_invariant != 0, conditions[rank]}});
+        const device::Determinism determinism{is_repeatable != 0, is_thread_invariant != 0,
+                                              conditions[rank]};
+        facts.push_back({threads, devices[rank], uuids[rank], determinism});
     }
     return facts;
 }

@@ -167,8 +167,8 @@ private:
     void propose(double now);
     void withdraw();
     void decide();
-    void send_decision(const Membership& decision);
-    void send_in_tree(AgreementMessage message, std::vector<int> groups);
+    void send_decision();
+    void send_in_tree(AgreementMessage message, std::span<const int> groups);
     void decide_alone();
     bool is_lost(int group) const;
     double follow_deadline(double now) const;

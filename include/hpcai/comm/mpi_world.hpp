@@ -23,9 +23,7 @@ public:
 
     /// Returns the host name of every node: that of its lowest rank.
     const std::vector<std::string>& hosts() const { return hosts_; }
-    const std::string& host(std::size_t world_rank) const {
-        return hosts_[node_of_world_rank_[world_rank]];
-    }
+    const std::string& host(std::size_t rank) const { return hosts_[node_of_world_rank_[rank]]; }
 
     /// Returns the node of every world rank; ranks that share memory share a node. Nodes have
     /// numbers from 0 in the order of their lowest ranks.

@@ -62,10 +62,8 @@ struct RunContext {
     bool is_resumed = false;         // an earlier launch began the run
     LaunchContext launch;
 
+    const std::string& host(int rank) const { return hosts[controller.place(rank).node]; }
     const std::string& host() const { return hosts[place.node]; }
-    const std::string& host(int world_rank) const {
-        return hosts[controller.place(world_rank).node];
-    }
 
     /// Returns the directory that `resume` expects: `output`, or the parent of several runs.
     std::filesystem::path folder() const {
