@@ -257,15 +257,14 @@ void MembershipAgreement::receive_notice(int collector, double seconds, double n
 }
 
 void MembershipAgreement::receive_proposal(int collector, double now) {
-    if (phase_ == Phase::joined && collector == collector_) {
-        send(collector, MembershipAgreementKind::joined);  // the proposal came twice
-    } else if (phase_ == Phase::following && collector == collector_) {
-        phase_ = Phase::joined;
-        phase_end_ = now + 2 * deadlines_.reply_seconds;
-        send(collector, MembershipAgreementKind::joined);
-    } else {
-        send(collector, MembershipAgreementKind::declined);
+    const bool may_join = phase_ == Phase::following || phase_ == Phase::joined;
+    if (!may_join || collector != collector_) {
+        return send(collector, MembershipAgreementKind::declined);
     }
+    // A proposal may come twice.
+    if (phase_ == Phase::following) phase_end_ = now + 2 * deadlines_.reply_seconds;
+    phase_ = Phase::joined;
+    send(collector, MembershipAgreementKind::joined);
 }
 
 void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {

@@ -17,7 +17,7 @@ struct WorldLimits {
 /// The start-up phase, the only phase with collectives over all ranks. split() ends it.
 class StartUp {
 public:
-    explicit StartUp(std::unique_ptr<Communicator> everyone);
+    explicit StartUp(std::unique_ptr<Communicator> everyone) : everyone_(std::move(everyone)) {}
 
     Communicator& everyone() { return *everyone_; }
 
@@ -98,7 +98,9 @@ public:
 
     /// Returns how long to wait for ranks that may still be working: longest_seconds if an exit of
     /// this process would end them, else wait_seconds.
-    double grace_seconds() const;
+    double grace_seconds() const {
+        return exit_would_end_others() ? limits_.longest_seconds : limits_.wait_seconds;
+    }
 
     /// Whether the launcher ends all ranks if one of them exits before the others.
     bool exit_would_end_others() const;
