@@ -200,13 +200,12 @@ void run_phase(const std::string& name, const Work& work) {
     work();
     double seconds = MPI_Wtime() - begin, slowest = 0;
     MPI_Reduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    const Sent mine = sent_by_rank[rank];
+    Sent most;
+    MPI_Reduce(&mine.messages, &most.messages, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine.bytes, &most.bytes, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank != 0) return;
-    Sent most;
-    for (const Sent& sent : sent_by_rank) {
-        most.messages = std::max(most.messages, sent.messages);
-        most.bytes = std::max(most.bytes, sent.bytes);
-    }
     fmt::print("{:6} {:24} {:12.6f} {:9} {:12} {:8.2f} {:8.0f}\n", sent_by_rank.size(), name,
                slowest, most.messages, most.bytes, wall_seconds() - wall_begin,
                peak_resident_bytes().value_or(0) / 1e6);
