@@ -159,27 +159,18 @@ void MembershipAgreement::receive(const AgreementMessage& message, double now) {
 }
 
 void MembershipAgreement::advance(double now) {
-    switch (phase_) {
-        case Phase::following:
-            if (now >= phase_end_)
-                return collector_ < mine_.group ? follow_next(now) : decide_alone();
-            if (now >= reminder_) send(collector_, MembershipAgreementKind::query);
-            break;
-        case Phase::joined:
-            if (now >= phase_end_) decide_alone();
-            return;
-        case Phase::collecting:
-            return continue_collecting(now);
-        case Phase::proposing:
-            if (now >= phase_end_) return decide();
-            // A receiver that should have forwarded the proposal may be dead.
-            if (now < reminder_) return;
-            for (const int group : missing_joins_) send(group, MembershipAgreementKind::proposal);
-            break;
-        case Phase::decided:
-            return;
+    if (phase_ == Phase::decided) return;
+    if (phase_ == Phase::collecting) return continue_collecting(now);
+    if (now >= phase_end_) {
+        if (phase_ == Phase::proposing) return decide();
+        const bool has_next = phase_ == Phase::following && collector_ < mine_.group;
+        return has_next ? follow_next(now) : decide_alone();
     }
-    if (now >= reminder_) reminder_ = phase_end_;
+    if (phase_ == Phase::joined || now < reminder_) return;
+    reminder_ = phase_end_;
+    if (phase_ == Phase::following) return send(collector_, MembershipAgreementKind::query);
+    // A receiver that should have forwarded the proposal may be dead.
+    for (const int group : missing_joins_) send(group, MembershipAgreementKind::proposal);
 }
 
 void MembershipAgreement::follow(int collector, double now) {
