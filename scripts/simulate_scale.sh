@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/simulate_scale.sh [--ranks A..B] [--group P] [--seconds S] [--build FOLDER]
-# Runs start-up, split, gradient all-reduces and membership agreement of a launch on simulated ranks
-# (SimGrid's SMPI, Debian package libsimgrid-dev): A (64), 4 A, 16 A, ... up to B (1024) ranks in
-# groups of P (8), at most S seconds (600) for each simulation. Builds in FOLDER (build/scale). A row
-# has the number of ranks, the phase, simulated seconds, messages and bytes of the busiest rank, wall
-# seconds, and the peak resident memory in MB. Exit code: 0 all simulations ended, 1 some did not,
-# 2 usage, 3 no SimGrid.
+# Runs start-up, split, gradient all-reduces, membership agreement and vote of a launch on simulated
+# ranks (SimGrid's SMPI, Debian package libsimgrid-dev): A (64), 4 A, 16 A, ... up to B (1024) ranks
+# in groups of P (8), at most S seconds (600) for each simulation. Builds in FOLDER (build/scale). A
+# row has the number of ranks, the phase, simulated seconds, messages and bytes of the busiest rank,
+# wall seconds, and the peak resident memory in MB. The number of groups must be a power of two.
+# Exit code: 0 all simulations ended, 1 some did not, 2 usage, 3 no SimGrid.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/usage.sh
@@ -45,14 +45,14 @@ fi
 
 # These calls of comm go to functions of tests/scale/scale.cpp, which count messages.
 replaced=()
-for name in Test Isend Ibcast Ibarrier Iallreduce; do
+for name in Test Isend Ibcast Ibarrier Iallreduce Ireduce; do
     replaced+=("-DMPI_$name=scale_MPI_$name")
 done
 mkdir -p "$build"
 for source in tests/scale/scale.cpp src/base/{error,text,units,process}.cpp \
     src/plan/{layout,parallelism_controller}.cpp src/comm/mpi/*.cpp \
     src/comm/{all_reduce_schedule,collectives,gradient_buckets,launch,membership_agreement}.cpp \
-    src/comm/{point_to_point_reducer,wire_format}.cpp; do
+    src/comm/{point_to_point_reducer,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
     object=$build/$(basename "$source" .cpp).o
     options=("${replaced[@]}")
     [[ $source == tests/* ]] && options=()
@@ -88,9 +88,11 @@ simulate() { # RANKS UNIT_OF_BANDWIDTH [ARGUMENT]
     write_platform "$nodes" "$2" > platform.xml
     for ((node = 0; node < nodes; ++node)); do echo "node$node:8"; done > hosts
     # The program has no global state, so ranks need no copies of its globals.
+    # The selectors of MPI libraries choose collectives that gather the nodes of all ranks in a ring
+    # when a communicator is made, which no such library does.
     if ! smpirun -np "$1" -platform platform.xml -hostfile hosts -no-privatize \
         -wrapper "timeout $seconds" --log=root.thres:critical --cfg=smpi/simulate-computation:no \
-        --cfg=smpi/coll-selector:ompi --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
+        --cfg=smpi/coll-selector:default --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
         --cfg=smpi/test:1e-6 --cfg=smpi/iprobe:1e-6 --cfg=smpi/grow-injected-times:no \
         --cfg=contexts/stack-size:256 ./scale "$group" "${@:3}" 2> errors.txt; then
         failed=1
@@ -102,6 +104,6 @@ echo " ranks phase                      simulated s  messages        bytes   wal
 for ((ranks = first; ranks <= last; ranks *= 4)); do
     simulate "$ranks" GBps
     # The other rows of this simulation have times of slow links.
-    simulate "$ranks" MBps gradients | grep -E ' (all_reduce|torus_2d|hierarchical|native|ranks:) ' || failed=1
+    simulate "$ranks" MBps gradients | grep -E ' (all_reduce|torus_2d|hierarchical|native|vote|ranks:) ' || failed=1
 done
 exit $failed

@@ -32,13 +32,6 @@ std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<cons
     return ranks;
 }
 
-/// Returns whether no rank was lost. A group with ExitCode::watchdog has a dead or hanging rank.
-bool have_all_answered(const comm::Membership& decision) {
-    return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
-        return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
-    });
-}
-
 /// Returns whether the watchdogs of all absent groups have reported a hang. Then no rank waits for
 /// these groups.
 bool are_all_absent_hung(const comm::Membership& decision, const std::filesystem::path& output) {
@@ -263,7 +256,8 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
     const RunRecord record =
         benchmark::write_result(run_, ensemble, outcome, Origin::this_run, out);
     if (context_.launch.repetitions == 1) return {record.verdict.exit_code, false};
-    return results::close_repetition(context_, have_all_answered(agreed.decision), out);
+    return results::close_repetition(
+        context_, !agreed.decision.has_absent_group() && !agreed.decision.has_lost_rank(), out);
 }
 
 }  // namespace hpcai::benchmark

@@ -39,12 +39,7 @@ using launch::PreparedRun;
 void print_run_header(const PreparedRun& run, std::ostream& log) {
     const RunContext& context = run.context;
     plan::GroupMapSettings settings;
-    for (std::size_t rank = 0; rank < context.hostnames.size(); ++rank) {
-        const auto node =
-            static_cast<std::size_t>(context.controller.place(static_cast<int>(rank)).node);
-        if (settings.node_names.size() <= node) settings.node_names.resize(node + 1);
-        settings.node_names[node] = context.hostnames[rank];
-    }
+    settings.node_names = context.hosts;
     if (context.launch.repetitions > 1) {
         log << fmt::format("repetition {} of {}, seed {}\n", context.launch.repetition,
                            context.launch.repetitions, context.config.run.seed);

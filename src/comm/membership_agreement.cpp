@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 
 #include <hpcai/comm/membership_agreement.hpp>
@@ -72,6 +71,7 @@ struct MessageHeader {
     double seconds;
     std::uint32_t statuses;
     std::uint32_t unfinished;
+    std::uint32_t forward_to;
 };
 static_assert(std::is_trivially_copyable_v<MessageHeader>);
 static_assert(std::is_trivially_copyable_v<GroupStatus>);
@@ -82,15 +82,15 @@ static_assert(std::is_trivially_copyable_v<UnfinishedGroup>);
 std::vector<std::byte> AgreementMessage::to_bytes() const {
     std::span<const UnfinishedGroup> ends;
     if (unfinished) ends = *unfinished;
-    const MessageHeader header{kind, from_group, seconds,
-                               static_cast<std::uint32_t>(statuses.size()),
-                               static_cast<std::uint32_t>(ends.size())};
-    std::vector<std::byte> bytes(sizeof(header) + statuses.size() * sizeof(GroupStatus) +
-                                 ends.size_bytes());
-    std::memcpy(bytes.data(), &header, sizeof(header));
-    const auto rest =
-        std::ranges::copy(std::as_bytes(std::span(statuses)), bytes.begin() + sizeof(header));
-    std::ranges::copy(std::as_bytes(ends), rest.out);
+    const auto count = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
+    const MessageHeader header{kind,        from_group,       seconds, count(statuses),
+                               count(ends), count(forward_to)};
+    std::vector<std::byte> bytes;
+    for (const auto part :
+         {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(statuses)),
+          std::as_bytes(ends), std::as_bytes(std::span(forward_to))}) {
+        bytes.insert(bytes.end(), part.begin(), part.end());
+    }
     return bytes;
 }
 
@@ -99,18 +99,23 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
     ensure(bytes.size() >= sizeof(header),
            "membership agreement: a message of {} bytes is too short", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
-    const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
-    const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
-    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(UnfinishedGroup);
-    ensure(rest.size() == status_bytes + end_bytes,
-           "membership agreement: {} payload bytes do not match {} statuses, {} unfinished groups",
-           rest.size(), header.statuses, header.unfinished);
-    AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
+    std::span<const std::byte> rest = bytes.subspan(sizeof(header));
+    ensure(rest.size() == header.statuses * sizeof(GroupStatus) +
+                              header.unfinished * sizeof(UnfinishedGroup) +
+                              header.forward_to * sizeof(int),
+           "membership agreement: {} payload bytes do not match {} statuses, {} unfinished groups "
+           "and {} receivers",
+           rest.size(), header.statuses, header.unfinished, header.forward_to);
+    AgreementMessage message{header.kind, header.from_group, header.seconds};
     message.statuses.resize(header.statuses);
+    message.forward_to.resize(header.forward_to);
     std::vector<UnfinishedGroup> ends(header.unfinished);
-    std::ranges::copy(rest.first(status_bytes),
-                      std::as_writable_bytes(std::span(message.statuses)).begin());
-    std::ranges::copy(rest.last(end_bytes), std::as_writable_bytes(std::span(ends)).begin());
+    for (const auto part : {std::as_writable_bytes(std::span(message.statuses)),
+                            std::as_writable_bytes(std::span(ends)),
+                            std::as_writable_bytes(std::span(message.forward_to))}) {
+        std::ranges::copy(rest.first(part.size()), part.begin());
+        rest = rest.subspan(part.size());
+    }
     message.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(ends));
     return message;
 }
@@ -130,9 +135,14 @@ MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
 void MembershipAgreement::receive(const AgreementMessage& message, double now) {
     ensure(message.from_group >= 0 && message.from_group < groups_,
            "membership agreement: message from group {} of {} groups", message.from_group, groups_);
+    send_in_tree(message, message.forward_to);
     switch (message.kind) {
         case MembershipAgreementKind::status:
             return receive_status(message, now);
+        case MembershipAgreementKind::query:
+            if (phase_ != Phase::collecting) return;
+            return send(message.from_group, MembershipAgreementKind::notice,
+                        deadlines_.notice_seconds);
         case MembershipAgreementKind::notice:
             return receive_notice(message.from_group, message.seconds, now);
         case MembershipAgreementKind::proposal:
@@ -149,21 +159,18 @@ void MembershipAgreement::receive(const AgreementMessage& message, double now) {
 }
 
 void MembershipAgreement::advance(double now) {
-    switch (phase_) {
-        case Phase::following:
-            if (now >= phase_end_) collector_ < mine_.group ? follow_next(now) : decide_alone();
-            return;
-        case Phase::joined:
-            if (now >= phase_end_) decide_alone();
-            return;
-        case Phase::collecting:
-            return continue_collecting(now);
-        case Phase::proposing:
-            if (now >= phase_end_) decide();
-            return;
-        case Phase::decided:
-            return;
+    if (phase_ == Phase::decided) return;
+    if (phase_ == Phase::collecting) return continue_collecting(now);
+    if (now >= phase_end_) {
+        if (phase_ == Phase::proposing) return decide();
+        const bool has_next = phase_ == Phase::following && collector_ < mine_.group;
+        return has_next ? follow_next(now) : decide_alone();
     }
+    if (phase_ == Phase::joined || now < reminder_) return;
+    reminder_ = phase_end_;
+    if (phase_ == Phase::following) return send(collector_, MembershipAgreementKind::query);
+    // A receiver that should have forwarded the proposal may be dead.
+    for (const int group : missing_joins_) send(group, MembershipAgreementKind::proposal);
 }
 
 void MembershipAgreement::follow(int collector, double now) {
@@ -171,6 +178,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = follow_deadline(now);
+    reminder_ = (now + phase_end_) / 2;
     send(collector, MembershipAgreementKind::status, phase_end_ - now);
     outgoing_.back().message.statuses = {mine_};
 }
@@ -198,16 +206,11 @@ void MembershipAgreement::collect(double now) {
     collector_ = mine_.group;
     // Leaders that waited for the same silent collectors still have to report.
     phase_end_ = now + deadlines_.reply_seconds;
-    std::vector<int> others(static_cast<std::size_t>(groups_));
-    std::iota(others.begin(), others.end(), 0);
-    others.erase(others.begin() + mine_.group);
-    announce(others, now);
-}
-
-void MembershipAgreement::announce(std::span<const int> groups, double now) {
-    next_notice_ = now + deadlines_.notice_seconds / 2;
-    for (const int group : groups)
+    if (mine_.group == 0) return;  // all leaders follow it
+    for (int group = 0; group < groups_; ++group) {
+        if (group == mine_.group) continue;
         send(group, MembershipAgreementKind::notice, deadlines_.notice_seconds);
+    }
 }
 
 void MembershipAgreement::receive_status(const AgreementMessage& message, double now) {
@@ -223,7 +226,9 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     if (status.has_stopped()) {
         stopped_deadline_ = std::max(stopped_deadline_.value_or(0), now + message.seconds);
     }
-    if (phase_ == Phase::proposing) propose_to(status.group);
+    if (phase_ != Phase::proposing) return;
+    send(status.group, MembershipAgreementKind::proposal);
+    missing_joins_.insert(status.group);
 }
 
 /// Keeps an earlier report of the group's own leader.
@@ -239,16 +244,18 @@ void MembershipAgreement::receive_notice(int collector, double seconds, double n
     if (collector < collector_) return;
     if (collector > collector_) follow(collector, now);
     phase_end_ = now + seconds + 2 * deadlines_.reply_seconds;
+    reminder_ = now + seconds / 2;
 }
 
 void MembershipAgreement::receive_proposal(int collector, double now) {
-    if (phase_ == Phase::following && collector == collector_) {
-        phase_ = Phase::joined;
-        phase_end_ = now + 2 * deadlines_.reply_seconds;
-        send(collector, MembershipAgreementKind::joined);
-    } else {
-        send(collector, MembershipAgreementKind::declined);
+    const bool may_join = phase_ == Phase::following || phase_ == Phase::joined;
+    if (!may_join || collector != collector_) {
+        return send(collector, MembershipAgreementKind::declined);
     }
+    // A proposal may come twice.
+    if (phase_ == Phase::following) phase_end_ = now + 2 * deadlines_.reply_seconds;
+    phase_ = Phase::joined;
+    send(collector, MembershipAgreementKind::joined);
 }
 
 void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {
@@ -284,22 +291,18 @@ void MembershipAgreement::continue_collecting(double now) {
     const std::optional<double> grace = stopped_deadline_ ? stopped_deadline_ : completed_deadline_;
     const double end =
         grace ? std::max(*grace, phase_end_) : phase_end_ + deadlines_.longest_seconds;
-    if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
-    if (now >= next_notice_) announce(reported_peers(), now);
+    if (std::cmp_equal(reports_.size(), groups_) || now >= end) propose(now);
 }
 
 void MembershipAgreement::propose(double now) {
     phase_ = Phase::proposing;
     phase_end_ = now + deadlines_.reply_seconds;
+    reminder_ = now + deadlines_.reply_seconds / 2;
     joined_ = {mine_.group};
-    missing_joins_.clear();
-    for (const int group : reported_peers()) propose_to(group);
+    const std::vector<int> peers = reported_peers();
+    missing_joins_ = {peers.begin(), peers.end()};
+    send_in_tree({MembershipAgreementKind::proposal, mine_.group}, peers);
     if (missing_joins_.empty()) phase_end_ = now;
-}
-
-void MembershipAgreement::propose_to(int group) {
-    send(group, MembershipAgreementKind::proposal);
-    missing_joins_.insert(group);
 }
 
 void MembershipAgreement::withdraw() {
@@ -322,20 +325,40 @@ void MembershipAgreement::decide() {
     decision_.agreed = true;
     decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
     phase_ = Phase::decided;
-    send_decision(decision_);
+    send_decision();
 }
 
-void MembershipAgreement::send_decision(const Membership& decision) {
-    const int writer = decision.writer();
+void MembershipAgreement::send_decision() {
+    std::vector<int> receivers;
     for (int group = 0; group < groups_; ++group) {
         if (group == mine_.group) continue;
-        if (!joined_.contains(group)) {
+        if (joined_.contains(group)) {
+            receivers.push_back(group);
+        } else {
             send(group, MembershipAgreementKind::closed);
-            continue;
         }
-        send(group, MembershipAgreementKind::result);
-        outgoing_.back().message.unfinished = decision.unfinished;
-        if (group == writer) outgoing_.back().message.statuses = decision.known;
+    }
+    // Voters come first and so forward the result. The vote needs each of them anyway.
+    std::ranges::stable_partition(
+        receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
+    send_in_tree({.kind = MembershipAgreementKind::result,
+                  .from_group = mine_.group,
+                  .unfinished = decision_.unfinished},
+                 receivers);
+    if (!receivers.empty() && receivers.front() == decision_.writer()) {
+        outgoing_.back().message.statuses = decision_.known;
+    }
+}
+
+/// Sends the message without statuses to log2(groups) of these groups. Each forwards it to those
+/// that follow it. The first group is the last receiver.
+void MembershipAgreement::send_in_tree(AgreementMessage message, std::span<const int> groups) {
+    message.statuses.clear();
+    while (!groups.empty()) {
+        const auto half = groups.last((groups.size() + 1) / 2);
+        message.forward_to.assign(half.begin() + 1, half.end());
+        outgoing_.push_back({half.front(), message});
+        groups = groups.first(groups.size() - half.size());
     }
 }
 
@@ -354,7 +377,7 @@ std::vector<int> MembershipAgreement::reported_peers() const {
 }
 
 void MembershipAgreement::send(int to_group, MembershipAgreementKind kind, double seconds) {
-    outgoing_.push_back({to_group, {kind, mine_.group, seconds, {}, {}}});
+    outgoing_.push_back({to_group, {kind, mine_.group, seconds}});
 }
 
 }  // namespace hpcai::comm

@@ -34,7 +34,7 @@ AuditRecord failed_audit(const context::RunContext& context,
     audit.differs = divergence.parts;
     for (const int rank : divergence.group_ranks) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
-        audit.ranks.push_back({rank, world_rank, context.hostnames[world_rank]});
+        audit.ranks.push_back({rank, world_rank, context.host(world_rank)});
     }
     return audit;
 }

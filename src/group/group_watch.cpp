@@ -153,7 +153,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.group = context_.place.group;
     record.group_rank = group_.rank();
     record.world_rank = context_.place.world_rank;
-    record.host = context_.hostnames[record.world_rank];
+    record.host = context_.host(record.world_rank);
     record.process = processes_[record.group_rank].pid;
     record.reason = reason;
     record.answers = answers;
@@ -204,7 +204,7 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
                              : state.record       ? "hangs"
                                                   : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
-                       context_.hostnames[world_rank], processes_[group_rank].pid, what);
+                       context_.host(world_rank), processes_[group_rank].pid, what);
 }
 
 /// Kills stopped processes, which would outlive the run. The watchdog of a hanging process ends it.

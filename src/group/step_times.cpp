@@ -41,18 +41,14 @@ RankRecord unpack(const Message& message) {
     return record;
 }
 
-int world_rank_of(const context::RunContext& context, int group_rank) {
-    return context.controller.world_rank_of(context.place.group, group_rank);
-}
-
 std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::Communicator& group,
                                      const RankRecord& mine) {
     std::vector<RankRecord> ranks;
     for (const Message& message : comm::all_gather(group, pack(mine))) {
         RankRecord& rank = ranks.emplace_back(unpack(message));
         rank.group_rank = static_cast<int>(std::ssize(ranks)) - 1;
-        rank.world_rank = world_rank_of(context, rank.group_rank);
-        rank.host = context.hostnames[rank.world_rank];
+        rank.world_rank = context.controller.world_rank_of(context.place.group, rank.group_rank);
+        rank.host = context.host(rank.world_rank);
     }
     return ranks;
 }
@@ -93,8 +89,8 @@ std::string gather_trace(const context::RunContext& context, comm::Communicator&
                          const training::StepLog& steps) {
     RankTrace trace;
     trace.group_rank = group.rank();
-    trace.world_rank = world_rank_of(context, group.rank());
-    trace.host = context.hostnames[trace.world_rank];
+    trace.world_rank = context.place.world_rank;
+    trace.host = context.host();
     trace.events = steps.trace().events();
     const std::string mine =
         report::trace_events(trace, offset_to_leader(group, [&] { return steps.now(); }));

@@ -207,22 +207,18 @@ void open_series(const context::RunRequest& request, comm::Communicator& everyon
     series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
 }
 
-void check_backend(const config::Config& config, const device::Device& device) {
+/// Throws Error(usage) if the device of this rank does not support the configuration.
+void check_support(const config::Config& config, const plan::Layout& layout,
+                   const device::Device& device) {
     require(
         config.communication.backend != config::CommunicationBackend::nccl ||
             !device.uuid().empty(),
         ExitCode::usage,
         "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
-}
-
-void check_resident_images(const config::Config& config, const device::Device& device) {
     require(config.data.resident_mib == 0 || device.can_resize_crops(), ExitCode::usage,
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
             "data.decoded_cache_mib keeps images in host memory",
             config.data.resident_mib);
-}
-
-void check_shards(const plan::Layout& layout, const device::Device& device) {
     require(
         layout.shards == 1 || device.supports_shards(), ExitCode::usage,
         "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
@@ -273,9 +269,7 @@ OpenedDevice open_rank_device(const config::Config& config,
         const device::Device& device = *found.opened.device;
         found.precision =
             context::choose_precision(config.training.precision, context::formats_of(device));
-        check_backend(config, device);
-        check_resident_images(config, device);
-        check_shards(layout, device);
+        check_support(config, layout, device);
     });
     found.precision = agree_on_precision(found.precision, everyone);
     found.ranks = gather_rank_facts(*found.opened.device, everyone);
@@ -371,7 +365,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                                 .controller = std::move(controller),
                                 .place = place,
                                 .output = output,
-                                .hostnames = start_up.hostnames(),
+                                .hosts = start_up.hosts(),
                                 .ranks = std::move(rank_device.ranks),
                                 .is_resumed = resumption && resumption->has_begun(),
                                 .launch = {.started_utc = started,
@@ -393,7 +387,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
         run.lock = std::move(resumption->lock);
     }
     run.launch.invocations.push_back(
-        {started, start_up.hostnames().front(), program_sha256, request.command_line});
+        {started, start_up.hosts().front(), program_sha256, request.command_line});
     return run;
 }
 

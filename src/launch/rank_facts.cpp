@@ -19,8 +19,6 @@ namespace hpcai::launch {
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone) {
     const device::Determinism mine = device.determinism();
-    // all_gather_strings() truncates. A truncated condition would guarantee more than the device.
-    ensure(mine.conditions.size() < 256, "conditions of {} characters", mine.conditions.size());
     const auto devices = comm::all_gather_strings(everyone, device.description());
     const auto uuids = comm::all_gather_strings(everyone, device.uuid());
     const auto conditions = comm::all_gather_strings(everyone, mine.conditions);
@@ -30,10 +28,9 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
     std::vector<context::RankFacts> facts;
     for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
         const auto& [threads, is_repeatable, is_thread_invariant] = numbers[rank];
-        facts.push_back({threads,
-                         devices[rank],
-                         uuids[rank],
-                         {is_repeatable != 0, is_thread_invariant != 0, conditions[rank]}});
+        const device::Determinism determinism{is_repeatable != 0, is_thread_invariant != 0,
+                                              conditions[rank]};
+        facts.push_back({threads, devices[rank], uuids[rank], determinism});
     }
     return facts;
 }
@@ -71,7 +68,7 @@ std::string check_programs(comm::StartUp& start_up) {
         comm::all_gather_strings(start_up.everyone(), comm::MpiWorld::library_version());
     std::vector<RankHealth> ranks(programs.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        ranks[rank].host = start_up.hostnames()[rank];
+        ranks[rank].host = start_up.host(rank);
         ranks[rank].program_sha256 = programs[rank];
         ranks[rank].mpi = libraries[rank];
     }

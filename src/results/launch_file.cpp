@@ -73,14 +73,14 @@ LaunchRecord read_launch_file(const std::filesystem::path& output) {
 context::RunContext context_of(const std::filesystem::path& output, const TopologyRecord& topology,
                                config::Config config) {
     std::vector<int> nodes;
-    std::vector<std::string> hostnames;
     std::vector<context::RankFacts> ranks;
     for (const PlaceRecord& place : topology.map) {
         nodes.push_back(place.node);
-        hostnames.push_back(place.host);
         ranks.push_back({place.threads, place.device, "", {}});
     }
     plan::ParallelismController controller = verification::place_ranks(config, nodes);
+    std::vector<std::string> hosts(nodes.size());
+    for (const PlaceRecord& rank : topology.map) hosts[rank.node] = rank.host;
     const plan::RankPlace place = controller.place(0);
     std::string text = config::to_yaml(config);
     return {.config = std::move(config),
@@ -88,7 +88,7 @@ context::RunContext context_of(const std::filesystem::path& output, const Topolo
             .controller = std::move(controller),
             .place = place,
             .output = output,
-            .hostnames = std::move(hostnames),
+            .hosts = std::move(hosts),
             .ranks = std::move(ranks),
             .is_resumed = true,
             .launch = {}};

@@ -80,11 +80,20 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
+NodesOfRanks nodes_of_launch(const context::RunContext& context) {
+    NodesOfRanks current;
+    for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
+        current.nodes.push_back(context.controller.place(rank).node);
+        current.hosts.push_back(context.host(rank));
+    }
+    return current;
+}
+
 /// Returns the hosts of all ranks. The ranks of a group that an earlier launch finished have the
 /// hosts of that launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
-    std::vector<std::string> hosts = context.hostnames;
+    std::vector<std::string> hosts = nodes_of_launch(context).hosts;
     for (const GroupResult& group : groups) {
         if (!context.is_resumed || !group.record.failure.empty()) continue;
         const int number = group.record.group;
@@ -111,11 +120,8 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
 
 plan::ParallelismController place_on_hosts(const context::RunContext& context,
                                            const std::vector<std::string>& hosts) {
-    NodesOfRanks current{{}, context.hostnames};
-    for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
-        current.nodes.push_back(context.controller.place(rank).node);
-    }
-    return controller_for_nodes(context.config, context.controller, nodes_of_hosts(current, hosts));
+    return controller_for_nodes(context.config, context.controller,
+                                nodes_of_hosts(nodes_of_launch(context), hosts));
 }
 
 TopologyRecord describe_topology(const plan::ParallelismController& controller,
@@ -134,7 +140,7 @@ TopologyRecord describe_topology(const plan::ParallelismController& controller,
 }  // namespace
 
 TopologyRecord describe_topology(const context::RunContext& context) {
-    return describe_topology(context.controller, context.ranks, context.hostnames);
+    return describe_topology(context.controller, context.ranks, nodes_of_launch(context).hosts);
 }
 
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,

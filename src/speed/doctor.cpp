@@ -136,7 +136,7 @@ private:
         start_up_.emplace(world_.start_up());
         ranks_.resize(static_cast<std::size_t>(world_.size()));
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-            ranks_[rank].host = start_up_->hostnames()[rank];
+            ranks_[rank].host = start_up_->host(rank);
             ranks_[rank].node = start_up_->node_of_world_rank()[rank];
         }
     }

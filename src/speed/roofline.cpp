@@ -320,7 +320,7 @@ ExitCode run_roofline(const RooflineRequest& request,
         comm::StartUp start_up = world.start_up();
         const auto rank = static_cast<std::size_t>(world.rank());
         const MeasuredRanks ranks{start_up.everyone(), start_up.node_of_world_rank(),
-                                  start_up.hostnames()[rank]};
+                                  start_up.host(rank)};
         const RooflineRecord record = RooflineSession(request, ranks).measure();
         comm::collective_try(start_up.everyone(), [&] {
             if (world.rank() == 0) use(record);

@@ -14,14 +14,16 @@ TEST(Collectives, GatherDifferentNumbersOfValuesInTheOrderOfTheRanks) {
     });
 }
 
-TEST(Collectives, GatherStringsAndCutThemOnlyWhereAllRanksGetThem) {
-    run_as_threads(2, [](Communicator& ranks) {
-        const std::string mine = ranks.rank() == 0 ? "" : std::string(300, 'x');
-        EXPECT_EQ(all_gather_strings(ranks, mine),
-                  (std::vector<std::string>{"", std::string(255, 'x')}));
-        const std::vector<std::string> whole{"", std::string(300, 'x')};
+TEST(Collectives, GatherStringsOfAnyLength) {
+    run_as_threads(3, [](Communicator& ranks) {
+        const std::vector<std::string> all{"", std::string(300, 'x'), "y"};
+        const std::string& mine = all[static_cast<std::size_t>(ranks.rank())];
+        EXPECT_EQ(all_gather_strings(ranks, mine), all);
         EXPECT_EQ(gather_strings(ranks, mine),
-                  ranks.rank() == 0 ? whole : std::vector<std::string>());
+                  ranks.rank() == 0 ? all : std::vector<std::string>());
+        for (const std::string& same : {std::string(), std::string(300, 'x')}) {
+            EXPECT_EQ(all_gather_strings(ranks, same), std::vector<std::string>(3, same));
+        }
     });
 }
 

@@ -67,8 +67,7 @@ private:
             GroupStatus::of(group, GroupState::lost, ExitCode::watchdog, "rank 0 has died");
         for (std::size_t other = 0; other < mailboxes_.size(); ++other) {
             mailboxes_[other].push_back(
-                AgreementMessage{MembershipAgreementKind::status, group, 0, {status}, {}}
-                    .to_bytes());
+                AgreementMessage{MembershipAgreementKind::status, group, 0, {status}}.to_bytes());
         }
     }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,13 +45,20 @@ public:
     }
 
     const std::vector<MembershipAgreement>& games() const { return games_; }
+    /// Returns the number of messages that the busiest leader has sent.
+    std::size_t most_sent() const { return std::ranges::max(sent_); }
 
 private:
     void take_from(MembershipAgreement& game) {
-        for (AddressedMessage& sent : game.take_outgoing()) letters_.push_back(std::move(sent));
+        sent_.resize(games_.capacity());
+        for (AddressedMessage& sent : game.take_outgoing()) {
+            letters_.push_back(std::move(sent));
+            ++sent_[static_cast<std::size_t>(&game - games_.data())];
+        }
     }
 
     std::vector<MembershipAgreement> games_;
+    std::vector<std::size_t> sent_;  // [group]
     std::deque<AddressedMessage> letters_;
 };
 
@@ -72,6 +81,14 @@ TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWit
     EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
 }
 
+TEST(MembershipAgreement, NoLeaderSendsMoreMessagesThanTwoTreesAndAReplyNeed) {
+    for (const auto& [groups, levels] : {std::pair{2, 1u}, {8, 3u}, {1000, 10u}, {1024, 10u}}) {
+        Crowd crowd(groups);
+        crowd.run();
+        EXPECT_LE(crowd.most_sent(), 2 * levels + 2) << groups << " groups";
+    }
+}
+
 TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
     const AgreementMessage message{
         MembershipAgreementKind::result,
@@ -79,7 +96,8 @@ TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
         2.5,
         {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")},
         std::make_shared<const std::vector<UnfinishedGroup>>(
-            std::vector<UnfinishedGroup>{{0, GroupState::failed, ExitCode::data}, {7}})};
+            std::vector<UnfinishedGroup>{{0, GroupState::failed, ExitCode::data}, {7}}),
+        {3, 4, 5}};
     const std::vector<std::byte> bytes = message.to_bytes();
     const AgreementMessage back = AgreementMessage::from_bytes(bytes);
     EXPECT_EQ(back.from_group, 1);
@@ -90,6 +108,7 @@ TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
     ASSERT_EQ(back.unfinished->size(), 2u);
     EXPECT_EQ((*back.unfinished)[0].exit_code, ExitCode::data);
     EXPECT_EQ((*back.unfinished)[1].group, 7);
+    EXPECT_EQ(back.forward_to, message.forward_to);
     EXPECT_THROW(AgreementMessage::from_bytes(std::span(bytes).first(bytes.size() - 1)), Error);
     EXPECT_THROW(AgreementMessage::from_bytes(std::span(bytes).first(3)), Error);
 }

@@ -128,6 +128,47 @@ TEST(MembershipAgreement, ALeaderThatDiesWhileItWaitsIsExcluded) {
     }
 }
 
+TEST(MembershipAgreement, AnyLeadersThatDieBeforeTheyForwardTheProposalExcludeThemselvesOnly) {
+    constexpr int kGroups = 9;
+    for (unsigned dead = 0; dead < 1u << (kGroups - 2); ++dead) {
+        Leaders leaders(kGroups);
+        std::vector<int> living{0};
+        for (int group = 0; group < kGroups; ++group) {
+            leaders.arrive_at(group, group + 1 == kGroups ? 40 : 0);
+            if (group == 0) continue;
+            (dead >> (group - 1)) % 2 == 1 ? leaders.die_at(group, 20) : living.push_back(group);
+        }
+        EXPECT_LE(leaders.run(), 46);
+        for (const int group : living) ASSERT_EQ(leaders.decision(group).voters(), living) << dead;
+    }
+}
+
+TEST(MembershipAgreement, AFollowerAsksItsCollectorHalfwayThroughEachWait) {
+    using enum MembershipAgreementKind;
+    const auto completed = [](int group) { return GroupStatus::of(group, GroupState::completed); };
+    MembershipAgreement collector(completed(0), 3, kDeadlines, 0);
+    MembershipAgreement follower(completed(2), 3, kDeadlines, 0);
+    follower.take_outgoing();
+    for (const double now : {50.0, 70.0, 90.0, 110.0, 130.0, 150.0}) {
+        follower.advance(now - 1);
+        EXPECT_TRUE(follower.take_outgoing().empty()) << now;
+        follower.advance(now);
+        const auto asked = follower.take_outgoing();
+        ASSERT_EQ(asked.size(), 1u) << now;
+        EXPECT_EQ(asked[0].to_group, 0);
+        EXPECT_EQ(asked[0].message.kind, query);
+        collector.receive(asked[0].message, now);
+        const auto answer = collector.take_outgoing();
+        ASSERT_EQ(answer.size(), 1u) << now;
+        EXPECT_EQ(answer[0].to_group, 2);
+        follower.receive(answer[0].message, now);
+    }
+    follower.advance(199);
+    follower.take_outgoing();
+    follower.advance(200);  // without an answer, it follows the next leader
+    EXPECT_EQ(follower.take_outgoing().at(0).to_group, 1);
+}
+
 TEST(MembershipAgreement, ACollectorThatDiesIsReplaced) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0);

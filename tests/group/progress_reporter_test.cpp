@@ -21,7 +21,7 @@ protected:
             std::filesystem::create_directories(folder_ / group);
         context_.output = folder_.path();
         context_.place = context_.controller.place(0);
-        context_.hostnames = {"node0", "node1"};
+        context_.hosts = {"node0", "node1"};
     }
 
     void write_peer(ProgressState state, const Quantity& seconds_left, int group = 1) {

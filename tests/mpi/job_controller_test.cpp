@@ -47,7 +47,7 @@ protected:
                             .controller = std::move(controller),
                             .place = place,
                             .output = output,
-                            .hostnames = world().hostnames,
+                            .hosts = world().hosts,
                             .ranks = std::vector<context::RankFacts>(
                                 static_cast<std::size_t>(ranks), {1, "paper"})},
                 .samples = {data::make_synthetic_samples(config, data::Split::training),

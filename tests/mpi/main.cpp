@@ -83,11 +83,11 @@ void listen(int rank, comm::Communicator& everyone) {
 
 int run_tests(comm::MpiWorld& mpi) {
     comm::StartUp start = mpi.start_up();
-    const std::vector<std::string> hostnames = start.hostnames();
+    const std::vector<std::string> hosts = start.hosts();
     const std::vector<int> nodes = start.node_of_world_rank();
     const std::unique_ptr<comm::Communicator> everyone = std::move(start).split(0, mpi.rank());
     const std::unique_ptr<comm::Communicator> for_failures = everyone->split(0, mpi.rank());
-    World world{mpi, *everyone, hostnames, nodes};
+    World world{mpi, *everyone, hosts, nodes};
     the_world = &world;
     listen(mpi.rank(), *for_failures);
     const int failed = tests::run_all_tests();

@@ -9,8 +9,8 @@ namespace hpcai::mpi_tests {
 
 struct World {
     comm::MpiWorld& mpi;
-    comm::Communicator& everyone;  // all ranks; split it for more
-    std::vector<std::string> hostnames;
+    comm::Communicator& everyone;    // all ranks; split it for more
+    std::vector<std::string> hosts;  // [node]
     std::vector<int> node_of_world_rank;
 };
 

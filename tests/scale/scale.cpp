@@ -3,6 +3,7 @@
 // ranks (SimGrid's SMPI). scripts/simulate_scale.sh compiles it together with `comm` and `plan`.
 // All ranks are in one process and share its globals.
 #include <chrono>
+#include <cmath>
 #include <iostream>
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 using namespace hpcai;
@@ -62,6 +64,13 @@ struct Ranks {
     MPI_Comm handle;
     int rank = 0, size = 1;
 };
+
+void exchange(Ranks ranks, const std::byte* sent, int bytes, std::byte* received, int partner) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    start_send(sent, bytes, MPI_BYTE, partner, kTag, ranks.handle, &request);
+    ranks.receive(received, bytes, MPI_BYTE, partner);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
 
 /// The root has relative rank 0 in the binomial tree.
 void broadcast_in_tree(Ranks ranks, void* data, int count, MPI_Datatype type, int root) {
@@ -128,15 +137,50 @@ int scale_MPI_Iallreduce(const void*, void* values, int count, MPI_Datatype type
     }
     return scale_MPI_Ibcast(values, count, type, 0, comm, request);
 }
+
+/// Recursive halving, then a gather in a binomial tree (Rabenseifner 2004), for a number of ranks
+/// that is a power of two. In place at the root.
+int scale_MPI_Ireduce(const void* mine, void* result, int count, MPI_Datatype type,
+                      MPI_Op operation, int root, MPI_Comm comm, MPI_Request* request) {
+    Ranks ranks(comm);
+    const int bytes = size_of(type);
+    ensure(root == 0 && (ranks.size & (ranks.size - 1)) == 0 && count % ranks.size == 0,
+           "{} values of {} ranks are not summed by halving", count, ranks.size);
+    const auto* input = static_cast<const std::byte*>(ranks.rank == 0 ? result : mine);
+    std::vector<std::byte> values(input, input + std::ptrdiff_t{count} * bytes);
+    std::vector<std::byte> other(values.size());
+    int begin = 0, length = count;
+    for (int bit = ranks.size / 2; bit > 0; bit /= 2) {
+        length /= 2;
+        const bool is_upper = (ranks.rank & bit) != 0;
+        const int sent = (is_upper ? begin : begin + length) * bytes;
+        begin += is_upper ? length : 0;
+        exchange(ranks, values.data() + sent, length * bytes, other.data(), ranks.rank ^ bit);
+        MPI_Reduce_local(other.data(), values.data() + begin * bytes, length, type, operation);
+    }
+    for (int bit = 1; bit < ranks.size; bit *= 2, length *= 2) {
+        if ((ranks.rank & bit) != 0) {
+            ranks.send(values.data() + begin * bytes, length, type, ranks.rank - bit);
+            break;
+        }
+        ranks.receive(values.data() + (begin + length) * bytes, length, type, ranks.rank + bit);
+    }
+    if (ranks.rank == 0) std::ranges::copy(values, static_cast<std::byte*>(result));
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
 }
 
 namespace {
 
-// Gradients have a thousandth of their values, on links with a thousandth of their bandwidth.
+// Gradients and predictions have a thousandth of their values, on links with a thousandth of their
+// bandwidth.
 constexpr int kShrink = 1000;
 constexpr std::size_t kGradients = 25'600'000 / kShrink;
 constexpr std::size_t kBucketBytes = (std::size_t{25} << 20) / kShrink;
 constexpr std::size_t kParameters = 160;
+constexpr std::size_t kSamples = 50'000 / kShrink;
+constexpr std::int64_t kClasses = 1024;  // instead of 1,000, so that many powers of two divide it
 
 double wall_seconds() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -145,7 +189,7 @@ double wall_seconds() {
 
 /// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank.
 template <typename Work>
-void run_phase(const char* name, const Work& work) {
+void run_phase(const std::string& name, const Work& work) {
     MPI_Barrier(MPI_COMM_WORLD);
     static double wall_begin = 0;
     const auto rank = static_cast<std::size_t>(world_rank());
@@ -156,13 +200,12 @@ void run_phase(const char* name, const Work& work) {
     work();
     double seconds = MPI_Wtime() - begin, slowest = 0;
     MPI_Reduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    const Sent mine = sent_by_rank[rank];
+    Sent most;
+    MPI_Reduce(&mine.messages, &most.messages, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine.bytes, &most.bytes, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank != 0) return;
-    Sent most;
-    for (const Sent& sent : sent_by_rank) {
-        most.messages = std::max(most.messages, sent.messages);
-        most.bytes = std::max(most.bytes, sent.bytes);
-    }
     fmt::print("{:6} {:24} {:12.6f} {:9} {:12} {:8.2f} {:8.0f}\n", sent_by_rank.size(), name,
                slowest, most.messages, most.bytes, wall_seconds() - wall_begin,
                peak_resident_bytes().value_or(0) / 1e6);
@@ -177,12 +220,34 @@ void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& opti
     }
     const auto reducer = comm::make_point_to_point_reducer(group, nullptr, options);
     comm::GradientBuckets buckets(*reducer, gradients, parameters, {kBucketBytes, true});
-    run_phase(name_of(options.algorithm).data(), [&] {
+    run_phase(fmt::format("{} {}", name_of(options.algorithm), comm::name_of(options.format)), [&] {
         for (std::size_t index = parameters.size(); index-- > 0;) buckets.ready(index);
         buckets.finish();
     });
     const auto expected = static_cast<float>(group.size());
-    ensure(gradients.front() == expected && gradients.back() == expected, "a sum is wrong");
+    for (const float sum : {gradients.front(), gradients.back()}) {
+        ensure(std::abs(sum - expected) < expected / 100, "a sum is {}", sum);
+    }
+}
+
+void agree_and_vote(comm::MpiWorld& world, const plan::RankPlace& place,
+                    const std::vector<int>& leaders, bool has_slow_links) {
+    comm::AgreedMembers agreed;
+    run_phase("membership agreement", [&] {
+        if (place.group_rank != 0) return;
+        const auto status = comm::GroupStatus::of(place.group, comm::GroupState::completed);
+        agreed = world.agree_on_members(status, leaders, {});
+        ensure(agreed.leaders && std::cmp_equal(agreed.leaders->size(), leaders.size()),
+               "a group does not vote");
+    });
+    if (!has_slow_links) return;
+    const std::vector<float> mine(agreed.leaders ? kSamples * kClasses : 0, 0.5F);
+    run_phase("vote", [&] {
+        if (!agreed.leaders) return;
+        const std::vector<float> mean =
+            evaluation::ensemble_vote(*agreed.leaders, evaluation::Vote::soft, mine, kClasses);
+        ensure(mean.empty() || mean == mine, "a mean of predictions is wrong");
+    });
 }
 
 /// Gradients need another platform, with a thousandth of the bandwidth.
@@ -219,13 +284,12 @@ void run_phases(comm::MpiWorld& world, int degree, bool gradients) {
         options.algorithm = algorithm;
         if (gradients) sum_gradients(*group, options);
     }
-    if (gradients) return;
-    run_phase("membership agreement", [&] {
-        if (place.group_rank != 0) return;
-        const auto status = comm::GroupStatus::of(place.group, comm::GroupState::completed);
-        const comm::AgreedMembers agreed = world.agree_on_members(status, leaders, {});
-        ensure(agreed.leaders && agreed.leaders->size() == groups, "a group does not vote");
-    });
+    options.algorithm = all_reduce;
+    for (const auto format : {comm::WireFormat::bf16, comm::WireFormat::int8}) {
+        options.format = format;
+        if (gradients) sum_gradients(*group, options);
+    }
+    agree_and_vote(world, place, leaders, gradients);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct MembershipAgreementDeadlines {
     double status_seconds = 600;  // how long the leader of a completed group waits for others
     double stopped_seconds = 30;  // how long the leader of a stopped group waits for others
     double reply_seconds = 10;    // longest time in which a living leader answers
-    double notice_seconds = 600;  // longest time between two heartbeats ("notices") of a collector
+    double notice_seconds = 600;  // how long a heartbeat ("notice") of a collector is valid
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
@@ -88,12 +88,13 @@ private:
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
+    query,      // follower to collector, halfway through its wait: expects a notice
     notice,     // heartbeat of a collector; leaders follow the collector of the highest group
-    proposal,   // collector to its followers, which join its decision or decline
+    proposal,   // collector to its followers, in a tree; they join its decision or decline
     joined,     // follower to collector; the follower will join no other collector
     declined,   // leader to collector: the leader is not its follower or has already replied
     withdrawn,  // collector to its followers, which follow the next collector
-    result,     // collector to the followers that joined
+    result,     // collector to the followers that joined, in a tree
     closed,     // collector to all leaders that did not join
 };
 
@@ -102,8 +103,9 @@ struct AgreementMessage {
     std::int32_t from_group = 0;
     // notice: longest time until the next notice; status: how long this group waits for others
     double seconds = 0;
-    std::vector<GroupStatus> statuses;  // status: of from_group; result to the writer: known
-    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // result; shared
+    std::vector<GroupStatus> statuses{};  // status: of from_group; result to the writer: known
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished{};  // result; shared
+    std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends it
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) unless to_bytes() made `bytes`.
@@ -130,7 +132,8 @@ struct AddressedMessage {
 /// and only the waiting times of stopped groups count.
 ///
 /// Deciding: the collector proposes a decision and decides with the followers that join it, so a
-/// leader only votes with leaders that joined the same collector.
+/// leader only votes with leaders that joined the same collector. Leaders forward proposals and
+/// results, so each sends O(log(groups)) messages unless leaders are late or dead.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {
@@ -153,7 +156,6 @@ private:
     void follow(int collector, double now);
     void follow_next(double now);
     void collect(double now);
-    void announce(std::span<const int> groups, double now);
     void receive_status(const AgreementMessage& message, double now);
     void receive_loss(const GroupStatus& status, double now);
     void receive_notice(int collector, double seconds, double now);
@@ -163,10 +165,10 @@ private:
     void receive_decision(const AgreementMessage& message);
     void continue_collecting(double now);
     void propose(double now);
-    void propose_to(int group);
     void withdraw();
     void decide();
-    void send_decision(const Membership& decision);
+    void send_decision();
+    void send_in_tree(AgreementMessage message, std::span<const int> groups);
     void decide_alone();
     bool is_lost(int group) const;
     double follow_deadline(double now) const;
@@ -179,8 +181,8 @@ private:
     Phase phase_ = Phase::following;
     int collector_ = 0;  // group whose leader this leader follows, or its own group
     double phase_end_ = 0;
-    double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;        // by group, including this leader's
+    double reminder_ = 0;                 // when this leader repeats a message that has no answer
+    std::map<int, GroupStatus> reports_;  // by group, including this leader's
     std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
     std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
     std::set<int> missing_joins_;

@@ -17,12 +17,13 @@ struct WorldLimits {
 /// The start-up phase, the only phase with collectives over all ranks. split() ends it.
 class StartUp {
 public:
-    explicit StartUp(std::unique_ptr<Communicator> everyone);
+    explicit StartUp(std::unique_ptr<Communicator> everyone) : everyone_(std::move(everyone)) {}
 
     Communicator& everyone() { return *everyone_; }
 
-    /// Returns the host name of every world rank.
-    const std::vector<std::string>& hostnames() const { return hostnames_; }
+    /// Returns the host name of every node: that of its lowest rank.
+    const std::vector<std::string>& hosts() const { return hosts_; }
+    const std::string& host(std::size_t rank) const { return hosts_[node_of_world_rank_[rank]]; }
 
     /// Returns the node of every world rank; ranks that share memory share a node. Nodes have
     /// numbers from 0 in the order of their lowest ranks.
@@ -35,7 +36,7 @@ public:
 private:
     friend class MpiWorld;
     std::unique_ptr<Communicator> everyone_;
-    std::vector<std::string> hostnames_;
+    std::vector<std::string> hosts_;
     std::vector<int> node_of_world_rank_;
 };
 
@@ -97,7 +98,9 @@ public:
 
     /// Returns how long to wait for ranks that may still be working: longest_seconds if an exit of
     /// this process would end them, else wait_seconds.
-    double grace_seconds() const;
+    double grace_seconds() const {
+        return exit_would_end_others() ? limits_.longest_seconds : limits_.wait_seconds;
+    }
 
     /// Whether the launcher ends all ranks if one of them exits before the others.
     bool exit_would_end_others() const;

@@ -55,14 +55,15 @@ struct RunContext {
     config::Config config;    // of this launch, with the changes of `resume --set`
     std::string config_text;  // configuration of the first launch, as YAML
     plan::ParallelismController controller;
-    plan::RankPlace place;               // of this rank
-    std::filesystem::path output;        // result directory
-    std::vector<std::string> hostnames;  // [world_rank]
-    std::vector<RankFacts> ranks;        // [world_rank]
-    bool is_resumed = false;             // an earlier launch began the run
+    plan::RankPlace place;           // of this rank
+    std::filesystem::path output;    // result directory
+    std::vector<std::string> hosts;  // [node]
+    std::vector<RankFacts> ranks;    // [world_rank]
+    bool is_resumed = false;         // an earlier launch began the run
     LaunchContext launch;
 
-    const std::string& host() const { return hostnames[place.world_rank]; }
+    const std::string& host(int rank) const { return hosts[controller.place(rank).node]; }
+    const std::string& host() const { return hosts[place.node]; }
 
     /// Returns the directory that `resume` expects: `output`, or the parent of several runs.
     std::filesystem::path folder() const {

@@ -32,11 +32,15 @@ double seconds_now() {
     return std::chrono::duration<double>(now).count();
 }
 
-std::vector<std::string> gather_hostnames(Communicator& everyone) {
+std::vector<std::string> gather_hosts(Communicator& everyone, const std::vector<int>& nodes) {
     std::array<char, MPI_MAX_PROCESSOR_NAME> mine{};
     int length = 0;
     check_mpi(MPI_Get_processor_name(mine.data(), &length), "MPI_Get_processor_name");
-    return all_gather_strings(everyone, mine.data());
+    const auto lowest = std::ranges::find(nodes, nodes[everyone.rank()]) - nodes.begin();
+    std::vector<std::string> hosts =
+        all_gather_strings(everyone, lowest == everyone.rank() ? mine.data() : "");
+    std::erase(hosts, "");
+    return hosts;
 }
 
 std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
@@ -69,18 +73,17 @@ void log_wait_for_groups(const GroupStatus& mine, double grace_seconds) {
 /// Messages in flight. Their receivers may be dead, so each message is kept until MPI has sent it
 /// or the process ends.
 struct MpiWorld::Outbox {
-    using Bytes = std::shared_ptr<const std::vector<std::byte>>;
     struct PendingSend {
-        Bytes bytes;
+        std::vector<std::byte> bytes;
         MPI_Request request = MPI_REQUEST_NULL;
     };
     std::list<PendingSend> pending;
     std::shared_ptr<KeptBuffers> kept = std::make_shared<KeptBuffers>();
 
     /// Skips a receiver if MPI reports that it is gone.
-    void send(Bytes bytes, int world_rank, int tag) {
+    void send(std::vector<std::byte> bytes, int world_rank, int tag) {
         PendingSend& message = pending.emplace_back(std::move(bytes));
-        const int code = MPI_Isend(message.bytes->data(), static_cast<int>(message.bytes->size()),
+        const int code = MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()),
                                    MPI_BYTE, world_rank, tag, MPI_COMM_WORLD, &message.request);
         if (code != MPI_SUCCESS) pending.pop_back();
     }
@@ -95,14 +98,8 @@ struct MpiWorld::Outbox {
 
     void send_messages(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
                        int tag) {
-        Bytes result;  // one buffer, because copies for many groups would fill the memory
         for (const auto& [to_group, message] : agreement.take_outgoing()) {
-            const bool shared =
-                message.kind == MembershipAgreementKind::result && message.statuses.empty();
-            Bytes bytes = shared ? result : nullptr;
-            if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
-            if (shared) result = bytes;
-            send(std::move(bytes), leader_world_ranks[to_group], tag);
+            send(message.to_bytes(), leader_world_ranks[to_group], tag);
         }
     }
 };
@@ -153,8 +150,6 @@ void wait_for_all_ranks() noexcept {
 
 }  // namespace
 
-StartUp::StartUp(std::unique_ptr<Communicator> everyone) : everyone_(std::move(everyone)) {}
-
 std::unique_ptr<Communicator> StartUp::split(int color, int key) && {
     std::unique_ptr<Communicator> group = everyone_->split(color, key);
     everyone_.reset();
@@ -198,8 +193,8 @@ StartUp MpiWorld::start_up() {
     MPI_Comm copy = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
     StartUp start(make_mpi_communicator(copy, limits_, outbox_->kept));
-    start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
+    start.hosts_ = gather_hosts(start.everyone(), start.node_of_world_rank_);
     return start;
 }
 
@@ -249,20 +244,17 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
 
 void MpiWorld::announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
     ensure(lost.state == GroupState::lost, "group {} is not lost", lost.group);
-    const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}, {}};
-    const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
+    const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}};
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
-        outbox_->send(bytes, leader_world_ranks[group], run_tag(kAgreementTag));
+        outbox_->send(message.to_bytes(), leader_world_ranks[group], run_tag(kAgreementTag));
     }
 }
 
 void MpiWorld::release(std::span<const int> world_ranks, NextAction next) {
     const bool is_another = next == NextAction::another_run;
-    const auto bytes = std::make_shared<const std::vector<std::byte>>(
-        std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
-                    static_cast<std::byte>(is_another ? 1 : 0),
-                    static_cast<std::byte>(has_lost_ranks_ ? 1 : 0)});
+    const std::vector bytes{std::byte{others_may_work_}, std::byte{is_another},
+                            std::byte{has_lost_ranks_}};
     for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, run_tag(kReleaseTag));
     may_start_ = is_another;
 }
@@ -287,10 +279,6 @@ std::optional<NextAction> MpiWorld::wait_for_exit_permit(int world_rank, double 
 
 bool MpiWorld::exit_would_end_others() const {
     return exit_ends_other_ranks([](const char* name) { return std::getenv(name); });
-}
-
-double MpiWorld::grace_seconds() const {
-    return exit_would_end_others() ? limits_.longest_seconds : limits_.wait_seconds;
 }
 
 void MpiWorld::finish(ExitCode exit_code) noexcept {
