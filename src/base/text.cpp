@@ -77,6 +77,21 @@ std::string escape_html(std::string_view text) {
     return html;
 }
 
+std::string wrap(std::string text, std::size_t indent, std::string_view line_end) {
+    const std::size_t width = kPageWidth + 1 - line_end.size();
+    std::string lines;
+    while (text.size() > width) {
+        const std::size_t comma = text.rfind(", ", width - 1);
+        const bool has_late_comma = comma != std::string::npos && comma > width - 20;
+        std::size_t blank = has_late_comma ? comma + 1 : text.rfind(' ', width);
+        if (blank == std::string::npos || blank < indent) blank = text.find(' ', width);
+        if (blank == std::string::npos) break;
+        lines.append(text, 0, blank).append(line_end);
+        text = std::string(indent, ' ') + text.substr(blank + 1);
+    }
+    return lines + text;
+}
+
 std::size_t utf8_character_bytes(std::string_view text) {
     const auto byte = [&](std::size_t index) -> unsigned {
         return index < text.size() ? static_cast<unsigned char>(text[index]) : 0;

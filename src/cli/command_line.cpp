@@ -183,6 +183,18 @@ std::vector<std::string> prepare_arguments(const std::vector<std::string>& argum
     return result;
 }
 
+/// Breaks the lines of a help page. Descriptions begin in column 30; examples stay commands.
+std::string wrap_help(const std::string& help) {
+    std::string text;
+    bool is_example = false;
+    for (const std::string& line : CLI::detail::split(help, '\n')) {
+        is_example |= line == "Examples:";
+        text += is_example ? wrap(line, 6, " \\\n") : wrap(line, line.starts_with(' ') ? 30 : 0);
+        text += '\n';
+    }
+    return text;
+}
+
 }  // namespace
 
 Command Command::add_command(const CommandText& text) const {
@@ -306,7 +318,7 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
     try {
         app_->parse(reversed);
     } catch (const CLI::CallForHelp&) {
-        out << app_->help();
+        out << wrap_help(app_->help());
         return nullptr;
     } catch (const CLI::CallForVersion& version) {
         out << version.what() << '\n';

@@ -21,7 +21,8 @@ TEST(Program, ReturnsItsOwnCodeWhenTheReaderOfItsOutputHasEnded) {
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");
     if (start == std::string::npos) return {};
-    std::istringstream lines(help.substr(start + 10));
+    std::istringstream lines(
+        std::regex_replace(help.substr(start + 10), std::regex(R"( \\\n +)"), " "));
     Words examples;
     for (std::string line; std::getline(lines, line);) {
         if (!line.empty()) examples.push_back(line);
@@ -50,6 +51,8 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
     EXPECT_EQ(page.error, "");
     EXPECT_NE(page.out.find("Usage: " + name_of(GetParam())), std::string::npos) << page.out;
 
+    for (const std::string& line : matches(page.out, "[^\n]{81,}")) ADD_FAILURE() << line;
+
     const Words examples = examples_of(page.out);
     EXPECT_GE(examples.size(), 2U) << page.out;
     const bool has_subcommands = page.out.find("\nSubcommands:") != std::string::npos;
@@ -66,19 +69,19 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HelpPage,
-                         ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
-                                           Words{"bench"}, Words{"roofline"}, Words{"export"},
-                                           Words{"table"}, Words{"evaluate"}, Words{"energy"},
-                                           Words{"status"}, Words{"sbatch"}, Words{"doctor"},
-                                           Words{"init"}, Words{"data"}, Words{"data", "generate"},
-                                           Words{"data", "check"}, Words{"data", "stats"},
-                                           Words{"data", "index"}, Words{"data", "transcode"},
-                                           Words{"data", "show"},
-                                           Words{"data", "generate", "photographs"},
-                                           Words{"data", "generate", "climate"}, Words{"config"},
-                                           Words{"config", "print"}, Words{"config", "explain"},
-                                           Words{"config", "schema"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, HelpPage,
+    ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"}, Words{"bench"},
+                      Words{"roofline"}, Words{"export"}, Words{"table"}, Words{"rank"},
+                      Words{"verify"}, Words{"resume"}, Words{"score"}, Words{"compare"},
+                      Words{"report"}, Words{"completion"}, Words{"evaluate"}, Words{"energy"},
+                      Words{"status"}, Words{"sbatch"}, Words{"doctor"}, Words{"init"},
+                      Words{"data"}, Words{"data", "generate"}, Words{"data", "check"},
+                      Words{"data", "stats"}, Words{"data", "index"}, Words{"data", "transcode"},
+                      Words{"data", "show"}, Words{"data", "generate", "photographs"},
+                      Words{"data", "generate", "climate"}, Words{"config"},
+                      Words{"config", "print"}, Words{"config", "explain"},
+                      Words{"config", "schema"}));
 
 TEST(HelpOfTheProgram, NamesEveryCommand) {
     const std::string help = run({"--help"}).out;
