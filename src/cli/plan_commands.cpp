@@ -8,9 +8,11 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/config/nearest.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -59,16 +61,23 @@ prediction::SweepRange sweep_range(const std::string& text) {
 }
 
 /// Returns `name` if it has a slash or is a file. Otherwise returns the path of <name>.yaml in
-/// configs/machines of this program's installation, bundle or source tree; if absent, `name`.
+/// configs/machines of this program's installation, bundle or source tree.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
     if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
     const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    std::vector<std::string> names;
     for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
-        const fs::path file = program / configs / "machines" / (name + ".yaml");
-        if (fs::exists(file, ignored)) return file.lexically_normal().string();
+        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored)) {
+            names.push_back(entry.path().stem());
+            if (names.back() == name) return entry.path().lexically_normal();
+        }
     }
-    return name;
+    std::ranges::sort(names);
+    throw Error(
+        ExitCode::usage,
+        fmt::format("plan: --machine: expected a file or one of {}, got {}{}",
+                    fmt::join(names, ", "), in_quotes(name), config::did_you_mean(name, names)));
 }
 
 /// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
