@@ -112,7 +112,7 @@ const Key* find_key(std::string_view section, std::string_view name) {
 
 std::string full_name_of(std::string_view name) {
     for (const Key& key : keys()) {
-        if (key.name == name || key.full_name() == name) return key.full_name();
+        if (key.name == resolve_synonym(name) || key.full_name() == name) return key.full_name();
     }
     return "";
 }
