@@ -183,15 +183,11 @@ std::vector<std::string> prepare_arguments(const std::vector<std::string>& argum
     return result;
 }
 
-/// Breaks the lines of a help page. Descriptions begin in column 30; examples stay commands.
+/// Breaks the lines of a help page, in which descriptions begin in column 30.
 std::string wrap_help(const std::string& help) {
     std::string text;
-    bool is_example = false;
-    for (const std::string& line : CLI::detail::split(help, '\n')) {
-        is_example |= line == "Examples:";
-        text += is_example ? wrap(line, 6, " \\\n") : wrap(line, line.starts_with(' ') ? 30 : 0);
-        text += '\n';
-    }
+    for (const std::string& line : CLI::detail::split(help, '\n'))
+        text += wrap(line, line.starts_with(' ') ? 30 : 0) + '\n';
     return text;
 }
 
@@ -201,7 +197,8 @@ Command Command::add_command(const CommandText& text) const {
     app_->require_subcommand(0, 1);
     CLI::App& command = *app_->add_subcommand(text.name, text.summary);
     std::string footer = "Examples:";
-    for (const std::string& example : text.examples) footer += "\n  " + example;
+    for (const std::string& example : text.examples)
+        footer += "\n" + wrap("  " + example, 6, " \\\n");
     command.footer(footer);
     return {command, *chosen_};
 }

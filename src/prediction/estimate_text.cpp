@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -40,16 +41,14 @@ class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
     void line(const std::string& name, const std::string& value) {
-        text_ += fmt::format("  {:<16}{}", name, value);
-        text_.erase(text_.find_last_not_of(' ') + 1);
-        text_ += '\n';
+        text_ += wrap(fmt::format("  {:<16}{}", name, value), 30) + "\n";
     }
     template <typename... Arguments>
     void print(const std::string& name, fmt::format_string<Arguments...> format,
                Arguments&&... arguments) {
         line(name, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
-    void line(const std::string& text) { text_ += "  " + text + "\n"; }
+    void line(const std::string& text) { text_ += wrap("  " + text, 4) + "\n"; }
     std::string take() { return std::move(text_); }
 
 private:
