@@ -66,10 +66,10 @@ ExitCode transcode(const TranscodeOptions& options, const Context& context) {
     set.statistics_from = options.statistics_from;
     set.threads = threads_or_all(options.threads);
     const data::TranscodeReport report = data::transcode(set);
-    context.out << fmt::format("{}: {} records, {}; {} bad samples skipped, {} boxes dropped\n",
-                               printable(options.output), format_count(report.samples),
-                               format_bytes(report.bytes), format_count(report.skipped_samples),
-                               format_count(report.dropped_boxes));
+    context.out << fmt::format("{}: {}, {}; {} skipped, {} dropped\n", printable(options.output),
+                               counted(report.samples, "record"), format_bytes(report.bytes),
+                               counted(report.skipped_samples, "bad sample"),
+                               counted(report.dropped_boxes, "box"));
     return ExitCode::ok;
 }
 
