@@ -17,6 +17,16 @@ TEST(Program, ReturnsItsOwnCodeWhenTheReaderOfItsOutputHasEnded) {
     EXPECT_EQ(text_of(folder / "code"), "0\n");
 }
 
+TEST(Program, EndsAtOnceWithCode130AfterCtrlC) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "config.yaml") << "bagging: {M: 1, P_degree: 1}\n";
+    const std::string command =
+        "timeout --preserve-status --kill-after 9 --signal INT 0.2 "
+        "env --default-signal=INT '" +
+        environment("HPCAI500_BINARY") + "' status . --watch";
+    EXPECT_EQ(execute_in(folder.path(), {"bash", "-c", command}).exit_code, 130);
+}
+
 /// Returns the lines of a help page below "Examples:".
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");
