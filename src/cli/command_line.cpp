@@ -238,11 +238,8 @@ void Command::add_texts(const std::string& name, std::vector<std::string>& targe
 
 void Command::add_files(const std::string& name, std::vector<std::string>& target,
                         const std::string& meaning) const {
-    const auto check = [app = app_, name](const std::string& file) {
-        require(!file.empty(), ExitCode::usage, "{}: {}: expected a file, got none",
-                full_name(*app), name);
-    };
-    app_->add_option(name, target, meaning)->type_name("FILE")->each(check);
+    add_texts(name, target, "FILE", meaning);
+    app_->get_option(name)->allow_extra_args();
 }
 
 void Command::require_text(const std::string& name, const std::string& text) const {

@@ -107,12 +107,11 @@ struct ShowOptions {
 };
 
 int channel_number(const std::vector<std::string>& names, const std::string& wanted) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i] == wanted) return static_cast<int>(i);
-    }
-    throw Error(ExitCode::usage, fmt::format("data show: --channel: expected one of {}, got {}{}",
-                                             fmt::join(names, ", "), in_quotes(wanted),
-                                             config::did_you_mean(wanted, names)));
+    const auto found = std::ranges::find(names, wanted);
+    require(found != names.end(), ExitCode::usage,
+            "data show: --channel: expected one of {}, got {}{}", fmt::join(names, ", "),
+            in_quotes(wanted), config::did_you_mean(wanted, names));
+    return static_cast<int>(found - names.begin());
 }
 
 void require_sample(const ShowOptions& options, std::int64_t samples) {

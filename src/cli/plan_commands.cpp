@@ -4,7 +4,7 @@
 #include <iostream>
 #include <optional>
 #include <ostream>
-#include <string_view>
+#include <regex>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -49,14 +49,12 @@ struct PlanOptions {
 
 /// Returns A and B of "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
-    constexpr std::string_view kPrefix = "ranks=", kDots = "..";
-    const std::string_view range =
-        std::string_view(text).substr(std::min(kPrefix.size(), text.size()));
-    const std::size_t dots = std::min(range.find(kDots), range.size());
-    const auto first = parse_number<int>(range.substr(0, dots));
-    const auto last = parse_number<int>(range.substr(std::min(dots + kDots.size(), range.size())));
-    require(text.starts_with(kPrefix) && first && last, ExitCode::usage,
-            "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
+    std::smatch match;
+    std::regex_match(text, match, std::regex("ranks=(.*?)\\.\\.(.*)"));
+    const auto first = parse_number<int>(match[1].str());
+    const auto last = parse_number<int>(match[2].str());
+    require(first && last, ExitCode::usage, "plan: --sweep: expected ranks=A..B, got {}",
+            in_quotes(text));
     return {*first, *last};
 }
 
