@@ -42,10 +42,8 @@ std::string printable(std::string_view text) {
     while (!text.empty()) {
         const std::size_t bytes = utf8_character_bytes(text);
         const auto byte = static_cast<unsigned char>(text[0]);
-        if (byte == '\n') {
-            safe += "\\n";
-        } else if (byte == '\t') {
-            safe += "\\t";
+        if (byte == '\n' || byte == '\t') {
+            safe += byte == '\n' ? "\\n" : "\\t";
         } else if (bytes == 0 || byte < 0x20 || byte == 0x7f) {
             safe += fmt::format("\\x{:02x}", byte);
         } else {

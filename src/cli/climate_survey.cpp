@@ -33,9 +33,8 @@ std::string describe_climate(const data::ClimateReport& report) {
 
 nlohmann::ordered_json climate_json(const data::ClimateReport& report, const std::string& path) {
     nlohmann::ordered_json boxes;
-    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
+    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i)
         boxes[data::kClimateCategoryNames[i]] = report.boxes_per_category[i];
-    }
     return {{"path", path},
             {"samples", report.samples},
             {"bad_samples", report.bad_samples},
@@ -76,9 +75,8 @@ Survey check_climate(const SurveyOptions& options) {
 Survey check_records(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
     std::vector<std::string> bad_samples;
-    for (std::int64_t i = 0; i < records.samples(); ++i) {
+    for (std::int64_t i = 0; i < records.samples(); ++i)
         if (!records.is_finite(i)) bad_samples.push_back(records.name(i));
-    }
     const std::string dtype(tensor::name_of(records.dtype()));
     return {.text = fmt::format("{}: {} of {} channels, {} x {} pixels, {}\n",
                                 printable(options.path), counted(records.samples(), "record"),

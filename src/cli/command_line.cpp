@@ -49,9 +49,8 @@ std::string help_hint(const CLI::App& command) {
 }
 
 void append_option_names(const CLI::App& command, std::vector<std::string>& names) {
-    for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* option : command.get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
 }
 
 /// Returns the names of a command's options. The program also has the default command's options.
@@ -64,9 +63,8 @@ std::vector<std::string> option_names(const CLI::App& command, const CLI::App& d
 
 std::vector<std::string> subcommand_names(const CLI::App& command) {
     std::vector<std::string> names;
-    for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; }))
         names.push_back(child->get_name());
-    }
     return names;
 }
 
@@ -169,9 +167,8 @@ std::vector<std::string> prepare_arguments(const std::vector<std::string>& argum
         result.push_back("--" + arguments.front());
         return result;
     }
-    if (is_option_of(default_command, arguments.front())) {
+    if (is_option_of(default_command, arguments.front()))
         result.push_back(default_command.get_name());
-    }
     for (const std::string& argument : arguments) {
         if (argument.starts_with("--") && argument.ends_with('=')) {
             result.push_back(argument.substr(0, argument.size() - 1));

@@ -175,9 +175,8 @@ data::LabelledField tested_field(const ShowOptions& options, DetectionScores& sc
                                options.sample, channel_number(names, options.channel))
             : field_at(source);
     std::vector<data::Box> labels;  // empty if the sample was not scored
-    for (const evaluation::LabelledBox& label : annotations.truth.boxes) {
+    for (const evaluation::LabelledBox& label : annotations.truth.boxes)
         if (label.image == options.sample) labels.push_back(corners_of(label.box, label.category));
-    }
     require(labels.empty() || labels == field.boxes, ExitCode::data,
             "data show: {}: the labels of sample {} differ from those of the test data",
             printable(options.path), options.sample);

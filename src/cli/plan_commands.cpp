@@ -81,9 +81,8 @@ std::string machine_file(const std::string& name) {
 /// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
-    if (!options.roofline.empty()) {
+    if (!options.roofline.empty())
         request.roofline = records::read_file<RooflineRecord>(options.roofline);
-    }
     if (options.machine.empty()) return;
     options.machine = machine_file(options.machine);
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
@@ -146,9 +145,7 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
         if (!request.samples) request.samples = data::RecordSet(path).samples();
         return;
     }
-    if (data.kind != config::DataKind::image_folder || !fs::exists(path, error)) {
-        return;
-    }
+    if (data.kind != config::DataKind::image_folder || !fs::exists(path, error)) return;
     const bool is_staged = data.staging != config::Staging::none;
     if (request.samples && !is_staged) return;
     const data::SampleIndex index = data::load_samples(data.path);
@@ -202,9 +199,8 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     check_memory(request, plan.memory_per_rank);
-    for (const std::string& rule : verification::rules_broken_by_settings(config)) {
+    for (const std::string& rule : verification::rules_broken_by_settings(config))
         std::cerr << "the result will be INVALID: " << rule << '\n';
-    }
     const std::string incomplete = verification::describe_missing_submission(config);
     if (!incomplete.empty()) std::cerr << "the result is " << incomplete << '\n';
     return ExitCode::ok;

@@ -78,9 +78,8 @@ void print_layout(Page& page, const PlanRecord& plan) {
     page.title("layout");
     page.print("eq. 5", "{} = M {} x P_degree {}", counted(layout.ranks, "rank"), layout.groups,
                layout.degree);
-    for (const std::string& line : layout.map) {
+    for (const std::string& line : layout.map)
         page.line(&line == &layout.map.front() ? "map" : "", line);
-    }
     page.print("within a node", "{} of {}; the widest spans {}", layout.groups_on_one_node,
                counted(layout.groups, "group"), counted(layout.nodes_of_widest_group, "node"));
     print_shards(page, plan);
@@ -173,9 +172,8 @@ void print_memory(Page& page, const PlanRecord& plan) {
     line("activations", memory.activation_bytes,
          values + ", kept for the backward pass; without gradients in flight");
     line("input", memory.input_bytes, "prefetched batches, cache of decoded images");
-    if (memory.exchange_bytes > 0) {
+    if (memory.exchange_bytes > 0)
         line("exchange", memory.exchange_bytes, "messages in flight, int8 quantization errors");
-    }
     if (memory.program_bytes > 0) line("program", memory.program_bytes, "code, libraries, MPI");
     line("evaluation", memory.evaluation_bytes,
          values + ", the network for evaluation, " +

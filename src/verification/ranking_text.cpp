@@ -118,11 +118,10 @@ std::string text_table(const Ranking& ranking) {
             cells.push_back(cell(values_of(ranking, row), column));
         const std::size_t width = std::ranges::max(cells, {}, &std::string::size).size();
         for (std::size_t line = 0; line < lines.size(); ++line) {
-            if (!column.is_detail) {
+            if (!column.is_detail)
                 lines[line] += fmt::format("{:<{}}  ", cells[line], width);
-            } else if (line > 0 && !cells[line].empty()) {
+            else if (!cells[line].empty())
                 details[line] += fmt::format("; {}: {}", column.name, cells[line]);
-            }
         }
     }
     std::string text;
