@@ -9,6 +9,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::launch {
 namespace {
@@ -222,6 +223,16 @@ Finding diagnose_program(std::span<const RankHealth> ranks) {
     }
     return pass("program", fmt::format("SHA-256 {}..., {}", ranks[0].program_sha256.substr(0, 12),
                                        ranks[0].mpi));
+}
+
+Finding diagnose_rules(const config::Config& config) {
+    std::vector<std::string> problems = verification::rules_broken_by_settings(config);
+    const std::string incomplete = verification::describe_missing_submission(config);
+    if (!incomplete.empty()) problems.push_back(incomplete);
+    if (!problems.empty()) return {"rules", fmt::format("{}", fmt::join(problems, "; ")), "", true};
+    const bool is_custom = config.run.level == config::Level::custom;
+    return pass("rules",
+                is_custom ? "run.level is custom: not rankable" : "all settings keep them");
 }
 
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
