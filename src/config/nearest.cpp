@@ -44,9 +44,8 @@ int edit_distance(std::string_view a, std::string_view b) {
             }
             cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
                                    cost[i - 1][j - 1] + (same(i - 1, j - 1) ? 0 : 1)});
-            if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1)) {
+            if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1))
                 cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-            }
         }
     }
     return cost[a.size()][b.size()];

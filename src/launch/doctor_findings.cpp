@@ -31,9 +31,8 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
                            }) == 1;
     std::vector<std::size_t> found;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        if (counts.size() > 1 && (!is_unique || ranks[rank].*text != most_frequent->first)) {
+        if (counts.size() > 1 && (!is_unique || ranks[rank].*text != most_frequent->first))
             found.push_back(rank);
-        }
     }
     return found;
 }
@@ -89,9 +88,8 @@ std::string numa_bound_command(std::size_t ranks, int ranks_per_node, int numa_n
                            ranks_per_node / numa_nodes, launch.run);
     }
     std::string nodes;
-    for (int rank = 0; rank < ranks_per_node; ++rank) {
+    for (int rank = 0; rank < ranks_per_node; ++rank)
         nodes += (rank > 0 ? "," : "") + std::to_string(rank * numa_nodes / ranks_per_node);
-    }
     return fmt::format("srun --mpi=pmix --ntasks={} --ntasks-per-node={} --cpu-bind=map_ldom:{} {}",
                        ranks, ranks_per_node, nodes, launch.run);
 }

@@ -150,9 +150,8 @@ std::string to_csv(const std::vector<Ranking>& rankings) {
 
 std::string to_json(const std::vector<Ranking>& rankings) {
     ordered_json rows = ordered_json::array();
-    for (const Ranking& ranking : rankings) {
+    for (const Ranking& ranking : rankings)
         for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
-    }
     return rows.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
