@@ -127,6 +127,7 @@ check_modules() {
 man_pages_render() {
     "$recipes/make_man_pages.sh" "$program" "$work/man" &&
         [[ $(find "$work/man" -name '*.1' | wc -l) == $(($(grep -c '^## ' docs/COMMANDS.md) + 4)) ]] &&
+        grep -q '^hpcai500.*-plan .*energy' "$work/man/hpcai500-plan.1" &&
         ! LC_ALL=C.UTF-8 man --warnings --local-file --pager=cat "$work"/man/*.1 2>&1 >/dev/null | grep .
 }
 check_man_pages() {

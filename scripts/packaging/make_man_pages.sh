@@ -15,18 +15,19 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
 page() { # words of a command
-    local help name command
+    local help summary name command
     help=$("$program" "$@" --help)
+    summary=$(sed '/^Usage:/,$d' <<<"$help" | paste -sd ' ')
     name=$(IFS=- && echo "hpcai500${*:+-$*}")
     # A program for help2man; empty lines keep the examples apart.
     cat >"$work/$name" <<END
 #!/bin/sh
 if [ "\$1" = --version ]; then echo "$name ${version#* }"; else
-    "$program" $* --help | sed '/^Examples:/,\$ { /^  /G }'
+    "$program" $* --help | sed '/^Examples:/,\$ { /^  .*[^\\\\]\$/G }'
 fi
 END
     chmod +x "$work/$name"
-    help2man --no-info --name="$(head -n 1 <<<"$help")" --output="$out/$name.1" "$work/$name"
+    help2man --no-info --name="$summary" --output="$out/$name.1" "$work/$name"
     for command in $(awk '/^Examples:/ { exit } on && /^  [a-z]/ { print $1 } /^Subcommands:/ { on = 1 }' \
         <<<"$help"); do
         page "$@" "$command"

@@ -42,10 +42,8 @@ std::string printable(std::string_view text) {
     while (!text.empty()) {
         const std::size_t bytes = utf8_character_bytes(text);
         const auto byte = static_cast<unsigned char>(text[0]);
-        if (byte == '\n') {
-            safe += "\\n";
-        } else if (byte == '\t') {
-            safe += "\\t";
+        if (byte == '\n' || byte == '\t') {
+            safe += byte == '\n' ? "\\n" : "\\t";
         } else if (bytes == 0 || byte < 0x20 || byte == 0x7f) {
             safe += fmt::format("\\x{:02x}", byte);
         } else {
@@ -75,6 +73,21 @@ std::string escape_html(std::string_view text) {
         text.remove_prefix(std::max<std::size_t>(bytes, 1));
     }
     return html;
+}
+
+std::string wrap(std::string text, std::size_t indent, std::string_view line_end) {
+    const std::size_t width = kPageWidth + 1 - line_end.size();
+    std::string lines;
+    while (text.size() > width) {
+        const std::size_t comma = text.rfind(", ", width - 1);
+        const bool has_late_comma = comma != std::string::npos && comma > width - 20;
+        std::size_t blank = has_late_comma ? comma + 1 : text.rfind(' ', width);
+        if (blank == std::string::npos || blank < indent) blank = text.find(' ', width);
+        if (blank == std::string::npos) break;
+        lines.append(text, 0, blank).append(line_end);
+        text = std::string(indent, ' ') + text.substr(blank + 1);
+    }
+    return lines + text;
 }
 
 std::size_t utf8_character_bytes(std::string_view text) {

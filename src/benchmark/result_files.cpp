@@ -107,8 +107,10 @@ RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleR
     const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
     text << summary.substr(0, last_line);
     if (printable(directory) == directory) {
-        text << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
-                            directory);
+        text << fmt::format(
+            "report: {0}/report.html\ncheck: hpcai500 verify {0}\n"
+            "compare: hpcai500 compare {0} DIR\n",
+            directory);
     }
     text << summary.substr(last_line) << std::flush;
     return record;

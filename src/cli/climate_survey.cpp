@@ -20,22 +20,21 @@ std::string describe_box_orders(const data::ClimateReport& report) {
 
 std::string describe_climate(const data::ClimateReport& report) {
     std::string text =
-        fmt::format("{} samples of {} channels, {} x {} pixels", format_count(report.samples),
+        fmt::format("{} of {} channels, {} x {} pixels", counted(report.samples, "sample"),
                     report.channel_names.size(), report.height, report.width);
     for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
         text += fmt::format("{}{} {}", i == 0 ? "; boxes: " : ", ", data::kClimateCategoryNames[i],
                             format_count(report.boxes_per_category[i]));
     }
-    return text + fmt::format(", {}; {} samples without a box, {} boxes dropped",
-                              describe_box_orders(report), format_count(report.samples_without_box),
-                              format_count(report.dropped_boxes));
+    return text + fmt::format(", {}; {} without a box, {} dropped", describe_box_orders(report),
+                              counted(report.samples_without_box, "sample"),
+                              counted(report.dropped_boxes, "box"));
 }
 
 nlohmann::ordered_json climate_json(const data::ClimateReport& report, const std::string& path) {
     nlohmann::ordered_json boxes;
-    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
+    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i)
         boxes[data::kClimateCategoryNames[i]] = report.boxes_per_category[i];
-    }
     return {{"path", path},
             {"samples", report.samples},
             {"bad_samples", report.bad_samples},
@@ -76,12 +75,11 @@ Survey check_climate(const SurveyOptions& options) {
 Survey check_records(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
     std::vector<std::string> bad_samples;
-    for (std::int64_t i = 0; i < records.samples(); ++i) {
+    for (std::int64_t i = 0; i < records.samples(); ++i)
         if (!records.is_finite(i)) bad_samples.push_back(records.name(i));
-    }
     const std::string dtype(tensor::name_of(records.dtype()));
-    return {.text = fmt::format("{}: {} records of {} channels, {} x {} pixels, {}\n",
-                                printable(options.path), format_count(records.samples()),
+    return {.text = fmt::format("{}: {} of {} channels, {} x {} pixels, {}\n",
+                                printable(options.path), counted(records.samples(), "record"),
                                 records.channels(), records.height(), records.width(), dtype) +
                     text_of_bad(bad_samples),
             .json = {{"path", options.path},
@@ -118,8 +116,8 @@ Survey climate_statistics(const SurveyOptions& options) {
 
 Survey record_statistics(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
-    Survey survey{.text = fmt::format("# {}: normalization of {} records\n{:<8} {:>14} {:>14}\n",
-                                      printable(options.path), format_count(records.samples()),
+    Survey survey{.text = fmt::format("# {}: normalization of {}\n{:<8} {:>14} {:>14}\n",
+                                      printable(options.path), counted(records.samples(), "record"),
                                       "channel", "mean", "deviation"),
                   .json = {{"path", options.path},
                            {"samples", records.samples()},

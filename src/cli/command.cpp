@@ -35,6 +35,9 @@ void add_config_options(Command command, config::Sources& sources, Presence conf
 
 void require_replaceable(std::string_view option, const std::string& file, std::string_view head) {
     std::error_code error;
+    const auto folder = std::filesystem::path(file).parent_path();
+    require(folder.empty() || std::filesystem::is_directory(folder, error), ExitCode::usage,
+            "{}: expected a file in an existing folder, got {}", option, in_quotes(file));
     if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
     std::string earlier(head.size(), '\0');
     if (std::filesystem::is_regular_file(file, error))  // reading a pipe could wait forever

@@ -201,8 +201,8 @@ struct ConfigOptions {
     bool json = false;
 };
 
-/// Throws Error(usage), naming `option`, if `file` exists and does not begin with `head`, as all
-/// outputs of the command do.
+/// Throws Error(usage), naming `option`, if the folder of `file` is missing, or if `file` exists
+/// and does not begin with `head`, as all outputs of the command do.
 void require_replaceable(std::string_view option, const std::string& file, std::string_view head);
 
 /// Adds --json, which sets `json`.

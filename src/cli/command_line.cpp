@@ -49,9 +49,8 @@ std::string help_hint(const CLI::App& command) {
 }
 
 void append_option_names(const CLI::App& command, std::vector<std::string>& names) {
-    for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* option : command.get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
 }
 
 /// Returns the names of a command's options. The program also has the default command's options.
@@ -64,9 +63,8 @@ std::vector<std::string> option_names(const CLI::App& command, const CLI::App& d
 
 std::vector<std::string> subcommand_names(const CLI::App& command) {
     std::vector<std::string> names;
-    for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; }))
         names.push_back(child->get_name());
-    }
     return names;
 }
 
@@ -169,9 +167,8 @@ std::vector<std::string> prepare_arguments(const std::vector<std::string>& argum
         result.push_back("--" + arguments.front());
         return result;
     }
-    if (is_option_of(default_command, arguments.front())) {
+    if (is_option_of(default_command, arguments.front()))
         result.push_back(default_command.get_name());
-    }
     for (const std::string& argument : arguments) {
         if (argument.starts_with("--") && argument.ends_with('=')) {
             result.push_back(argument.substr(0, argument.size() - 1));
@@ -183,13 +180,22 @@ std::vector<std::string> prepare_arguments(const std::vector<std::string>& argum
     return result;
 }
 
+/// Breaks the lines of a help page, in which descriptions begin in column 30.
+std::string wrap_help(const std::string& help) {
+    std::string text;
+    for (const std::string& line : CLI::detail::split(help, '\n'))
+        text += wrap(line, line.starts_with(' ') ? 30 : 0) + '\n';
+    return text;
+}
+
 }  // namespace
 
 Command Command::add_command(const CommandText& text) const {
     app_->require_subcommand(0, 1);
     CLI::App& command = *app_->add_subcommand(text.name, text.summary);
     std::string footer = "Examples:";
-    for (const std::string& example : text.examples) footer += "\n  " + example;
+    for (const std::string& example : text.examples)
+        footer += "\n" + wrap("  " + example, 6, " \\\n");
     command.footer(footer);
     return {command, *chosen_};
 }
@@ -229,11 +235,8 @@ void Command::add_texts(const std::string& name, std::vector<std::string>& targe
 
 void Command::add_files(const std::string& name, std::vector<std::string>& target,
                         const std::string& meaning) const {
-    const auto check = [app = app_, name](const std::string& file) {
-        require(!file.empty(), ExitCode::usage, "{}: {}: expected a file, got none",
-                full_name(*app), name);
-    };
-    app_->add_option(name, target, meaning)->type_name("FILE")->each(check);
+    add_texts(name, target, "FILE", meaning);
+    app_->get_option(name)->allow_extra_args();
 }
 
 void Command::require_text(const std::string& name, const std::string& text) const {
@@ -306,7 +309,7 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
     try {
         app_->parse(reversed);
     } catch (const CLI::CallForHelp&) {
-        out << app_->help();
+        out << wrap_help(app_->help());
         return nullptr;
     } catch (const CLI::CallForVersion& version) {
         out << version.what() << '\n';

@@ -66,10 +66,10 @@ ExitCode transcode(const TranscodeOptions& options, const Context& context) {
     set.statistics_from = options.statistics_from;
     set.threads = threads_or_all(options.threads);
     const data::TranscodeReport report = data::transcode(set);
-    context.out << fmt::format("{}: {} records, {}; {} bad samples skipped, {} boxes dropped\n",
-                               printable(options.output), format_count(report.samples),
-                               format_bytes(report.bytes), format_count(report.skipped_samples),
-                               format_count(report.dropped_boxes));
+    context.out << fmt::format("{}: {}, {}; {} skipped, {} dropped\n", printable(options.output),
+                               counted(report.samples, "record"), format_bytes(report.bytes),
+                               counted(report.skipped_samples, "bad sample"),
+                               counted(report.dropped_boxes, "box"));
     return ExitCode::ok;
 }
 
@@ -107,12 +107,11 @@ struct ShowOptions {
 };
 
 int channel_number(const std::vector<std::string>& names, const std::string& wanted) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i] == wanted) return static_cast<int>(i);
-    }
-    throw Error(ExitCode::usage, fmt::format("data show: --channel: expected one of {}, got {}{}",
-                                             fmt::join(names, ", "), in_quotes(wanted),
-                                             config::did_you_mean(wanted, names)));
+    const auto found = std::ranges::find(names, wanted);
+    require(found != names.end(), ExitCode::usage,
+            "data show: --channel: expected one of {}, got {}{}", fmt::join(names, ", "),
+            in_quotes(wanted), config::did_you_mean(wanted, names));
+    return static_cast<int>(found - names.begin());
 }
 
 void require_sample(const ShowOptions& options, std::int64_t samples) {
@@ -176,9 +175,8 @@ data::LabelledField tested_field(const ShowOptions& options, DetectionScores& sc
                                options.sample, channel_number(names, options.channel))
             : field_at(source);
     std::vector<data::Box> labels;  // empty if the sample was not scored
-    for (const evaluation::LabelledBox& label : annotations.truth.boxes) {
+    for (const evaluation::LabelledBox& label : annotations.truth.boxes)
         if (label.image == options.sample) labels.push_back(corners_of(label.box, label.category));
-    }
     require(labels.empty() || labels == field.boxes, ExitCode::data,
             "data show: {}: the labels of sample {} differ from those of the test data",
             printable(options.path), options.sample);

@@ -91,9 +91,9 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
     data::GenerateClimateOptions set = options.set;
     set.file = options.output;
     data::generate_climate(set, threads_or_all(options.threads));
-    context.out << fmt::format("{}: {} samples of {} channels, {} x {} pixels\n",
-                               printable(options.output), format_count(set.samples),
-                               data::kClimateChannels, set.settings.height, set.settings.width);
+    context.out << fmt::format("{}: {} of {} channels, {} x {} pixels\n", printable(options.output),
+                               counted(set.samples, "sample"), data::kClimateChannels,
+                               set.settings.height, set.settings.width);
     return ExitCode::ok;
 }
 

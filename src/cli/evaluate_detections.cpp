@@ -121,9 +121,8 @@ std::string category_name(const evaluation::Category& category) {
 
 std::string table_of(const DetectionResults& results) {
     std::size_t width = 8;
-    for (const auto& category : results.annotations.categories) {
+    for (const auto& category : results.annotations.categories)
         width = std::max(width, category_name(category).size());
-    }
     std::string text =
         fmt::format("{:{}}  {:>9}  {:>10}  {:>9}  {:>7}  {:>8}  {:>8}  {:>7}\n", "category", width,
                     "boxes", "detections", "hits", "AP50", "VOC area", "VOC 2007", "AP10");

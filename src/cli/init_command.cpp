@@ -72,9 +72,8 @@ fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> na
     std::error_code ignored;
     require(fs::is_directory(folder, ignored), ExitCode::usage,
             "init: --data: expected a folder, got {}", in_quotes(folder.string()));
-    for (const char* name : names) {
+    for (const char* name : names)
         if (fs::is_directory(folder / name, ignored)) return folder / name;
-    }
     throw Error(ExitCode::usage,
                 fmt::format("init: {}: expected subfolders train and val (or test) with a folder "
                             "of JPEG files for each class; there is no {}",
@@ -84,9 +83,8 @@ fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> na
 /// Returns a legal run.name: the file's name, with illegal characters replaced.
 std::string name_of(const fs::path& file) {
     std::string name = file.stem().string().substr(0, 63);
-    for (char& letter : name) {
+    for (char& letter : name)
         if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '-') letter = '_';
-    }
     return std::isalnum(static_cast<unsigned char>(name.front())) ? name : "x" + name;
 }
 

@@ -23,16 +23,12 @@ struct BenchOptions {
     bool json = false;
 };
 
-std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
+ExitCode bench(const BenchOptions& options, const Context& context) {
     require(options.roofline.empty() == options.svg.empty(), ExitCode::usage,
             "bench: --roofline and --svg: expected both or neither, got one");
-    if (options.roofline.empty()) return std::nullopt;
-    return records::read_file<RooflineRecord>(options.roofline);
-}
-
-ExitCode bench(const BenchOptions& options, const Context& context) {
-    const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
-    if (roofline) require_replaceable("bench: --svg", options.svg, "<svg ");
+    require_replaceable("bench: --svg", options.svg, "<svg ");
+    std::optional<RooflineRecord> roofline;
+    if (!options.roofline.empty()) roofline = records::read_file<RooflineRecord>(options.roofline);
     const speed::BenchReport report =
         speed::run_bench(data::load_config(options.config), options.steps);
     if (roofline) storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));

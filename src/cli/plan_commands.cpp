@@ -4,13 +4,15 @@
 #include <iostream>
 #include <optional>
 #include <ostream>
-#include <string_view>
+#include <regex>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/config/nearest.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -47,36 +49,40 @@ struct PlanOptions {
 
 /// Returns A and B of "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
-    constexpr std::string_view kPrefix = "ranks=", kDots = "..";
-    const std::string_view range =
-        std::string_view(text).substr(std::min(kPrefix.size(), text.size()));
-    const std::size_t dots = std::min(range.find(kDots), range.size());
-    const auto first = parse_number<int>(range.substr(0, dots));
-    const auto last = parse_number<int>(range.substr(std::min(dots + kDots.size(), range.size())));
-    require(text.starts_with(kPrefix) && first && last, ExitCode::usage,
-            "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
+    std::smatch match;
+    std::regex_match(text, match, std::regex("ranks=(.*?)\\.\\.(.*)"));
+    const auto first = parse_number<int>(match[1].str());
+    const auto last = parse_number<int>(match[2].str());
+    require(first && last, ExitCode::usage, "plan: --sweep: expected ranks=A..B, got {}",
+            in_quotes(text));
     return {*first, *last};
 }
 
 /// Returns `name` if it has a slash or is a file. Otherwise returns the path of <name>.yaml in
-/// configs/machines of this program's installation, bundle or source tree; if absent, `name`.
+/// configs/machines of this program's installation, bundle or source tree.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
     if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
     const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    std::vector<std::string> names;
     for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
-        const fs::path file = program / configs / "machines" / (name + ".yaml");
-        if (fs::exists(file, ignored)) return file.lexically_normal().string();
+        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored)) {
+            names.push_back(entry.path().stem());
+            if (names.back() == name) return entry.path().lexically_normal();
+        }
     }
-    return name;
+    std::ranges::sort(names);
+    throw Error(
+        ExitCode::usage,
+        fmt::format("plan: --machine: expected a file or one of {}, got {}{}",
+                    fmt::join(names, ", "), in_quotes(name), config::did_you_mean(name, names)));
 }
 
 /// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
-    if (!options.roofline.empty()) {
+    if (!options.roofline.empty())
         request.roofline = records::read_file<RooflineRecord>(options.roofline);
-    }
     if (options.machine.empty()) return;
     options.machine = machine_file(options.machine);
     request.machine = config::read_machine(config::read_file(options.machine), options.machine);
@@ -139,9 +145,7 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
         if (!request.samples) request.samples = data::RecordSet(path).samples();
         return;
     }
-    if (data.kind != config::DataKind::image_folder || !fs::exists(path, error)) {
-        return;
-    }
+    if (data.kind != config::DataKind::image_folder || !fs::exists(path, error)) return;
     const bool is_staged = data.staging != config::Staging::none;
     if (request.samples && !is_staged) return;
     const data::SampleIndex index = data::load_samples(data.path);
@@ -195,9 +199,8 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     check_memory(request, plan.memory_per_rank);
-    for (const std::string& rule : verification::rules_broken_by_settings(config)) {
+    for (const std::string& rule : verification::rules_broken_by_settings(config))
         std::cerr << "the result will be INVALID: " << rule << '\n';
-    }
     const std::string incomplete = verification::describe_missing_submission(config);
     if (!incomplete.empty()) std::cerr << "the result is " << incomplete << '\n';
     return ExitCode::ok;

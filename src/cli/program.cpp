@@ -22,7 +22,7 @@ constexpr const char* kFooter =
     "Options without a command belong to `run`.\n\n"
     "Examples:\n"
     "  mpirun -np 4 hpcai500 run --config configs/quickstart.yaml\n"
-    "  hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8";
+    "  hpcai500 plan --config configs/imagenet_goyal.yaml --nodes 32 --machine h200";
 
 void add_commands(Command program) {
     add_run_command(program);

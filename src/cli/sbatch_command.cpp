@@ -5,7 +5,7 @@
 #include <map>
 #include <ostream>
 #include <regex>
-#include <string_view>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -45,15 +45,13 @@ std::vector<std::string> settings_of(const std::string& text) {
     std::string key = text.substr(0, equals);
     if (key == "M" || key == "P_degree") key = "bagging." + key;
     std::vector<std::string> settings;
-    std::string_view values = std::string_view(text).substr(equals + 1);
-    while (true) {
-        const std::string_view value = values.substr(0, values.find(','));
+    std::istringstream values(text.substr(equals + 1) + ",");
+    for (std::string value; std::getline(values, value, ',');) {
         require(!value.empty(), ExitCode::usage, "sbatch: --array: a value of {} is empty",
                 in_quotes(text));
-        settings.push_back(key + "=" + std::string(value));
-        if (value.size() == values.size()) return settings;
-        values.remove_prefix(value.size() + 1);
+        settings.push_back(key + "=" + value);
     }
+    return settings;
 }
 
 /// All combinations of the settings of --array; empty without --array.

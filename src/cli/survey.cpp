@@ -77,13 +77,11 @@ ExitCode stats(const SurveyOptions& options, const Context& context) {
 DataKind kind_of(const std::string& path) {
     const fs::path file = path;
     std::error_code ignored;
-    if (!fs::is_directory(file, ignored)) {
+    if (!fs::is_directory(file, ignored))
         return is_hdf5_name(file) ? DataKind::climate : DataKind::pictures;
-    }
     if (fs::exists(file / data::kRecordIndexName, ignored)) return DataKind::records;
-    for (const auto& entry : fs::directory_iterator(file, ignored)) {
+    for (const auto& entry : fs::directory_iterator(file, ignored))
         if (is_hdf5_name(entry.path())) return DataKind::climate;
-    }
     return DataKind::pictures;
 }
 

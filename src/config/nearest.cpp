@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -14,27 +14,24 @@ char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// A name that other programs use for a value. A wrong value may be spelled more similarly: cpu is
-/// nearer to gpu than cuda is.
-struct Synonym {
-    std::string_view synonym, name;
-};
-constexpr std::array kSynonyms{
-    Synonym{"gpu", "cuda"},          Synonym{"nvidia", "cuda"},     Synonym{"x86", "cpu"},
-    Synonym{"float32", "fp32"},      Synonym{"float", "fp32"},      Synonym{"single", "fp32"},
-    Synonym{"float16", "fp16"},      Synonym{"half", "fp16"},       Synonym{"bfloat16", "bf16"},
-    Synonym{"amp", "mixed"},         Synonym{"hybrid", "mixed"},    Synonym{"tensor", "model"},
-    Synonym{"ddp", "data"},          Synonym{"ring", "all_reduce"}, Synonym{"2d_torus", "torus_2d"},
-    Synonym{"2d-torus", "torus_2d"}, Synonym{"torus", "torus_2d"},
-};
-
-std::string_view resolve_synonym(std::string_view given) {
-    const auto* found = std::ranges::find_if(
-        kSynonyms, [&](const Synonym& row) { return edit_distance(row.synonym, given) == 0; });
-    return found == kSynonyms.end() ? given : found->name;
-}
+/// A name that other programs use for a value or a key. A wrong value may be spelled more
+/// similarly: cpu is nearer to gpu than cuda is.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"gpu", "cuda"},          {"nvidia", "cuda"},     {"x86", "cpu"},
+    {"float32", "fp32"},      {"float", "fp32"},      {"single", "fp32"},
+    {"float16", "fp16"},      {"half", "fp16"},       {"bfloat16", "bf16"},
+    {"amp", "mixed"},         {"hybrid", "mixed"},    {"tensor", "model"},
+    {"ddp", "data"},          {"ring", "all_reduce"}, {"2d_torus", "torus_2d"},
+    {"2d-torus", "torus_2d"}, {"torus", "torus_2d"},  {"num_workers", "decode_threads"},
+    {"lr", "learning_rate"},  {"wd", "weight_decay"}};
 
 }  // namespace
+
+std::string_view resolve_synonym(std::string_view given) {
+    for (const auto& [synonym, name] : kSynonyms)
+        if (edit_distance(synonym, given) == 0) return name;
+    return given;
+}
 
 int edit_distance(std::string_view a, std::string_view b) {
     const auto same = [&](std::size_t i, std::size_t j) { return lower(a[i]) == lower(b[j]); };
@@ -47,9 +44,8 @@ int edit_distance(std::string_view a, std::string_view b) {
             }
             cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
                                    cost[i - 1][j - 1] + (same(i - 1, j - 1) ? 0 : 1)});
-            if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1)) {
+            if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1))
                 cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-            }
         }
     }
     return cost[a.size()][b.size()];

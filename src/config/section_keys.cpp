@@ -47,9 +47,8 @@ std::vector<SectionRows> table_of_sections() {
 
 std::vector<std::string> names_in(const std::string& section) {
     std::vector<std::string> names;
-    for (const Key& key : keys()) {
+    for (const Key& key : keys())
         if (key.section == section) names.push_back(key.name);
-    }
     return names;
 }
 
@@ -104,16 +103,14 @@ const Section* find_section(std::string_view name) {
 }
 
 const Key* find_key(std::string_view section, std::string_view name) {
-    for (const Key& key : keys()) {
+    for (const Key& key : keys())
         if (key.section == section && key.name == name) return &key;
-    }
     return nullptr;
 }
 
 std::string full_name_of(std::string_view name) {
-    for (const Key& key : keys()) {
-        if (key.name == name || key.full_name() == name) return key.full_name();
-    }
+    for (const Key& key : keys())
+        if (key.name == resolve_synonym(name) || key.full_name() == name) return key.full_name();
     return "";
 }
 

@@ -9,6 +9,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::launch {
 namespace {
@@ -30,9 +31,8 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
                            }) == 1;
     std::vector<std::size_t> found;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        if (counts.size() > 1 && (!is_unique || ranks[rank].*text != most_frequent->first)) {
+        if (counts.size() > 1 && (!is_unique || ranks[rank].*text != most_frequent->first))
             found.push_back(rank);
-        }
     }
     return found;
 }
@@ -88,9 +88,8 @@ std::string numa_bound_command(std::size_t ranks, int ranks_per_node, int numa_n
                            ranks_per_node / numa_nodes, launch.run);
     }
     std::string nodes;
-    for (int rank = 0; rank < ranks_per_node; ++rank) {
+    for (int rank = 0; rank < ranks_per_node; ++rank)
         nodes += (rank > 0 ? "," : "") + std::to_string(rank * numa_nodes / ranks_per_node);
-    }
     return fmt::format("srun --mpi=pmix --ntasks={} --ntasks-per-node={} --cpu-bind=map_ldom:{} {}",
                        ranks, ranks_per_node, nodes, launch.run);
 }
@@ -222,6 +221,16 @@ Finding diagnose_program(std::span<const RankHealth> ranks) {
     }
     return pass("program", fmt::format("SHA-256 {}..., {}", ranks[0].program_sha256.substr(0, 12),
                                        ranks[0].mpi));
+}
+
+Finding diagnose_rules(const config::Config& config) {
+    std::vector<std::string> problems = verification::rules_broken_by_settings(config);
+    const std::string incomplete = verification::describe_missing_submission(config);
+    if (!incomplete.empty()) problems.push_back(incomplete);
+    if (!problems.empty()) return {"rules", fmt::format("{}", fmt::join(problems, "; ")), "", true};
+    const bool is_custom = config.run.level == config::Level::custom;
+    return pass("rules",
+                is_custom ? "run.level is custom: not rankable" : "all settings keep them");
 }
 
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -40,16 +41,14 @@ class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
     void line(const std::string& name, const std::string& value) {
-        text_ += fmt::format("  {:<16}{}", name, value);
-        text_.erase(text_.find_last_not_of(' ') + 1);
-        text_ += '\n';
+        text_ += wrap(fmt::format("  {:<16}{}", name, value), 30) + "\n";
     }
     template <typename... Arguments>
     void print(const std::string& name, fmt::format_string<Arguments...> format,
                Arguments&&... arguments) {
         line(name, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
-    void line(const std::string& text) { text_ += "  " + text + "\n"; }
+    void line(const std::string& text) { text_ += wrap("  " + text, 4) + "\n"; }
     std::string take() { return std::move(text_); }
 
 private:
@@ -79,9 +78,8 @@ void print_layout(Page& page, const PlanRecord& plan) {
     page.title("layout");
     page.print("eq. 5", "{} = M {} x P_degree {}", counted(layout.ranks, "rank"), layout.groups,
                layout.degree);
-    for (const std::string& line : layout.map) {
+    for (const std::string& line : layout.map)
         page.line(&line == &layout.map.front() ? "map" : "", line);
-    }
     page.print("within a node", "{} of {}; the widest spans {}", layout.groups_on_one_node,
                counted(layout.groups, "group"), counted(layout.nodes_of_widest_group, "node"));
     print_shards(page, plan);
@@ -174,9 +172,8 @@ void print_memory(Page& page, const PlanRecord& plan) {
     line("activations", memory.activation_bytes,
          values + ", kept for the backward pass; without gradients in flight");
     line("input", memory.input_bytes, "prefetched batches, cache of decoded images");
-    if (memory.exchange_bytes > 0) {
+    if (memory.exchange_bytes > 0)
         line("exchange", memory.exchange_bytes, "messages in flight, int8 quantization errors");
-    }
     if (memory.program_bytes > 0) line("program", memory.program_bytes, "code, libraries, MPI");
     line("evaluation", memory.evaluation_bytes,
          values + ", the network for evaluation, " +

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/records/record_fields.hpp>
 
@@ -22,8 +23,6 @@ inline std::string one_line(std::string_view text) {
     return result;
 }
 
-constexpr std::size_t kPageWidth = 80;
-
 /// A text that is built line by line, without trailing blanks.
 class Page {
 public:
@@ -31,19 +30,8 @@ public:
     template <typename... Arguments>
     void entry(std::string_view name, fmt::format_string<Arguments...> format,
                Arguments&&... arguments) {
-        std::string rest = fmt::format("{:<20}: ", name);
-        const std::size_t indent = rest.size();
-        rest += fmt::format(format, std::forward<Arguments>(arguments)...);
-        while (rest.size() > kPageWidth) {
-            const std::size_t comma = rest.rfind(", ", kPageWidth - 1);
-            const bool has_late_comma = comma != std::string::npos && comma > kPageWidth - 20;
-            std::size_t blank = has_late_comma ? comma + 1 : rest.rfind(' ', kPageWidth);
-            if (blank == std::string::npos || blank < indent) blank = rest.find(' ', kPageWidth);
-            if (blank == std::string::npos) break;
-            line("{}", rest.substr(0, blank));
-            rest = std::string(indent, ' ') + rest.substr(blank + 1);
-        }
-        line("{}", rest);
+        const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
+        line("{}", wrap(fmt::format("{:<20}: {}", name, text), 22));
     }
 
     template <typename... Arguments>

@@ -120,9 +120,8 @@ bool is_over(const RunProgress& run) {
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
     if (have_all_ended(run) && !is_at_work(run)) return std::nullopt;
     std::int64_t last = run.started_unix_seconds;
-    for (const GroupProgress& group : run.groups) {
+    for (const GroupProgress& group : run.groups)
         if (group.progress) last = std::max(last, group.progress->written_unix_seconds);
-    }
     if (last <= 0 || last > run.now_unix_seconds) return std::nullopt;
     return run.now_unix_seconds - last;
 }

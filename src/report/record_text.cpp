@@ -133,11 +133,9 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
 
 std::string errors_text(const DeviceHealthRecord& health) {
     std::vector<std::string> errors;
-    const double uncorrected = health.uncorrected_ecc_errors.value.value_or(0);
-    if (uncorrected > 0) {
-        errors.push_back(fmt::format("{:.0f} uncorrected memory error{}", uncorrected,
-                                     uncorrected == 1 ? "" : "s"));
-    }
+    const auto uncorrected =
+        static_cast<std::int64_t>(health.uncorrected_ecc_errors.value.value_or(0));
+    if (uncorrected > 0) errors.push_back(counted(uncorrected, "uncorrected memory error"));
     const auto& xids = health.xids;
     for (std::size_t index = 0; index < std::min(kNamedXids, xids.size()); ++index) {
         errors.push_back(fmt::format("Xid {}", xids[index]));

@@ -17,7 +17,7 @@ struct RepetitionRow {
 };
 
 std::string repetition_line(const RepetitionRow& row) {
-    return fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", row.name, row.seed,
+    return fmt::format("{:<15}{:>17}  {:<8}{:>10}{:>10}{:>10}{:>8}\n", row.name, row.seed,
                        row.verdict, number(row.seconds, "{:.2f}"), number(row.flops, "{:.3e}"),
                        number(row.vflops, "{:.3e}"), number(row.quality, "{:.4f}"));
 }
@@ -44,10 +44,10 @@ nlohmann::ordered_json repetitions_json(const RepetitionsRecord& record, std::st
 }
 
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest) {
-    const std::string separator = std::string(90, '-') + "\n";
-    std::string text = std::string(90, '=') + "\n";
+    const std::string separator = std::string(kPageWidth, '-') + "\n";
+    std::string text = std::string(kPageWidth, '=') + "\n";
     text += fmt::format("repetitions of run {}\n", printable(record.name)) + separator;
-    text += fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", "repetition", "seed",
+    text += fmt::format("{:<15}{:>17}  {:<8}{:>10}{:>10}{:>10}{:>8}\n", "repetition", "seed",
                         "verdict", "seconds", "FLOPS", "VFLOPS", "quality") +
             separator;
     for (const RepetitionRecord& run : record.repetitions) {

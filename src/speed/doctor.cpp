@@ -165,6 +165,7 @@ private:
                 plan::ranks_of_fullest_node(nodes));
             return fmt::format("M={} x P_degree={}", layout.groups, layout.degree);
         }));
+        findings.push_back(launch::diagnose_rules(config_));
         place_ = launch::place_on_node(nodes, cores_, everyone());
         findings.push_back(run_check("devices", [&] { return check_rank_devices(); }));
         return findings;

@@ -95,9 +95,8 @@ std::string work_differences(const Comparison& comparison) {
 
 std::map<std::string, std::string> settings_of(const StoredResult& result) {
     std::map<std::string, std::string> settings;
-    for (const config::Key& key : config::keys()) {
+    for (const config::Key& key : config::keys())
         settings[key.full_name()] = config::value_text(result.config, key.full_name());
-    }
     return settings;
 }
 
@@ -233,9 +232,8 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
         return {Judgement::unclear, "one result has no quality"};
     }
     if (a.metric.index() != b.metric.index()) return {Judgement::unclear, "the metrics differ"};
-    if (a.labels_sha256.empty() || a.labels_sha256 != b.labels_sha256) {
+    if (a.labels_sha256.empty() || a.labels_sha256 != b.labels_sha256)
         return compare_intervals(a.confidence_interval, b.confidence_interval);
-    }
     return workloads::workload_of(first.config.workload)
         .compare({first.config, first.directory, second.directory});
 }
@@ -365,9 +363,8 @@ void check_files(const fs::path& directory, std::vector<std::string>& warnings) 
 
 void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {
     if (!side.repetitions) return check_files(directory, warnings);
-    for (const RepetitionRecord& repetition : side.repetitions->repetitions) {
+    for (const RepetitionRecord& repetition : side.repetitions->repetitions)
         check_files(directory / repetition.directory, warnings);
-    }
 }
 
 }  // namespace
@@ -384,9 +381,8 @@ Comparison compare(const fs::path& first, const fs::path& second) {
     if (const std::string work = work_differences(comparison); !work.empty())
         comparison.warnings.push_back("the work differs, which alone changes metrics: " + work);
     comparison.metrics = compare_metrics(first_run, second_run);
-    if (first_side.repetitions && second_side.repetitions) {
+    if (first_side.repetitions && second_side.repetitions)
         compare_repetitions(*first_side.repetitions, *second_side.repetitions, comparison.metrics);
-    }
     return comparison;
 }
 

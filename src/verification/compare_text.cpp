@@ -33,8 +33,8 @@ std::string change(const MetricComparison& row) {
 std::string table(std::string_view title, const std::vector<SettingDifference>& differences) {
     std::string text = fmt::format("{}{}\n", title, differences.empty() ? ": none" : "");
     for (const SettingDifference& row : differences) {
-        text += fmt::format("  {:<34} {} -> {}\n", printable(row.key), shown(row.first),
-                            shown(row.second));
+        const std::string values = shown(row.first) + " -> " + shown(row.second);
+        text += wrap(fmt::format("  {:<34} {}", printable(row.key), values), 37) + "\n";
     }
     return text;
 }
@@ -58,18 +58,17 @@ std::string_view word_of(Judgement judgement) {
 std::string to_text(const Comparison& comparison) {
     std::string text =
         fmt::format("{} -> {}\n", printable(comparison.first), printable(comparison.second));
-    for (const std::string& warning : comparison.warnings) {
+    for (const std::string& warning : comparison.warnings)
         text += "warning: " + printable(warning) + "\n";
-    }
     text += "\n";
     text += table("settings that differ", comparison.settings);
     text += table("facts that differ", comparison.environment);
     text += fmt::format("\n{:<34}{:>12}{:>12}{:>11}  {}\n", "metric", "first", "second", "change",
                         "second is");
     for (const MetricComparison& row : comparison.metrics) {
-        text += fmt::format("{:<34}{:>12}{:>12}{:>11}  {:<8} {}\n", row.key, number(row.first),
-                            number(row.second), change(row), word_of(row.judgement),
-                            printable(row.why));
+        text += fmt::format("{:<34}{:>12}{:>12}{:>11}  {}\n", row.key, number(row.first),
+                            number(row.second), change(row), word_of(row.judgement));
+        if (!row.why.empty()) text += wrap("    " + printable(row.why), 4) + "\n";
     }
     return text;
 }

@@ -68,9 +68,8 @@ void describe_group(const plan::ParallelismController& controller, const Topolog
     record.group = group;
     record.ranks = controller.layout().degree;
     std::set<std::string> hosts;
-    for (int rank = 0; rank < record.ranks; ++rank) {
+    for (int rank = 0; rank < record.ranks; ++rank)
         hosts.insert(topology.map[controller.world_rank_of(group, rank)].host);
-    }
     record.hosts.assign(hosts.begin(), hosts.end());
 }
 
@@ -192,9 +191,8 @@ void derive_scores(RunRecord& record) {
 
 void derive_time_breakdown(RunRecord& record) {
     std::vector<TimeBreakdownRecord> groups;
-    for (const GroupRecord& group : record.work.groups) {
+    for (const GroupRecord& group : record.work.groups)
         if (group.failure.empty()) groups.push_back(group.time_breakdown);
-    }
     record.time_breakdown = metrics::maximum_over_groups(groups, kNoGroupFinished);
 }
 

@@ -21,9 +21,8 @@ constexpr const char* kNoGroup = "no group finished";
 /// Returns why the meters were not read during all steps; empty if they were.
 std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
-    if (run.evaluate_epochs != 0) {
+    if (run.evaluate_epochs != 0)
         return "run.evaluate_epochs is not 0: the meters would include the evaluations";
-    }
     if (was_resumed)
         return "a group was resumed from a checkpoint: no launch read the meters in all its steps";
     return "";
@@ -177,9 +176,8 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     energy.source = fmt::format("{}", fmt::join(kinds, " and "));
     energy.level = kCounterLevel;
     std::set<std::string> families;
-    for (const MeterRecord& meter : energy.meters) {
+    for (const MeterRecord& meter : energy.meters)
         if (meter.joules.value) families.emplace(family_of(meter.name));
-    }
     for (const Meter& kind : kMeters) {
         if (families.contains(std::string(kind.family))) {
             energy.method += fmt::format("{}; ", kind.method);

@@ -78,9 +78,8 @@ void derive_communication(const config::Config& config,
     communication.statistics_ranks = plan::statistics_ranks(config.training, controller.layout());
     derive_inner_ranks(config.communication, controller, communication);
     std::set<std::string> backends;
-    for (const GroupResult& group : groups) {
+    for (const GroupResult& group : groups)
         if (!group.all_reduce_backend.empty()) backends.insert(group.all_reduce_backend);
-    }
     communication.backend =
         backends.empty() ? "none" : fmt::format("{}", fmt::join(backends, " and "));
     communication.gradient_bytes = largest(groups, &Result::gradient_bytes);

@@ -73,12 +73,10 @@ void check_other_tensors(const storage::SafetensorsFile& file, const graph::Grap
 std::size_t limit_bytes_of(const graph::Graph& graph) {
     constexpr std::size_t kHeader = 100'000'008;  // safetensors' limit and the length field
     std::int64_t elements = 0;
-    for (const graph::Parameter& parameter : graph.parameters()) {
+    for (const graph::Parameter& parameter : graph.parameters())
         elements += parameter.shape.elements();
-    }
-    for (const graph::NormStatistics& statistics : graph.statistics()) {
+    for (const graph::NormStatistics& statistics : graph.statistics())
         elements += 2 * statistics.channels + 2;
-    }
     return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
 }
 
@@ -134,9 +132,8 @@ public:
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
             check_owner("training_digest", expected.training_digest);
-            if (is_specific) {
+            if (is_specific)
                 check_owner("record.predictions_sha256", expected.record.predictions_sha256);
-            }
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
@@ -286,9 +283,8 @@ private:
         check_places(*ranks, record.iterations);
         if (!steps_.empty()) check_leader(ranks->front(), steps_, files_, inspector_);
         std::vector<int> stages;
-        for (int rank = 0; rank < record.ranks; ++rank) {
+        for (int rank = 0; rank < record.ranks; ++rank)
             stages.push_back(claim_.controller.layout().stage_of(rank));
-        }
         TimeBreakdownRecord& times = record.time_breakdown;
         times = metrics::break_down(group_, *ranks, stages,
                                     {times.forward.minimum.reason, times.input_wait.minimum.reason,
@@ -366,9 +362,8 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
                       flops_of_model(claim.config).training_per_sample};
     std::vector<GroupResult> results;
     Owners owners;
-    for (int group = 0; group < claim.controller.layout().groups; ++group) {
+    for (int group = 0; group < claim.controller.layout().groups; ++group)
         results.push_back(GroupCheck(claim, model, inspector, owners, group).check(predictions));
-    }
     return results;
 }
 

@@ -18,9 +18,8 @@ constexpr int kMiniRuns = 3;  // required of a result of problem class mini
 /// device from its software.
 std::string accelerators_of(const RunRecord& record) {
     std::map<std::string, int> counts;
-    for (const PlaceRecord& place : record.topology.map) {
+    for (const PlaceRecord& place : record.topology.map)
         ++counts[place.device.substr(0, place.device.find(','))];
-    }
     std::string text;
     for (const auto& [device, count] : counts) {
         text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", device, count);
@@ -53,9 +52,8 @@ RankingRow row_of(const Submission& submission) {
     row.minutes = record.time.training_seconds;
     if (row.minutes.value) *row.minutes.value /= 60;
     row.accelerators = accelerators_of(record);
-    if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
+    if (!record.verdict.rankable && !record.verdict.reasons.empty())
         row.note = record.verdict.reasons.front();
-    }
     const auto note = [&](const std::string& text) {
         row.note += (row.note.empty() ? "" : "; ") + text;
     };

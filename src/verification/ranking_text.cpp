@@ -43,29 +43,30 @@ ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
             {"note", row.note}};
 }
 
-/// A column of the text and of the page.
+/// A column of the page. In the text, details are below the row.
 struct Column {
     const char* name;
     const char* key;  // in values_of()
     const char* format = "{}";
+    bool is_detail = false;
 };
 
 constexpr Column kColumns[] = {
     {"rank", "rank"},
-    {"source", "source"},
+    {"source", "source", "{}", true},
     {"VFLOPS", "vflops", "{:.3e}"},
     {"FLOPS", "flops", "{:.3e}"},
     {"minutes", "minutes", "{:.2f}"},
     {"quality", "quality", "{:.4f}"},
-    {"accelerators", "accelerators"},
+    {"accelerators", "accelerators", "{}", true},
     {"M", "M"},
     {"P_degree", "P_degree"},
-    {"date", "started_utc", "{:.10}"},
-    {"framework", "framework"},
-    {"level", "level"},
-    {"verdict", "verdict"},
-    {"directory", "directory"},
-    {"note", "note"},
+    {"date", "started_utc", "{:.10}", true},
+    {"framework", "framework", "{}", true},
+    {"level", "level", "{}", true},
+    {"verdict", "verdict", "{}", true},
+    {"directory", "directory", "{}", true},
+    {"note", "note", "{}", true},
 };
 
 std::string cell(const ordered_json& values, const Column& column) {
@@ -110,18 +111,24 @@ std::string html_table(const Ranking& ranking) {
 }
 
 std::string text_table(const Ranking& ranking) {
-    std::vector<std::string> lines(ranking.rows.size() + 1);
+    std::vector<std::string> lines(ranking.rows.size() + 1), details(lines.size());
     for (const Column& column : kColumns) {
         std::vector<std::string> cells{column.name};
         for (const RankingRow& row : ranking.rows)
             cells.push_back(cell(values_of(ranking, row), column));
         const std::size_t width = std::ranges::max(cells, {}, &std::string::size).size();
-        for (std::size_t line = 0; line < lines.size(); ++line)
-            lines[line] += fmt::format("{:<{}}  ", cells[line], width);
+        for (std::size_t line = 0; line < lines.size(); ++line) {
+            if (!column.is_detail)
+                lines[line] += fmt::format("{:<{}}  ", cells[line], width);
+            else if (!cells[line].empty())
+                details[line] += fmt::format("; {}: {}", column.name, cells[line]);
+        }
     }
     std::string text;
-    for (const std::string& line : lines)
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (std::size_t line = 0; line < lines.size(); ++line) {
+        text += lines[line].substr(0, lines[line].find_last_not_of(' ') + 1) + "\n";
+        if (line > 0) text += wrap("      " + details[line].substr(2), 6) + "\n";
+    }
     return text;
 }
 
@@ -143,9 +150,8 @@ std::string to_csv(const std::vector<Ranking>& rankings) {
 
 std::string to_json(const std::vector<Ranking>& rankings) {
     ordered_json rows = ordered_json::array();
-    for (const Ranking& ranking : rankings) {
+    for (const Ranking& ranking : rankings)
         for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
-    }
     return rows.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

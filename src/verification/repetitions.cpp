@@ -52,9 +52,8 @@ int severity_of(ExitCode code) {
 std::vector<double> counted_values(const RepetitionsRecord& record,
                                    Quantity RepetitionRecord::*key) {
     std::vector<double> values;
-    for (const RepetitionRecord& run : record.repetitions) {
+    for (const RepetitionRecord& run : record.repetitions)
         if (run.counted && (run.*key).value) values.push_back(*(run.*key).value);
-    }
     return values;
 }
 

@@ -21,9 +21,8 @@ double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
 
 double sum_of(const PhaseSeconds& phases) {
     double sum = 0;
-    for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
+    for (const metrics::NamedSpread& row : metrics::kPhaseSpreads)
         if (std::isfinite(phases.*row.phase)) sum += phases.*row.phase;
-    }
     return sum;
 }
 

@@ -227,9 +227,8 @@ Rule equal_replicas(const VerdictFacts& facts) {
 
 std::vector<std::string> messages_of_broken(const std::vector<Rule>& rules) {
     std::vector<std::string> broken;
-    for (const Rule& rule : rules) {
+    for (const Rule& rule : rules)
         if (!rule.record.kept) broken.push_back(rule.broken);
-    }
     return broken;
 }
 

@@ -28,9 +28,8 @@ void recompute_ceiling(const Claim& claim, RunRecord& record) {
     ceiling.source = from == "measure" ? "measured before training" : from;
     ceiling.precision = record.workload.precision;
     std::optional<double> larger;
-    for (const Quantity& rate : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
+    for (const Quantity& rate : {ceiling.gemm_flops, ceiling.model_convolution_flops})
         if (rate.value) larger = std::max(larger.value_or(0), *rate.value);
-    }
     ceiling.ceiling_flops = value_or_reason(larger, ceiling.ceiling_flops.reason);
 }
 
@@ -188,9 +187,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"name", "according to config"},
         {"config", "as the program writes it"},
     };
-    for (const Source& source : sources) {
+    for (const Source& source : sources)
         if (key.starts_with(source.prefix)) return source.text;
-    }
     return "according to the groups' results";
 }
 
@@ -316,9 +314,8 @@ Verification verify(const std::filesystem::path& directory) {
             "{}: expected the directory of a result", directory.string());
     Verification verification;
     Inspector inspector(directory);
-    for (const std::string& name : inspector.entries() | std::views::keys) {
+    for (const std::string& name : inspector.entries() | std::views::keys)
         if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
-    }
     if (is_unfinished(inspector)) {
         inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
                          "hpcai500 status " + shell_quote(directory.string()));

@@ -40,6 +40,18 @@ TEST(Utf8, OtherBytesBeginNoCharacter) {
     EXPECT_EQ(utf8_character_bytes("\xF5\x80\x80\x80"), 0U);
 }
 
+TEST(Wrap, BreaksLinesAtBlanks) {
+    const std::string words(76, 'x');
+    EXPECT_EQ(wrap(words + " abc d", 2), words + " abc\n  d") << "80 columns fit";
+    EXPECT_EQ(wrap(words + " abc d", 4, " \\\n"), words + " \\\n    abc d")
+        << "blank and backslash are two of the 80 columns";
+    EXPECT_EQ(wrap(words.substr(8) + ", abc defghijk", 0), words.substr(8) + ",\nabc defghijk")
+        << "after a comma near the end";
+    EXPECT_EQ(wrap("a " + words + words + " b", 4), "a\n    " + words + words + "\n    b")
+        << "a longer word stays whole";
+    EXPECT_EQ(wrap(words, 90), words);
+}
+
 TEST(ParseNumber, ReadsTheWholeTextOrNothing) {
     EXPECT_EQ(parse_number<int>("-17"), -17);
     EXPECT_EQ(parse_number<double>("2.5e3"), 2500);

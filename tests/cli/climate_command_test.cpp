@@ -50,8 +50,9 @@ TEST_F(ClimateCommands, GenerateWhatCheckFindsSound) {
                    "--label-dropout: expected a number from 0 to 1, got '1.5'");
     EXPECT_EQ(generate("sharp.h5", {"--samples", "1", "--label-dropout", "0", "--amplitude", "0",
                                     "--event-rate", "10"})
-                  .exit_code,
-              0);
+                  .out,
+              "sharp.h5: 1 sample of 16 channels, 64 x 96 pixels\n");
+    EXPECT_TRUE(data({"check", "sharp.h5"}).out.starts_with("sharp.h5: 1 sample of 16 channels"));
 }
 
 TEST_F(ClimateCommands, TranscodeToRecordsWithTheTrainingSetsStatistics) {

@@ -172,6 +172,11 @@ TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
     expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
 }
 
+TEST_F(DataCommands, TheParentOfTheTrainingFolderIsRejectedWithItsName) {
+    for (const char* command : {"check", "stats"})
+        expect_refused(data({command, "set"}), 4, "; did you mean set/train?");
+}
+
 TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     const Outcome made = run_in(
         folder_.path(), {"init", "--data", "set", "--output", "my set.yaml", "--threads", "0"});

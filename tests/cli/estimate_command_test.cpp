@@ -86,7 +86,9 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
                    "expected device.kind auto or cuda, got cpu");
     EXPECT_EQ(plan({"--nodes", "16", "--machine", "h200", "--json"}).out, planned.out);
     expect_refused(plan({"--nodes", "16", "--machine", "h20"}), 2,
-                   "'h20': cannot be read: No such file");
+                   "plan: --machine: expected a file or one of a100, epyc_7763, h100, h200, got "
+                   "'h20'; did you mean 'h200'?");
+    expect_refused(plan({"--nodes", "16", "--machine", "./h200"}), 2, "'./h200': cannot be read");
 }
 
 TEST(Plan, CountsTheTrainingFolder) {

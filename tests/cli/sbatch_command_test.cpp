@@ -184,7 +184,8 @@ TEST(Sbatch, RejectsWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "1", "--time", "2"}), 2, "more than 2 minutes");
     expect_refused(sbatch({"--nodes", "1", "--launcher", "aprun"}), 2, "mpirun or srun");
     expect_refused(sbatch({"--nodes", "1", "--array", "M"}), 2, "sbatch: --array: expected");
-    expect_refused(sbatch({"--nodes", "1", "--array", "M=1,,2"}), 2, "is empty");
+    for (const char* array : {"M=1,,2", "M=1,"})
+        expect_refused(sbatch({"--nodes", "1", "--array", array}), 2, "is empty");
     expect_refused(sbatch({"--nodes", "2", "--results", "a\nb"}), 2, "control characters");
     expect_refused(sbatch({"--nodes", "2", "--results=-x"}), 2, "such as './-x', got '-x'");
     expect_refused(sbatch({"--nodes", "2", "--container=-x"}), 2, "such as './-x', got '-x'");

@@ -17,11 +17,22 @@ TEST(Program, ReturnsItsOwnCodeWhenTheReaderOfItsOutputHasEnded) {
     EXPECT_EQ(text_of(folder / "code"), "0\n");
 }
 
+TEST(Program, EndsAtOnceWithCode130AfterCtrlC) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "config.yaml") << "bagging: {M: 1, P_degree: 1}\n";
+    const std::string command =
+        "timeout --preserve-status --kill-after 9 --signal INT 0.2 "
+        "env --default-signal=INT '" +
+        environment("HPCAI500_BINARY") + "' status . --watch";
+    EXPECT_EQ(execute_in(folder.path(), {"bash", "-c", command}).exit_code, 130);
+}
+
 /// Returns the lines of a help page below "Examples:".
 Words examples_of(const std::string& help) {
     const auto start = help.find("Examples:\n");
     if (start == std::string::npos) return {};
-    std::istringstream lines(help.substr(start + 10));
+    std::istringstream lines(
+        std::regex_replace(help.substr(start + 10), std::regex(R"( \\\n +)"), " "));
     Words examples;
     for (std::string line; std::getline(lines, line);) {
         if (!line.empty()) examples.push_back(line);
@@ -50,35 +61,38 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
     EXPECT_EQ(page.error, "");
     EXPECT_NE(page.out.find("Usage: " + name_of(GetParam())), std::string::npos) << page.out;
 
+    for (const std::string& line : matches(page.out, "[^\n]{81,}")) ADD_FAILURE() << line;
+
     const Words examples = examples_of(page.out);
     EXPECT_GE(examples.size(), 2U) << page.out;
     const bool has_subcommands = page.out.find("\nSubcommands:") != std::string::npos;
     const std::string options = page.out.substr(0, page.out.find("Examples:"));
     for (const std::string& example : examples) {
-        EXPECT_NE(example.find(name_of(GetParam())), std::string::npos) << example;
+        const std::size_t begin = example.find(name_of(GetParam()));  // after the launcher
+        ASSERT_NE(begin, std::string::npos) << example;
         for (const std::string& file : matches(example, "configs/[a-z_]+\\.yaml")) {
             EXPECT_TRUE(std::filesystem::exists(source(file))) << example;
         }
         if (has_subcommands) continue;
-        for (const std::string& option : matches(example, "--[a-z-]+")) {
+        for (const std::string& option : matches(example.substr(begin), "--[a-z-]+")) {
             EXPECT_NE(options.find(option + " "), std::string::npos) << option << " in " << example;
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HelpPage,
-                         ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
-                                           Words{"bench"}, Words{"roofline"}, Words{"export"},
-                                           Words{"table"}, Words{"evaluate"}, Words{"energy"},
-                                           Words{"status"}, Words{"sbatch"}, Words{"doctor"},
-                                           Words{"init"}, Words{"data"}, Words{"data", "generate"},
-                                           Words{"data", "check"}, Words{"data", "stats"},
-                                           Words{"data", "index"}, Words{"data", "transcode"},
-                                           Words{"data", "show"},
-                                           Words{"data", "generate", "photographs"},
-                                           Words{"data", "generate", "climate"}, Words{"config"},
-                                           Words{"config", "print"}, Words{"config", "explain"},
-                                           Words{"config", "schema"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, HelpPage,
+    ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"}, Words{"bench"},
+                      Words{"roofline"}, Words{"export"}, Words{"table"}, Words{"rank"},
+                      Words{"verify"}, Words{"resume"}, Words{"score"}, Words{"compare"},
+                      Words{"report"}, Words{"completion"}, Words{"evaluate"}, Words{"energy"},
+                      Words{"status"}, Words{"sbatch"}, Words{"doctor"}, Words{"init"},
+                      Words{"data"}, Words{"data", "generate"}, Words{"data", "check"},
+                      Words{"data", "stats"}, Words{"data", "index"}, Words{"data", "transcode"},
+                      Words{"data", "show"}, Words{"data", "generate", "photographs"},
+                      Words{"data", "generate", "climate"}, Words{"config"},
+                      Words{"config", "print"}, Words{"config", "explain"},
+                      Words{"config", "schema"}));
 
 TEST(HelpOfTheProgram, NamesEveryCommand) {
     const std::string help = run({"--help"}).out;
@@ -175,6 +189,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"plan", "--config", "f", "--ranks", "99999999999999999999"}, "plan: --ranks: "},
         Misuse{{"plan", "--config", "f", "--ranks", "2", "--flops-per-rank", "nan"},
                "plan: --flops-per-rank: expected a number above 0, got 'nan'"},
+        Misuse{{"plan", "--config", "f", "--sweep", "1..8"},
+               "plan: --sweep: expected ranks=A..B, got '1..8'"},
+        Misuse{{"plan", "--config", "f", "--sweep", "ranks=1.."}, "got 'ranks=1..'"},
+        Misuse{{"plan", "--config", "f", "--sweep", "ranks=1..2..3"}, "got 'ranks=1..2..3'"},
+        Misuse{{"evaluate", "--labels", "f", "--predictions", "a", ""},
+               "evaluate: --predictions: expected a non-empty string"},
         Misuse{{"bench", "--config", "f", "--steps", "-1"}, "bench: --steps: "},
         Misuse{{"export", "dir", "--group", "0"}, "export: --output is required"},
         Misuse{{"export", "dir", "--output", "w.pt"},

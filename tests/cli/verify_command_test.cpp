@@ -100,6 +100,12 @@ TEST(Verify, ReplacesNoFileOfAnotherKind) {
     EXPECT_NE(text_of(folder / "report"), first) << "it lists the earlier report";
 }
 
+TEST(Verify, RejectsAReportInAMissingFolderBeforeItReadsTheResult) {
+    const TemporaryFolder folder;
+    expect_refused(run_in(folder.path(), {"verify", "none", "--junit", "no/report.xml"}), 2,
+                   "verify: --junit: expected a file in an existing folder, got 'no/report.xml'");
+}
+
 TEST(Verify, DoesNotWaitForAPipeThatIsItsOutput) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "run");

@@ -329,6 +329,11 @@ TEST(Reader, AppliesOverridesWithTheSameChecks) {
               "to 1048576, got 'x'");
     EXPECT_THAT(override_message("training.bach_size=3"), EndsWith("did you mean 'batch_size'?"));
     EXPECT_THAT(override_message("trainin.batch_size=3"), EndsWith("did you mean 'training'?"));
+    EXPECT_THAT(override_message("training.lr=3"),
+                EndsWith("got 'lr'; did you mean 'training.learning_rate'?"))
+        << "a name in other programs";
+    EXPECT_THAT(override_message("training.num_workers=3"),
+                EndsWith("did you mean 'data.decode_threads'?"));
     EXPECT_THAT(override_message("workload.epochs=2"), HasSubstr("training.warmup_epochs"));
     EXPECT_EQ(message_of("", {"training.warmup_epochs=91"}),
               "--set training.warmup_epochs=91: training.warmup_epochs: expected less than "

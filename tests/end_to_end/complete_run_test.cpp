@@ -59,7 +59,8 @@ TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
 
 TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
     const std::string hint =
-        "report: result/report.html; check the result: hpcai500 verify result\n";
+        "report: result/report.html\ncheck: hpcai500 verify result\n"
+        "compare: hpcai500 compare result DIR\n";
     std::string summary = text_of(result("summary.txt"));
     summary.insert(summary.find("RESULT "), hint);
     EXPECT_EQ(outcome_->out, summary);

@@ -155,6 +155,21 @@ TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
     EXPECT_TRUE(text.ends_with("\nDOCTOR 1 finding, 2 warnings\n")) << text;
 }
 
+TEST(Doctor, WarnsOfAResultThatCannotBeRanked) {
+    config::Config config;
+    EXPECT_EQ(diagnose_rules(config).text, "run.level is custom: not rankable");
+    EXPECT_FALSE(diagnose_rules(config).is_wrong) << "as intended";
+    config.run.level = config::Level::free;
+    config.workload.epochs = 3;
+    const Finding finding = diagnose_rules(config);
+    EXPECT_TRUE(finding.is_wrong);
+    EXPECT_EQ(finding.code, ExitCode::ok) << "a run would start";
+    EXPECT_NE(finding.text.find("rule 3: workload.epochs"), std::string::npos) << finding.text;
+    EXPECT_NE(finding.text.find("; not rankable: the section submission lacks system_name, "),
+              std::string::npos)
+        << finding.text;
+}
+
 TEST(Doctor, EscapesWhatHostsAreCalled) {
     auto ranks = four_ranks();
     ranks[2].host = "\x1b[2J";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -237,6 +238,12 @@ TEST(Estimate, Of100000RanksTakesUnderTwoSeconds) {
     EXPECT_LT(watch.seconds(), 2);
     EXPECT_EQ(plan.layout.groups, 12'500);
     EXPECT_LT(characters, 10'000u) << "the map is compressed";
+}
+
+TEST(EstimateText, HasLinesOf80Columns) {
+    const PlanRecord plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
+    std::istringstream text(to_text(plan));
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {

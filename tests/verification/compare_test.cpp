@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
+#include <sstream>
 #include <vector>
 
 #include <fmt/core.h>
@@ -91,6 +92,13 @@ TEST_F(Compare, NamesTheSettingsAndFactsThatDiffer) {
     ASSERT_EQ(all.environment.size(), 1U);
     EXPECT_EQ(all.environment[0].key, "compiler");
     EXPECT_NE(to_text(all).find("training.learning_rate"), std::string::npos);
+    std::istringstream lines(to_text(all));
+    std::string line;
+    std::getline(lines, line);  // has the paths
+    while (std::getline(lines, line))
+        EXPECT_TRUE(line.size() <= 80 || line.starts_with("warning: ")) << line;
+    EXPECT_NE(to_text(all).find("SLOWER\n    the time ratio is "), std::string::npos)
+        << to_text(all);
     EXPECT_NE(to_json(all).find("\"judgement\": \"SLOWER\""), std::string::npos);
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+#include <sstream>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -126,6 +129,20 @@ TEST(Ranking, LinksToTheReportsInTheStyleOfTheReport) {
     EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
 }
 
+TEST(Ranking, HasTextOf80Columns) {
+    Submission one = custom("one");
+    one.record.topology.groups = 100'000;
+    one.record.submission.organization = "Centre for Examples and Demonstrations";
+    const std::string text = to_text(rank({one, submission("two", 1)}));
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_NE(text.find("\n-     1.000e+20  "), std::string::npos) << text;
+    const std::string facts = std::regex_replace(text, std::regex("\n +"), " ");
+    EXPECT_NE(facts.find(" source: two; accelerators: cpu * 4; "), std::string::npos) << text;
+    EXPECT_NE(facts.find("; verdict: CUSTOM; "), std::string::npos) << text;
+    EXPECT_NE(facts.find("; note: run.level is custom\n"), std::string::npos) << text;
+}
+
 TEST(Ranking, HasEveryDigitInCsv) {
     const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
     EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,2001-02-03T04:05:06Z,1234567890.125,"),
@@ -137,7 +154,8 @@ TEST(Ranking, NamesTheDirectoryOfEachResultEvenIfItIsNotUtf8) {
     Submission one = submission("a", 2);
     one.directory = "r\xff/<a>";
     const auto rankings = rank({one});
-    EXPECT_NE(to_text(rankings).find("  r\\xff/<a>"), std::string::npos) << to_text(rankings);
+    EXPECT_NE(to_text(rankings).find("directory: r\\xff/<a>"), std::string::npos)
+        << to_text(rankings);
     EXPECT_NE(to_csv(rankings).find(",r\xEF\xBF\xBD/<a>,"), std::string::npos);
     EXPECT_NE(to_html(rankings).find("<td>r\\xff/&lt;a&gt;</td>"), std::string::npos);
 }

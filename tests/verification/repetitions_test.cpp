@@ -105,8 +105,12 @@ TEST(Repetitions, ArePrintedRunByRunWithTheirMedians) {
     record.requested = 4;
     record.stopped = "repetition 4 has not ended";
     record.name = "bad\nname";
+    record.repetitions[0].seed = 9'007'199'254'740'991;
     derive_repetitions(record);
     const std::string text = report::repetitions_table(record, "abc");
+    EXPECT_NE(text.find("\n" + std::string(80, '-') + "\n"), std::string::npos) << text;
+    const auto row = text.find("\nrepetition_1 ");
+    EXPECT_EQ(text.find('\n', row + 1) - row - 1, 80U) << text;
     EXPECT_NE(text.find("repetition_2"), std::string::npos);
     EXPECT_NE(text.find("\nreason: repetition 4 has not ended\n"), std::string::npos) << text;
     EXPECT_EQ(text.find("bad\nname"), std::string::npos);

@@ -24,6 +24,12 @@ std::string shell_quote(std::string_view argument);
 /// are not UTF-8 become U+FFFD. Line feeds and tabs are unchanged.
 std::string escape_html(std::string_view text);
 
+constexpr std::size_t kPageWidth = 80;
+
+/// Breaks a text at blanks into lines of at most kPageWidth columns if no word is longer, and
+/// indents all lines but the first. `line_end` is between two lines and counts as their columns.
+std::string wrap(std::string text, std::size_t indent, std::string_view line_end = "\n");
+
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none
 /// (RFC 3629: shortest forms only, no surrogates, at most U+10FFFF).
 std::size_t utf8_character_bytes(std::string_view text);

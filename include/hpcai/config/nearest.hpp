@@ -15,8 +15,11 @@ int edit_distance(std::string_view a, std::string_view b);
 /// 3), or if `given` has more than 64 bytes.
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 
-/// Returns "; did you mean 'x'?" for the candidate of which `given` is a synonym ("gpu" for
-/// "cuda"), else for the nearest candidate. Returns an empty string if no candidate is near.
+/// Returns the name of which `given` is a synonym in other programs ("cuda" for "gpu"), or `given`.
+std::string_view resolve_synonym(std::string_view given);
+
+/// Returns "; did you mean 'x'?" for the candidate of which `given` is a synonym, else for the
+/// nearest candidate. Returns an empty string if no candidate is near.
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates);
 
 }  // namespace hpcai::config

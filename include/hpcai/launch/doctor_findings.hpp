@@ -54,6 +54,10 @@ std::string describe_restricted_binding(const device::Cores& cores,
 /// Checks that all ranks run the same executable and MPI library.
 Finding diagnose_program(std::span<const RankHealth> by_world_rank);
 
+/// Warns of settings that break a rule, and of missing keys of `submission`. No warning at
+/// run.level custom.
+Finding diagnose_rules(const config::Config& config);
+
 /// Checks program, configuration, binding, output and golden steps. Returns one finding per check.
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
