@@ -68,9 +68,10 @@ ExitCode pack(const data::PackOptions& given, const Context& context) {
         context.out << fmt::format("unreadable  {}\n", report.index.samples[i].path);
         ++unreadable;
     }
-    context.out << fmt::format("{}: {} images in {} shards; shards written earlier: {}\n",
+    context.out << fmt::format("{}: {} images in {}; shards written earlier: {}\n",
                                printable(options.output), format_count(samples),
-                               report.index.shards.size(), report.kept_shards);
+                               counted(std::ssize(report.index.shards), "shard"),
+                               report.kept_shards);
     require(unreadable == 0, ExitCode::data, "{}: {} of {} images could not be read",
             printable(options.output), unreadable, samples);
     return ExitCode::ok;

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 using staging::Pack;
 
 constexpr std::size_t kTarBlock = 512;                // bytes
-constexpr std::size_t kLabelMember = 2 * kTarBlock;   // bytes of a header and a text
 constexpr std::size_t kEndOfArchive = 2 * kTarBlock;  // bytes
 
 /// Returns the header of the member `folder`/`name` (POSIX.1-1988, ustar).
@@ -69,7 +68,8 @@ struct PackJob {
                 packed->ranges[sample] = {static_cast<std::int32_t>(packed->shards.size()),
                                           static_cast<std::int64_t>(offset), bytes, digests[i]};
             }
-            offset += align_up(static_cast<std::size_t>(bytes), kTarBlock) + kLabelMember;
+            offset += align_up(static_cast<std::size_t>(bytes), kTarBlock) +
+                      2 * kTarBlock;  // and its label
         }
         return offset + kEndOfArchive;
     }
@@ -126,11 +126,10 @@ PackJob plan_shards(const PackOptions& options) {
 void prepare_output(const PackJob& job) {
     storage::make_folder_durably(job.output);
     std::error_code error;
-    std::vector<fs::path> incomplete;
     for (const auto& entry : fs::directory_iterator(job.output, error)) {
         const fs::path& path = entry.path();
         const bool is_hidden = path.filename().string().starts_with('.');
-        if (is_hidden && path.extension() == ".tmp") incomplete.push_back(path);
+        if (is_hidden && path.extension() == ".tmp") fs::remove(path, error);
         const auto is_shard = [&](const Pack& shard) { return path == job.path_of(shard); };
         require(path.extension() != ".tar" ||
                     (std::ranges::any_of(job.shards, is_shard) && staging::read_index(path)),
@@ -139,7 +138,6 @@ void prepare_output(const PackJob& job) {
                 "it or choose another folder",
                 path.string());
     }
-    for (const fs::path& path : incomplete) fs::remove(path, error);
 }
 
 /// Sets the members of a sample. Returns the SHA-256 of its image file; "" if this cannot be read,

@@ -288,12 +288,6 @@ private:
 
 }  // namespace
 
-bool is_path_below(const std::string& path) {
-    const fs::path parsed(path);
-    return !path.empty() && !parsed.is_absolute() && path.find('\0') == std::string::npos &&
-           std::ranges::find(parsed, "..") == parsed.end();
-}
-
 std::string SampleIndex::location_of(std::size_t sample) const {
     const std::string file = path_of(sample).string();
     if (!is_packed()) return file;

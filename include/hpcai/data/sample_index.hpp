@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -12,7 +13,11 @@ namespace hpcai::data {
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
 /// Returns whether a path from a file is relative and stays below its folder.
-bool is_path_below(const std::string& path);
+inline bool is_path_below(const std::string& path) {
+    const std::filesystem::path parsed(path);
+    return !path.empty() && !parsed.is_absolute() && path.find('\0') == std::string::npos &&
+           std::find(parsed.begin(), parsed.end(), "..") == parsed.end();
+}
 
 struct Sample {
     std::string path;        // relative to the index's root
