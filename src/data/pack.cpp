@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using staging::Pack;
 
-constexpr std::size_t kTarBlock = 512;                // bytes
-constexpr std::size_t kEndOfArchive = 2 * kTarBlock;  // bytes
+constexpr std::int64_t kTarBlock = 512;                // bytes
+constexpr std::int64_t kEndOfArchive = 2 * kTarBlock;  // bytes
 
 /// Returns the header of the member `folder`/`name` (POSIX.1-1988, ustar).
 std::string tar_header(const std::string& folder, std::string_view name, std::size_t bytes) {
@@ -57,28 +57,26 @@ struct PackJob {
     fs::path path_of(const Pack& shard) const { return output / shard.name; }
 
     /// Returns the bytes of a shard. Sets the ranges of its samples in `packed`, if not null.
-    std::size_t end_of(const Pack& shard, const std::vector<std::string>& digests,
-                       SampleIndex* packed = nullptr) const {
-        std::size_t offset = 0;
+    std::int64_t end_of(const Pack& shard, const std::vector<std::string>& digests,
+                        SampleIndex* packed = nullptr) const {
+        std::int64_t offset = 0;
         for (std::size_t i = 0; i < digests.size(); ++i) {
             const std::uint32_t sample = shard.files[i];
             const std::int64_t bytes = digests[i].empty() ? 0 : metadata[sample].bytes;
             offset += kTarBlock;
             if (packed != nullptr) {
-                packed->ranges[sample] = {static_cast<std::int32_t>(packed->shards.size()),
-                                          static_cast<std::int64_t>(offset), bytes, digests[i]};
+                packed->ranges[sample] = {static_cast<std::int32_t>(packed->shards.size()), offset,
+                                          bytes, digests[i]};
             }
-            offset += align_up(static_cast<std::size_t>(bytes), kTarBlock) +
-                      2 * kTarBlock;  // and its label
+            offset += align_up(bytes, kTarBlock) + 2 * kTarBlock;  // the image and its label
         }
         return offset + kEndOfArchive;
     }
     /// Returns whether an earlier call has written the whole shard.
     bool is_written(const Pack& shard) const {
-        std::error_code error;
         const auto written = staging::read_index(path_of(shard));
         return written && written->matches(shard) && written->is_complete() &&
-               fs::file_size(path_of(shard), error) == end_of(shard, written->digests);
+               staging::read_metadata(path_of(shard)).bytes == end_of(shard, written->digests);
     }
 };
 
@@ -134,8 +132,7 @@ void prepare_output(const PackJob& job) {
         require(path.extension() != ".tar" ||
                     (std::ranges::any_of(job.shards, is_shard) && staging::read_index(path)),
                 ExitCode::usage,
-                "'{}' was not written by an interrupted `data pack` with the same options; remove "
-                "it or choose another folder",
+                "'{}' was not written by this command; remove it or use another folder",
                 path.string());
     }
 }
@@ -164,6 +161,7 @@ std::string read_members(const PackJob& job, std::uint32_t sample, std::string& 
 
 void write_shard(const PackJob& job, const Pack& shard) {
     const fs::path path = job.path_of(shard);
+    ::unlink(path.c_str());  // so that no old shard has the index of the new one
     storage::PendingPath pending(path);
     staging::PackIndex written{shard.fingerprint, shard.bytes, {}};
     const storage::Descriptor file(
@@ -206,8 +204,8 @@ PackReport pack_pictures(const PackOptions& options) {
         const auto written = staging::read_index(job.path_of(shard));
         require(written && written->matches(shard), ExitCode::usage,
                 "'{}': another program has changed it", job.path_of(shard).string());
-        const std::size_t end = job.end_of(shard, written->digests, &report.index);
-        report.index.shards.push_back({shard.name, static_cast<std::int64_t>(end)});
+        const std::int64_t end = job.end_of(shard, written->digests, &report.index);
+        report.index.shards.push_back({shard.name, end});
     }
     write_index(report.index, output / kShardIndexName);
     for (const Pack& shard : job.shards) fs::remove(staging::index_path(job.path_of(shard)), error);

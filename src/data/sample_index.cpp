@@ -289,10 +289,9 @@ private:
 }  // namespace
 
 std::string SampleIndex::location_of(std::size_t sample) const {
-    const std::string file = path_of(sample).string();
-    if (!is_packed()) return file;
-    return fmt::format("{}: {} ({} bytes at offset {})", file, samples[sample].path,
-                       ranges[sample].bytes, ranges[sample].offset);
+    if (!is_packed()) return path_of(sample).string();
+    return fmt::format("{}: {} ({} bytes at offset {})", path_of(sample).string(),
+                       samples[sample].path, ranges[sample].bytes, ranges[sample].offset);
 }
 
 SampleIndex scan_image_folder(const fs::path& root) {
