@@ -57,7 +57,7 @@ ExitCode pack(const data::PackOptions& given, const Context& context) {
     require(!is_voc(options.input) && !is_coco(options.input) &&
                 kind_of(options.input) == DataKind::pictures,
             ExitCode::usage,
-            "data pack: {}: expected class folders of images; no other data can be packed",
+            "data pack: {}: expected class folders; VOC, COCO and weather data cannot be packed",
             printable(options.input));
     options.threads = threads_or_all(options.threads);
     const data::PackReport report = data::pack_pictures(options);

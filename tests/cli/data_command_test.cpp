@@ -139,7 +139,7 @@ TEST_F(DataCommands, APackedFolderStandsForItsFolder) {
     expect_refused(data({"pack", "packed", "--output", "again"}), 2, "'packed' is packed already");
     std::ofstream(folder_ / "instances.json") << "{}";
     expect_refused(data({"pack", "instances.json", "--output", "again"}), 2,
-                   "instances.json: expected class folders of images");
+                   "instances.json: expected class folders; VOC, COCO");
 }
 
 TEST_F(DataCommands, CheckNamesATruncatedPicture) {
