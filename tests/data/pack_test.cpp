@@ -220,7 +220,7 @@ TEST_F(Pack, WritesAShardAgainWhoseImagesHaveChanged) {
     fs::copy(packed(), interrupted);
     EXPECT_EQ(pack_pictures(options()).kept_shards, 1) << "the second shard";
     const auto contents = samples(folder())->contents(0);
-    for (int again = 1; again < 20; ++again) {  // the calls that replace the first shard
+    for (int again = 1; again < 17; ++again) {  // the calls that replace the first shard
         EXPECT_TRUE(samples(packed())->contents(0) == contents) << again;
         EXPECT_TRUE(survey(load_samples(packed()), 1).bad.empty()) << again;
         fs::remove_all(packed());
