@@ -125,6 +125,8 @@ TEST_F(Pack, HasTheSamplesOfItsFolder) {
         EXPECT_EQ(of_shards->name(sample), of_folder->name(sample));
         EXPECT_EQ(of_shards->label(sample), of_folder->label(sample));
     }
+    EXPECT_EQ(of_shards->location(0),
+              shard(0).string() + ": a/1.2.jpg (300000 bytes at offset 512)");
 }
 
 TEST_F(Pack, HasTheBatchesOfItsFolderAlsoAfterAMove) {
