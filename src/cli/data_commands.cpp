@@ -13,6 +13,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/nearest.hpp>
 #include <hpcai/data/field_picture.hpp>
+#include <hpcai/data/pack.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
@@ -49,6 +50,46 @@ void add_data_index_command(Command parent) {
         index_folder);
     command.add_argument("FOLDER", options.folder, "folder of class folders");
     command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
+}
+
+ExitCode pack(const data::PackOptions& given, const Context& context) {
+    data::PackOptions options = given;
+    require(!is_voc(options.input) && !is_coco(options.input) &&
+                kind_of(options.input) == DataKind::pictures,
+            ExitCode::usage,
+            "data pack: {}: expected class folders; VOC, COCO and weather data cannot be packed",
+            printable(options.input));
+    options.threads = threads_or_all(options.threads);
+    const data::PackReport report = data::pack_pictures(options);
+    const auto samples = std::ssize(report.index.samples);
+    std::int64_t unreadable = 0;
+    for (std::int64_t i = 0; i < samples; ++i) {
+        if (!report.index.ranges[i].sha256.empty()) continue;
+        context.out << fmt::format("unreadable  {}\n", report.index.samples[i].path);
+        ++unreadable;
+    }
+    context.out << fmt::format("{}: {} images in {}; shards written earlier: {}\n",
+                               printable(options.output), format_count(samples),
+                               counted(std::ssize(report.index.shards), "shard"),
+                               report.kept_shards);
+    require(unreadable == 0, ExitCode::data, "{}: {} of {} images could not be read",
+            printable(options.output), unreadable, samples);
+    return ExitCode::ok;
+}
+
+void add_data_pack_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"pack",
+         "Copy class folders into a few tar files (WebDataset) with an index. data.path can name "
+         "the output. Repeat an interrupted command to resume it.",
+         {"hpcai500 data pack /data/imagenet/train --output packed/train",
+          "hpcai500 data pack quickstart-data/val --output packed/val --shard-mib 64"}},
+        pack);
+    command.add_argument("FOLDER", options.input, "folder of class folders, or its index");
+    command.add_text("--output", options.output, "DIR", "folder of the shards", Presence::required);
+    command.add_integer("--shard-mib", options.shard_mib, {1, 1 << 20},
+                        "MiB of images in a shard; default: 512");
+    add_threads(command, options.threads);
 }
 
 struct TranscodeOptions {
@@ -259,6 +300,7 @@ void add_data_command(Command parent) {
     add_data_check_command(command);
     add_data_stats_command(command);
     add_data_index_command(command);
+    add_data_pack_command(command);
     add_data_transcode_command(command);
     add_data_show_command(command);
 }

@@ -128,7 +128,9 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     double files = 0;
     for (std::size_t sample = 0; sample < index.samples.size(); sample += step) {
         std::error_code error;
-        const std::uintmax_t size = fs::file_size(index.path_of(sample), error);
+        const std::uintmax_t size = index.is_packed()
+                                        ? static_cast<std::uintmax_t>(index.ranges[sample].bytes)
+                                        : fs::file_size(index.path_of(sample), error);
         if (error) continue;
         bytes += static_cast<double>(size);
         files += 1;

@@ -22,7 +22,7 @@ std::vector<Key> data_source_keys() {
         key("path", &C::path,
             "Training samples: the folder of class folders; the VOC folder with Annotations, "
             "ImageSets and JPEGImages; the COCO annotation file; an HDF5 file, a folder of them, "
-            "or the output of `hpcai500 data transcode`."),
+            "or the output of `hpcai500 data pack` or `data transcode`."),
         key("validation_path", &C::validation_path,
             "Test samples, in the form of data.path; for voc, empty uses data.path."),
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},

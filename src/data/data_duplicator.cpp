@@ -113,8 +113,10 @@ struct DataDuplicator::State {
         parallel_for(block, threads, [&](std::int64_t i) {
             const std::int64_t file = first + i;
             if (file >= request.files) return;
-            const std::string path = request.path_of(static_cast<std::uint32_t>(file));
-            mine[i] = staging::read_metadata(request.root / path);
+            const auto number = static_cast<std::uint32_t>(file);
+            mine[i] = request.packed != nullptr
+                          ? staging::read_metadata(*request.packed, number)
+                          : staging::read_metadata(request.root / request.path_of(number));
         });
         std::vector<FileMetadata> all(std::size_t{block} * ranks);
         everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
@@ -151,6 +153,7 @@ struct DataDuplicator::State {
         StagedSet set{staging::kSetNames[index_of(split)],
                       {request.root, request.files, request.path_of, read_metadata(request), {}},
                       is_packed};
+        set.source.packed = request.packed;
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
             if (!is_packed) {

@@ -41,9 +41,7 @@ public:
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t sample) const override { return index_.samples[sample].label; }
     std::string name(std::uint32_t sample) const override { return index_.samples[sample].path; }
-    std::string location(std::uint32_t sample) const override {
-        return index_.path_of(sample).string();
-    }
+    std::string location(std::uint32_t sample) const override { return index_.location_of(sample); }
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& out) const override {
@@ -79,7 +77,7 @@ public:
 
 private:
     std::vector<std::uint8_t> read(std::uint32_t sample) const {
-        return read_picture(staged_.get(), sample, index_.path_of(sample));
+        return read_picture(staged_.get(), sample, [&] { return pictures_.read(sample); });
     }
 
     std::string augment_region(std::uint32_t sample, CounterStream& random,
@@ -110,6 +108,7 @@ private:
     }
 
     SampleIndex index_;
+    IndexedPictures pictures_{index_};
     std::shared_ptr<const StagedPictures> staged_;
     Augmentation augmentation_;
     int image_size_;

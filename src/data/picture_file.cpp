@@ -6,8 +6,6 @@
 
 #include <sys/stat.h>
 
-#include <hpcai/storage/file.hpp>
-
 namespace hpcai::data {
 namespace {
 
@@ -33,12 +31,23 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     return bytes;
 }
 
-std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
-                                       const std::filesystem::path& path) {
-    if (staged != nullptr) {
-        if (auto bytes = staged->read(sample)) return std::move(*bytes);
-    }
-    return read_picture(path);
+std::vector<std::uint8_t> IndexedPictures::read(std::size_t sample) const {
+    const std::filesystem::path path = index_.path_of(sample);
+    if (!index_.is_packed()) return read_picture(path);
+    const ShardRange& range = index_.ranges[sample];
+    OpenShard& shard = shards_[range.shard];
+    std::call_once(shard.once, [&] {
+        shard.file = storage::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+        shard.error = errno;
+    });
+    errno = shard.error;
+    if (!shard.file.is_open()) fail_to_read();
+    std::vector<std::uint8_t> bytes(range.bytes);
+    const auto filled =
+        storage::try_read(shard.file, std::as_writable_bytes(std::span(bytes)), range.offset);
+    if (!filled) fail_to_read();
+    if (*filled < bytes.size()) throw DecodeError("the shard ends before the end of the image");
+    return bytes;
 }
 
 }  // namespace hpcai::data

@@ -7,20 +7,46 @@
 #include <unordered_map>
 
 #include <hpcai/data/image_codec.hpp>
+#include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/staging_lock.hpp>
+#include <hpcai/storage/file.hpp>
 
 namespace hpcai::data {
-
-/// Upper bound for the file of an image with legal dimensions.
-inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
 /// Reads an image file. Throws DecodeError if it cannot be read, is not a regular file, or has
 /// more than kMaxPictureBytes bytes.
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path);
 
-/// Reads the copy of the sample in `staged`, or the file at `path` if there is none.
+/// Returns the copy of the sample in `staged`, or read_source() if there is none.
+template <typename ReadSource>
 std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
-                                       const std::filesystem::path& path);
+                                       const ReadSource& read_source) {
+    if (staged != nullptr) {
+        if (auto bytes = staged->read(sample)) return std::move(*bytes);
+    }
+    return read_source();
+}
+
+/// The image files of an index. A shard is opened once, when it is first needed. Thread-safe.
+class IndexedPictures {
+public:
+    /// `index` must outlive the object.
+    explicit IndexedPictures(const SampleIndex& index)
+        : index_(index), shards_(std::make_unique<OpenShard[]>(index.shards.size())) {}
+
+    /// Throws DecodeError like read_picture(path), also if the shard ends early.
+    std::vector<std::uint8_t> read(std::size_t sample) const;
+
+private:
+    struct OpenShard {
+        std::once_flag once;
+        storage::Descriptor file{-1};
+        int error = 0;  // errno of open()
+    };
+
+    const SampleIndex& index_;
+    std::unique_ptr<OpenShard[]> shards_;
+};
 
 inline std::span<std::uint8_t> as_u8(std::span<std::byte> pixels) {
     return {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()};
@@ -40,16 +66,6 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
 
 /// Returns how the size of an image differs from its annotation; "" if it does not.
 std::string size_mismatch(ImageSize annotated, ImageSize found);
-
-/// Returns whether a path from a file is relative and stays below its folder.
-inline bool is_path_below(const std::string& path) {
-    const std::filesystem::path parsed(path);
-    if (path.empty() || parsed.is_absolute() || path.find('\0') != std::string::npos) return false;
-    for (const std::filesystem::path& part : parsed) {
-        if (part == "..") return false;
-    }
-    return true;
-}
 
 inline std::size_t bytes_of(const std::vector<std::byte>& fields) {
     return fields.size();

@@ -9,9 +9,8 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
-
-#include "picture_file.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -20,6 +19,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kIndexSchema = "hpcai500-index-1";
+constexpr const char* kShardsSchema = "hpcai500-shards-1";
 
 bool has_picture_extension(const fs::path& path) {
     std::string extension = path.extension().string();
@@ -81,13 +81,24 @@ std::string dump(const json& value, const fs::path& root) {
 }
 
 std::string to_lines(const SampleIndex& index, const std::string& root) {
-    std::string text = dump({{"schema", kIndexSchema},
-                             {"root", root},
-                             {"classes", index.classes},
-                             {"samples", index.samples.size()}},
-                            index.root);
-    for (const Sample& sample : index.samples) {
-        text += dump({{"path", sample.path}, {"label", sample.label}}, index.root);
+    json header{{"schema", index.is_packed() ? kShardsSchema : kIndexSchema},
+                {"root", root},
+                {"classes", index.classes},
+                {"samples", index.samples.size()}};
+    for (const Shard& shard : index.shards) {
+        header["shards"].push_back({{"name", shard.name}, {"bytes", shard.bytes}});
+    }
+    std::string text = dump(header, index.root);
+    for (std::size_t i = 0; i < index.samples.size(); ++i) {
+        json line{{"path", index.samples[i].path}, {"label", index.samples[i].label}};
+        if (index.is_packed()) {
+            const ShardRange& range = index.ranges[i];
+            line.update({{"shard", range.shard},
+                         {"offset", range.offset},
+                         {"bytes", range.bytes},
+                         {"sha256", range.sha256}});
+        }
+        text += dump(line, index.root);
     }
     return text;
 }
@@ -120,6 +131,12 @@ public:
                                                     key, found->dump()));
         }
     }
+    std::int64_t integer(const json& object, const char* key, std::int64_t maximum) const {
+        const json value = member<json>(object, key);
+        require(value.is_number_integer() && value >= 0 && value <= maximum, ExitCode::data,
+                "{}: {} {}, expected 0 to {}", where(), key, value.dump(), maximum);
+        return value.get<std::int64_t>();
+    }
 
 private:
     std::string_view rest_;
@@ -127,23 +144,49 @@ private:
     std::int64_t line_ = 0;
 };
 
-Sample read_sample(LineReader& lines, const SampleIndex& index) {
+std::vector<Shard> read_shards(const LineReader& lines, const json& header) {
+    std::vector<Shard> shards;
+    for (const json& row : lines.member<std::vector<json>>(header, "shards")) {
+        shards.push_back({lines.member<std::string>(row, "name"),
+                          lines.integer(row, "bytes", std::numeric_limits<std::int64_t>::max())});
+        const std::string& name = shards.back().name;
+        check_name(name, lines.where());
+        require(!name.empty() && !name.starts_with('.') && name.find('/') == std::string::npos,
+                ExitCode::data, "{}: shard '{}' is not a plain file name", lines.where(), name);
+    }
+    require(!shards.empty(), ExitCode::data, "{}: \"shards\" is empty", lines.where());
+    return shards;
+}
+
+ShardRange read_range(const LineReader& lines, const json& line, const std::vector<Shard>& shards) {
+    ShardRange range;
+    range.shard = static_cast<std::int32_t>(lines.integer(line, "shard", std::ssize(shards) - 1));
+    const std::int64_t end = shards[range.shard].bytes;
+    range.offset = lines.integer(line, "offset", end);
+    range.bytes = lines.integer(line, "bytes", std::min(end - range.offset, kMaxPictureBytes));
+    range.sha256 = lines.member<std::string>(line, "sha256");
+    require(range.sha256.empty() || storage::is_sha256_hex(range.sha256), ExitCode::data,
+            "{}: \"sha256\": expected 64 hexadecimal digits, got '{}'", lines.where(),
+            printable(range.sha256));
+    return range;
+}
+
+void read_sample(LineReader& lines, SampleIndex& index) {
     const json line = lines.next();
     Sample sample{lines.member<std::string>(line, "path"), 0};
-    const auto label = lines.member<std::int64_t>(line, "label");
     check_name(sample.path, lines.where());
     require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' is outside the folder",
             lines.where(), sample.path);
-    require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
-            "{}: label {}, expected 0 to {}", lines.where(), label, index.classes.size() - 1);
-    sample.label = static_cast<std::int32_t>(label);
+    sample.label =
+        static_cast<std::int32_t>(lines.integer(line, "label", std::ssize(index.classes) - 1));
     // Compare labels first, like the scan: class a precedes a-b, though "a-b/x" precedes "a/x".
     const Sample* const last = index.samples.empty() ? nullptr : &index.samples.back();
     const bool in_order = last == nullptr || last->label < sample.label ||
                           (last->label == sample.label && last->path < sample.path);
     require(in_order, ExitCode::data, "{}: path '{}' is out of order or occurs twice",
             lines.where(), sample.path);
-    return sample;
+    if (index.is_packed()) index.ranges.push_back(read_range(lines, line, index.shards));
+    index.samples.push_back(std::move(sample));
 }
 
 void require_no_empty_class(const SampleIndex& index, const std::string& name) {
@@ -158,15 +201,17 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     LineReader lines(text, name);
     const json header = lines.next();
     const auto schema = lines.member<std::string>(header, "schema");
-    require(schema == kIndexSchema, ExitCode::data, "{}: schema '{}', expected '{}'", lines.where(),
-            schema, kIndexSchema);
+    require(schema == kIndexSchema || schema == kShardsSchema, ExitCode::data,
+            "{}: schema '{}', expected '{}' or '{}'", lines.where(), schema, kIndexSchema,
+            kShardsSchema);
     SampleIndex index;
+    if (schema == kShardsSchema) index.shards = read_shards(lines, header);
     index.root = lines.member<std::string>(header, "root");
     index.classes = lines.member<std::vector<std::string>>(header, "classes");
     require(!index.classes.empty(), ExitCode::data, "{}: \"classes\" is empty", lines.where());
     for (const std::string& listed : index.classes) check_name(listed, lines.where());
     const auto samples = lines.member<std::uint64_t>(header, "samples");
-    while (!lines.at_end()) index.samples.push_back(read_sample(lines, index));
+    while (!lines.at_end()) read_sample(lines, index);
     require(index.samples.size() == samples, ExitCode::data,
             "{}: {} samples, but the header has {}", name, index.samples.size(), samples);
     require_no_empty_class(index, name);
@@ -191,6 +236,14 @@ std::vector<std::string> class_folders(const fs::path& root) {
     return names;
 }
 
+/// Returns the index file of `path`; "" if it is not an index or a folder of shards.
+fs::path index_file_of(const fs::path& path) {
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) return path;
+    const fs::path file = path / kShardIndexName;
+    return !path.empty() && fs::is_regular_file(file, error) ? file : fs::path();
+}
+
 bool are_digits(std::string_view text) {
     return !text.empty() &&
            std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
@@ -200,22 +253,16 @@ bool is_wordnet_number(std::string_view name) {
     return name.size() == 9 && name.front() == 'n' && are_digits(name.substr(1));
 }
 
-/// Returns the file name without folder and extension: "b" for "a/b.JPEG".
-std::string_view stem(std::string_view path) {
-    path.remove_prefix(path.rfind('/') + 1);  // removes nothing if there is no slash
-    return path.substr(0, path.rfind('.'));
-}
-
-bool is_training_name(const std::string& class_name, std::string_view path) {
-    const std::string_view name = stem(path);
+bool is_training_name(const std::string& class_name, const fs::path& path) {
+    const std::string name = path.stem().string();
     return name.starts_with(class_name + "_") && are_digits(name.substr(class_name.size() + 1));
 }
 
-std::optional<std::int32_t> test_number(std::string_view path) {
+std::optional<std::int32_t> test_number(const fs::path& path) {
     constexpr std::string_view kPrefix = "ILSVRC2012_val_";
     constexpr std::size_t kDigits = 8;
     constexpr std::int32_t kSamples = 50000;
-    const std::string_view name = stem(path);
+    const std::string name = path.stem().string();
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
     const auto number = parse_number<std::int32_t>(name.substr(kPrefix.size()));
     return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
@@ -241,6 +288,12 @@ private:
 
 }  // namespace
 
+std::string SampleIndex::location_of(std::size_t sample) const {
+    if (!is_packed()) return path_of(sample).string();
+    return fmt::format("{}: {} ({} bytes at offset {})", path_of(sample).string(),
+                       samples[sample].path, ranges[sample].bytes, ranges[sample].offset);
+}
+
 SampleIndex scan_image_folder(const fs::path& root) {
     SampleIndex index;
     index.root = root;
@@ -249,13 +302,13 @@ SampleIndex scan_image_folder(const fs::path& root) {
 }
 
 std::vector<std::string> class_names(const fs::path& path) {
-    std::error_code error;
-    return fs::is_regular_file(path, error) ? read_index(path).classes : class_folders(path);
+    const fs::path file = index_file_of(path);
+    return file.empty() ? class_folders(path) : read_index(file).classes;
 }
 
 SampleIndex load_samples(const fs::path& path) {
-    std::error_code error;
-    return fs::is_regular_file(path, error) ? read_index(path) : scan_image_folder(path);
+    const fs::path file = index_file_of(path);
+    return file.empty() ? scan_image_folder(path) : read_index(file);
 }
 
 void require_classes(const SampleIndex& index, int classes) {
@@ -290,7 +343,10 @@ void write_index(const SampleIndex& index, const fs::path& file) {
 SampleIndex read_index(const fs::path& file) {
     constexpr auto kNoLimit = std::numeric_limits<std::size_t>::max();
     SampleIndex index = from_lines(storage::read_file_text(file, kNoLimit), file.string());
-    if (index.root.is_relative()) index.root = file.parent_path() / index.root;
+    require(!index.is_packed() || index.root == ".", ExitCode::data,
+            "{}:1: root '{}', expected '.' for shards", file.string(), index.root.string());
+    const fs::path folder = file.parent_path();
+    index.root = index.is_packed() && !folder.empty() ? folder : folder / index.root;
     return index;
 }
 
@@ -299,7 +355,8 @@ SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator)
     std::string text;  // up to 100 MB, so not encoded a second time for the broadcast
     comm::collective_try(communicator, [&] {
         if (communicator.rank() != 0) return;
-        const SampleIndex index = load_samples(path);
+        SampleIndex index = load_samples(path);
+        for (ShardRange& range : index.ranges) range.sha256.clear();
         text = to_lines(index, index.root.string());
     });
     text = comm::broadcast(communicator, std::move(text));

@@ -38,6 +38,12 @@ StagingRequest staging_request(const std::filesystem::path& root, const auto& sa
             [&samples](std::uint32_t sample) { return samples[sample].path; }};
 }
 
+StagingRequest staging_request(const SampleIndex& index) {
+    StagingRequest request = staging_request(index.root, index.samples);
+    if (index.is_packed()) request.packed = &index;
+    return request;
+}
+
 SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
                        DataDuplicator* duplicator) {
     require_three_channels(config);
@@ -46,8 +52,7 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
-        stage_pictures(duplicator, staging_request(training.root, training.samples),
-                       staging_request(validation.root, validation.samples));
+        stage_pictures(duplicator, staging_request(training), staging_request(validation));
     const int image_size = config.workload.image_size;
     SampleSets sets;
     if (config.workload.problem_class == config::ProblemClass::official) {

@@ -3,6 +3,7 @@
 
 #include <hpcai/base/median.hpp>
 #include <hpcai/data/survey.hpp>
+#include <hpcai/storage/sha256.hpp>
 
 #include "picture_file.hpp"
 #include "worker_pool.hpp"
@@ -35,15 +36,21 @@ struct PixelSums {
     }
 };
 
-/// Decodes the images at path_of(i) and lists in the report those that are bad, with the reason, or
-/// else have a warning. use(i, decoded) returns a reason why an undamaged image is bad, or "".
-template <typename PathOf, typename Use, typename Report>
-void inspect(std::size_t images, int threads, const PathOf& path_of, const Use& use,
-             Report& report) {
+/// Decodes the images and lists in the report those that are bad, with the reason, or else have a
+/// warning. use(i, decoded) returns a reason why an undamaged image is bad, or "".
+template <typename Use, typename Report>
+void inspect(const SampleIndex& index, int threads, const Use& use, Report& report) {
+    const IndexedPictures pictures(index);
+    const std::size_t images = index.samples.size();
     std::vector<std::string> faults(images), warnings(images);
     parallel_for(std::ssize(faults), threads, [&](std::int64_t i) {
         try {
-            const DecodedImage decoded = decode_image(read_picture(path_of(i)));
+            const std::vector<std::uint8_t> bytes = pictures.read(i);
+            const std::string listed = index.is_packed() ? index.ranges[i].sha256 : "";
+            if (!listed.empty() && storage::sha256_hex(std::as_bytes(std::span(bytes))) != listed) {
+                throw DecodeError("the shard is damaged: the SHA-256 is not that of the index");
+            }
+            const DecodedImage decoded = decode_image(bytes);
             faults[i] = decoded.damage.empty() ? use(i, decoded) : decoded.damage;
             warnings[i] = decoded.warning;
         } catch (const DecodeError& error) {
@@ -53,7 +60,7 @@ void inspect(std::size_t images, int threads, const PathOf& path_of, const Use& 
     for (std::size_t i = 0; i < images; ++i) {
         auto& list = faults[i].empty() ? report.warnings : report.bad;
         const std::string& reason = faults[i].empty() ? warnings[i] : faults[i];
-        if (!reason.empty()) list.push_back({path_of(i).string(), reason});
+        if (!reason.empty()) list.push_back({index.location_of(i), reason});
     }
 }
 
@@ -72,13 +79,16 @@ void store_statistics(const PixelSums& sums, FolderReport& report) {
 
 AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     AnnotationReport report;
+    SampleIndex files;
+    files.root = set.root;
     report.boxes_per_class.resize(set.classes.size());
     for (const AnnotatedPicture& picture : set.pictures) {
+        files.samples.push_back({picture.path});
         report.pictures_without_box += picture.boxes.empty();
         for (const Box& box : picture.boxes) ++report.boxes_per_class[box.category - 1];
     }
     inspect(
-        set.pictures.size(), threads, [&](auto i) { return set.root / set.pictures[i].path; },
+        files, threads,
         [&](auto i, const DecodedImage& decoded) {
             return size_mismatch(set.pictures[i].size, decoded.full_size);
         },
@@ -105,8 +115,7 @@ FolderReport survey(const SampleIndex& index, int threads) {
     FolderReport report;
     report.samples_per_class.resize(index.classes.size());
     for (const Sample& sample : index.samples) ++report.samples_per_class[sample.label];
-    inspect(
-        index.samples.size(), threads, [&](auto i) { return index.path_of(i); }, add, report);
+    inspect(index, threads, add, report);
     if (sums.pixels == 0) return report;
     report.smallest_side = static_cast<std::int64_t>(std::ranges::min(shorter_sides));
     report.median_side = static_cast<std::int64_t>(median(std::move(shorter_sides)));

@@ -148,11 +148,15 @@ Descriptor open_for_reading(const std::filesystem::path& path) {
     return file;
 }
 
-std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer) noexcept {
+std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer,
+                                    std::optional<std::int64_t> offset) noexcept {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        const ssize_t count = ::read(file.number(), buffer.data() + filled,
-                                     std::min(buffer.size() - filled, kMaxTransfer));
+        std::byte* const to = buffer.data() + filled;
+        const std::size_t bytes = std::min(buffer.size() - filled, kMaxTransfer);
+        const ssize_t count =
+            offset ? ::pread(file.number(), to, bytes, *offset + static_cast<off_t>(filled))
+                   : ::read(file.number(), to, bytes);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return std::nullopt;
         if (count == 0) break;

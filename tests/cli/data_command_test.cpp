@@ -125,6 +125,23 @@ TEST_F(DataCommands, AnIndexStandsForItsFolder) {
                    "none/train.jsonl");
 }
 
+TEST_F(DataCommands, APackedFolderStandsForItsFolder) {
+    const Outcome pack = data({"pack", "set/train", "--output", "packed"});
+    EXPECT_EQ(pack.exit_code, 0) << pack.error;
+    EXPECT_EQ(pack.out, "packed: 12 images in 1 shard; shards written earlier: 0\n");
+    for (const char* survey : {"check", "stats"}) {
+        auto of_shards = nlohmann::json::parse(data({survey, "packed", "--json"}).out);
+        auto of_folder = nlohmann::json::parse(data({survey, "set/train", "--json"}).out);
+        of_shards.erase("path");
+        of_folder.erase("path");
+        EXPECT_EQ(of_shards, of_folder);
+    }
+    expect_refused(data({"pack", "packed", "--output", "again"}), 2, "'packed' is packed already");
+    std::ofstream(folder_ / "instances.json") << "{}";
+    expect_refused(data({"pack", "instances.json", "--output", "again"}), 2,
+                   "instances.json: expected class folders; VOC, COCO");
+}
+
 TEST_F(DataCommands, CheckNamesATruncatedPicture) {
     damage();
     const Outcome text = data({"check", "set/train"});

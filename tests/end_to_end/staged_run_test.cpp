@@ -98,6 +98,31 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
     EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
+/// The bits of a run do not depend on whether its folders are packed, nor on the staging of shards.
+TEST_F(StagedRun, OfPackedFoldersIsTheRunOfTheFolders) {
+    const std::vector<std::string> packed{"data.path=packed/train",
+                                          "data.validation_path=packed/val", "bagging.M=1",
+                                          "bagging.P_degree=2"};
+    for (const std::string split : {"train", "val"}) {
+        const Outcome pack = cli::run_in(
+            folder_.path(), {"data", "pack", "set/" + split, "--output", "packed/" + split});
+        ASSERT_EQ(pack.exit_code, 0) << pack.error;
+    }
+    const Json of_folders = record_of({"bagging.M=1", "bagging.P_degree=2"}, "folders");
+    std::vector<std::string> staged = packed;
+    staged.push_back("data.staging=all");
+    for (const auto& [changes, output] :
+         {std::pair(packed, "shards"), std::pair(staged, "staged")}) {
+        const Json of_shards = record_of(changes, output);
+        EXPECT_EQ(of_shards["training_digest"], of_folders["training_digest"]);
+        EXPECT_EQ(of_shards["quality"], of_folders["quality"]);
+        EXPECT_EQ(of_shards["workload"]["samples_sha256"],
+                  of_folders["workload"]["samples_sha256"]);
+        EXPECT_EQ(text_of(folder_ / output / "groups/0/predictions.npy"),
+                  text_of(folder_ / "folders/groups/0/predictions.npy"));
+    }
+}
+
 TEST_F(StagedRun, ContinuesWhereAKilledOneStopped) {
     // The calls are before the staging folder has its marker, and within the only pack.
     for (const std::string call : {"4", "20"}) {

@@ -16,6 +16,8 @@ struct StagingRequest {
     std::uint32_t files = 0;
     /// Returns the path of a file relative to `root`. Must be valid until run() returns.
     std::function<std::string(std::uint32_t)> path_of;
+    /// The index whose shards contain the files, valid like path_of; null if there are no shards.
+    const SampleIndex* packed = nullptr;
 };
 
 /// The Data Duplicator of the paper: copies each sample once to the local storage of each node that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -8,21 +9,54 @@
 
 namespace hpcai::data {
 
+/// Upper bound for the file of an image with legal dimensions.
+inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
+
+/// Returns whether a path from a file is relative and stays below its folder.
+inline bool is_path_below(const std::string& path) {
+    const std::filesystem::path parsed(path);
+    return !path.empty() && !parsed.is_absolute() && path.find('\0') == std::string::npos &&
+           std::find(parsed.begin(), parsed.end(), "..") == parsed.end();
+}
+
 struct Sample {
     std::string path;        // relative to the index's root
     std::int32_t label = 0;  // index in SampleIndex::classes
     bool operator==(const Sample&) const = default;
 };
 
+/// A tar file with the image files of many samples.
+struct Shard {
+    std::string name;        // in the index's root
+    std::int64_t bytes = 0;  // of the whole file
+};
+
+/// The position of a sample's image file in the shards.
+struct ShardRange {
+    std::int32_t shard = 0;   // index in SampleIndex::shards
+    std::int64_t offset = 0;  // bytes
+    std::int64_t bytes = 0;   // 0 if the file could not be read when it was packed
+    std::string sha256;       // of these bytes; "" if unknown
+};
+
 /// The contents of an ImageNet-style folder `root/<class>/<image>.jpg`. Samples are numbered in
-/// order of class name, then file name, both sorted by bytes, as in torchvision.
+/// order of class name, then file name, both sorted by bytes, as in torchvision. If the folder was
+/// packed (pack_pictures()), `root` is the folder of its shards.
 struct SampleIndex {
     std::filesystem::path root;
     std::vector<std::string> classes;
     std::vector<Sample> samples;
-    std::vector<std::string> ignored;  // named like images, but not regular files
+    std::vector<std::string> ignored;     // named like images, but not regular files
+    std::vector<Shard> shards = {};       // empty if each sample has its own file
+    std::vector<ShardRange> ranges = {};  // by sample; empty without shards
 
-    std::filesystem::path path_of(std::size_t sample) const { return root / samples[sample].path; }
+    bool is_packed() const { return !shards.empty(); }
+    /// Returns the file that contains the sample: its own, or a shard.
+    std::filesystem::path path_of(std::size_t sample) const {
+        return root / (is_packed() ? shards[ranges[sample].shard].name : samples[sample].path);
+    }
+    /// Returns the path of the sample for messages; for a shard, also the sample and its position.
+    std::string location_of(std::size_t sample) const;
 };
 
 /// Scans `root`. A class is a folder whose name does not begin with a dot. Its samples are the
@@ -31,23 +65,28 @@ struct SampleIndex {
 /// sample, a folder cannot be read, or a name has control characters or is not UTF-8.
 SampleIndex scan_image_folder(const std::filesystem::path& root);
 
+inline constexpr const char* kShardIndexName = "shards.jsonl";
+
 /// Durably stores an index as JSON lines: first {"schema", "root", "classes", "samples"}, then
-/// {"path", "label"} per sample. A `root` below the folder of `file` is stored relative to that
-/// folder. Throws Error(usage) if the file cannot be written, Error(data) for a name that is not
-/// UTF-8.
+/// {"path", "label"} per sample. With shards, the first line also has "shards", a list of {"name",
+/// "bytes"}, and the others {"shard", "offset", "bytes", "sha256"}. A `root` below the folder of
+/// `file` is stored relative to that folder. Throws Error(usage) if the file cannot be written,
+/// Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
 /// Reads the output of write_index(), but no image. Throws Error(data) naming file and line for
-/// anything else, including paths outside the root.
+/// anything else, including paths outside the root, shards outside the folder of `file`, and
+/// ranges outside their shard.
 SampleIndex read_index(const std::filesystem::path& file);
 
-/// Reads an index file if `path` is a regular file; otherwise scans the folder.
+/// Reads an index file if `path` is one or a folder of shards; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
 /// Returns the classes of load_samples(path) without listing their folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
-/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. Collective.
+/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. More than one
+/// rank gets no checksums of ranges, because these use much memory. Collective.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).

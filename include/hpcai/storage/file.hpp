@@ -97,8 +97,10 @@ private:
 Descriptor open_for_reading(const std::filesystem::path& path);
 
 /// Reads until `buffer` is full or the file ends. Returns the number of bytes read; empty, with
-/// errno set, after a read error.
-std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer) noexcept;
+/// errno set, after a read error. With an `offset`, reads from there on and does not use or change
+/// the position of the file.
+std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer,
+                                    std::optional<std::int64_t> offset = {}) noexcept;
 
 /// Like try_read, but throws Error(data) naming the path after a read error.
 std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,

@@ -108,13 +108,16 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
     const auto bytes = static_cast<std::uint64_t>(expected.bytes);
     storage::Sha256 hash;
     const storage::Descriptor file = read_source([&] { return storage::open_for_reading(path); });
+    const SampleIndex* const packed = context.source.packed;
+    if (packed != nullptr) ::lseek(file.number(), packed->ranges[number].offset, SEEK_SET);
     const std::uint64_t copied = read_source([&] {
         return for_each_block(file, path, bytes, context.stop, [&](storage::Bytes block) {
             hash.update(block);
             output.write(block);
         });
     });
-    const FileMetadata now = read_metadata(file);
+    const FileMetadata now =
+        packed != nullptr ? read_metadata(*packed, number) : read_metadata(file);
     require(copied == bytes && now == expected, ExitCode::data,
             "'{}' changed while it was staged: it had {} bytes, {} were read, now it has {}",
             path.string(), bytes, copied, now.bytes);
@@ -192,6 +195,13 @@ FileMetadata read_metadata(const std::filesystem::path& path) {
 FileMetadata read_metadata(const storage::Descriptor& file) {
     struct stat status {};
     return ::fstat(file.number(), &status) == 0 ? metadata_of(status) : FileMetadata{};
+}
+
+FileMetadata read_metadata(const SampleIndex& packed, std::uint32_t sample) {
+    FileMetadata metadata = read_metadata(packed.path_of(sample));
+    const ShardRange& range = packed.ranges[sample];
+    metadata.bytes = metadata.bytes < range.offset + range.bytes ? -1 : range.bytes;
+    return metadata;
 }
 
 bool verify_or_remove(const CopyContext& context, const Pack& pack) {

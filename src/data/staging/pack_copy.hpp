@@ -47,6 +47,10 @@ struct Stopped : std::exception {};
 FileMetadata read_metadata(const std::filesystem::path& path);
 FileMetadata read_metadata(const storage::Descriptor& file);
 
+/// Returns the bytes of a sample and the modification time of its shard; -1 bytes if the shard ends
+/// before the sample does.
+FileMetadata read_metadata(const SampleIndex& packed, std::uint32_t sample);
+
 /// Totals of all copies of this rank, updated by many threads.
 struct CopyCounters {
     std::atomic<std::uint64_t> written_bytes{0};    // to the staging folder

@@ -43,8 +43,11 @@ struct Source {
     std::vector<FileMetadata> metadata;                       // by file
     std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from the manifest
     bool has_manifest = false;
+    const SampleIndex* packed = nullptr;  // if not null, its shards contain the files
 
-    std::filesystem::path full_path(std::uint32_t file) const { return root / path_of(file); }
+    std::filesystem::path full_path(std::uint32_t file) const {
+        return packed != nullptr ? packed->path_of(file) : root / path_of(file);
+    }
 };
 
 /// One file in the staging folder. It consists of concatenated source files.

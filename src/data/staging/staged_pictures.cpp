@@ -40,12 +40,11 @@ enum class CopyState : std::uint8_t { unverified, verified, lost };
 
 /// Returns `bytes` bytes from `offset` on, or nothing on failure.
 std::optional<std::vector<std::uint8_t>> read_range(const std::filesystem::path& path,
-                                                    std::uint64_t offset, std::uint64_t bytes) {
+                                                    std::int64_t offset, std::uint64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!file.is_open()) return std::nullopt;
-    if (::lseek(file.number(), static_cast<off_t>(offset), SEEK_SET) < 0) return std::nullopt;
     std::vector<std::uint8_t> part(bytes);
-    if (storage::try_read(file, std::as_writable_bytes(std::span(part))) != bytes) {
+    if (storage::try_read(file, std::as_writable_bytes(std::span(part)), offset) != bytes) {
         return std::nullopt;
     }
     return part;
@@ -78,7 +77,8 @@ public:
         if (position.pack < 0 || state == CopyState::lost) return std::nullopt;
 
         OpenPack& pack = packs_[position.pack];
-        auto bytes = read_range(pack.path, position.offset, position.bytes);
+        auto bytes =
+            read_range(pack.path, static_cast<std::int64_t>(position.offset), position.bytes);
         if (state == CopyState::verified && bytes) return bytes;
         const std::vector<std::optional<Digest>>& digests = digests_of(pack);
         const bool is_listed = position.index_in_pack < digests.size();
