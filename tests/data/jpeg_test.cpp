@@ -154,6 +154,20 @@ TEST(Jpeg, IsBadIfItIsCutAnywhere) {
     }
 }
 
+TEST(Jpeg, SuitsTheDecoderOfAGpuIfItIsABaselineFileOfYcbcr) {
+    for (const char* name : {"yuv420.jpg", "yuv422.jpg", "yuv444.jpg"}) {
+        const Bytes bytes = test::read_fixture(name);
+        EXPECT_EQ(baseline_jpeg_size(bytes), (ImageSize{45, 35})) << name;
+        EXPECT_EQ(baseline_jpeg_size(std::span(bytes).first(bytes.size() - 1)), std::nullopt);
+    }
+    for (const char* name : {"progressive.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg"}) {
+        EXPECT_EQ(baseline_jpeg_size(test::read_fixture(name)), std::nullopt) << name;
+    }
+    const Bytes png{0x89, 'P', 'N', 'G'};
+    EXPECT_EQ(baseline_jpeg_size(png), std::nullopt);
+    EXPECT_THROW(baseline_jpeg_size(Bytes{1, 2, 3}), DecodeError);
+}
+
 TEST(Jpeg, ATruncatedFileIsDamagedWhateverPartIsDecoded) {
     Bytes bytes = test::read_fixture("yuv420.jpg");
     bytes.resize(bytes.size() * 3 / 4);
