@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
+#include <hpcai/base/median.hpp>
+#include <hpcai/context/devices.hpp>
+#include <hpcai/data/device_pictures.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/speed/roofline.hpp>
+
+#include "whole_step.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr double kRates = 18;  // rows of the table, which share the time
+
+class InputBench {
+public:
+    InputBench(const config::Config& config, double seconds)
+        : config_(config),
+          seconds_(seconds / kRates),
+          device_(context::open_device(config, device::count_cores(), {}).device),
+          cores_(device::threads_for_rank(config.data.decode_threads, device::count_cores(), 1)) {}
+
+    std::string table() {
+        has_decoder_ = device_->make_jpeg_batch() != nullptr;
+        measure_step();
+        read_files();
+        for (int threads = 1; threads < cores_; threads *= 2) decode_on_host(threads);
+        decode_on_host(cores_);
+        for (const int batch : {64, 256, 400}) {
+            for (const int threads : {1, 2}) decode_on_device(batch, threads);
+        }
+        make_batches("cpu", nullptr);
+        if (has_decoder_) {
+            data::DecodedPictures pictures(*device_, config_.training.batch_size);
+            make_batches("gpu", &pictures);
+        }
+        return text_;
+    }
+
+private:
+    void add(std::string_view source, int threads, int batch, double rate) {
+        text_ += fmt::format("{:<24} {:>7} {:>6} {:>10.0f} {:>9.2f}\n", source, threads, batch,
+                             rate, rate / step_rate_);
+    }
+
+    /// Adds the images per second of `threads` threads that call `work` with their number and, over
+    /// and over, with the number of a batch; it returns the number of images.
+    double measure(std::string_view source, int threads, int batch,
+                   const std::function<std::int64_t(int thread, std::int64_t number)>& work) {
+        for (int thread = 0; thread < threads; ++thread) work(thread, thread);  // warms up
+        std::atomic<std::int64_t> next{0}, images{0};
+        const Stopwatch watch;
+        std::vector<std::jthread> workers;
+        for (int thread = 0; thread < threads; ++thread) {
+            workers.emplace_back([&, thread] {
+                while (watch.seconds() < seconds_) images += work(thread, next++);
+            });
+        }
+        workers.clear();  // waits
+        const double rate = static_cast<double>(images) / watch.seconds();
+        add(source, threads, batch, rate);
+        return rate;
+    }
+
+    void measure_step() {
+        const auto self = comm::make_self_communicator();
+        const auto reducer = comm::make_mpi_reducer(*self);
+        const auto precision =
+            context::choose_precision(config_.training.precision, context::formats_of(*device_));
+        const int batch = config_.training.batch_size;
+        WholeStep step({config_, *device_, precision, *reducer, batch});
+        for (int warmup = 0; warmup < 2; ++warmup) step.run();
+        step_rate_ = batch / median({step.run(), step.run(), step.run()});
+        text_ = fmt::format("{}\n{:<24} {:>7} {:>6} {:>10} {:>9}\n", device_->description(),
+                            "source", "threads", "batch", "images/s", "/ step");
+        add("training step", 1, batch, step_rate_);
+    }
+
+    std::uint32_t sample_of(std::int64_t number) const {
+        return static_cast<std::uint32_t>(number % samples_->samples());
+    }
+
+    void read_files() {
+        for (std::int64_t i = 0; i < samples_->samples(); ++i) {
+            files_.push_back(samples_->contents(sample_of(i)));
+        }
+        measure("files, read", cores_, 1, [&](int, std::int64_t number) {
+            return samples_->contents(sample_of(number)).empty() ? 0 : 1;
+        });
+    }
+
+    void decode_on_host(int threads) {
+        std::vector<std::vector<std::byte>> rows(threads);
+        for (auto& row : rows) row.resize(samples_->format().pixel_bytes());
+        measure("crops, decoded by CPU", threads, 1, [&](int thread, std::int64_t number) {
+            const CounterStream random(1, RandomPurpose::augmentation, 0, sample_of(number));
+            samples_->training_sample(sample_of(number), random, {rows[thread], {}});
+            return 1;
+        });
+    }
+
+    void decode_on_device(int batch, int threads) {
+        if (!has_decoder_) return;
+        std::vector<std::unique_ptr<device::JpegBatch>> decoders;
+        for (int i = 0; i < threads; ++i) decoders.push_back(device_->make_jpeg_batch());
+        measure("images, decoded by GPU", threads, batch, [&](int thread, std::int64_t number) {
+            std::vector<device::JpegFile> files;
+            for (std::int64_t i = number * batch; i < (number + 1) * batch; ++i) {
+                const std::vector<std::byte>& file = files_[sample_of(i)];
+                const auto size = data::baseline_jpeg_size(
+                    {reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
+                if (size) files.push_back({file, size->width, size->height});
+            }
+            decoders[thread]->decode(files);
+            return std::ranges::count_if(
+                files, [](const device::JpegFile& file) { return file.offset_bytes >= 0; });
+        });
+    }
+
+    /// Makes batches in the device's memory as a run does, without training.
+    void make_batches(const std::string& decoder, data::DevicePictures* pictures) {
+        const int batch_size = config_.training.batch_size;
+        data::SourceSettings settings{.batch_size = batch_size,
+                                      .prefetch_batches = config_.data.prefetch_batches,
+                                      .decode_threads = cores_};
+        data::TrainingSource source(samples_, settings, 1, 0, pictures);
+        std::vector<std::uint32_t> order(std::size_t{1} << 20);
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            order[i] = sample_of(static_cast<std::int64_t>(i));
+        }
+        source.begin_epoch(0, order);
+        for (int i = 0; i < settings.prefetch_batches; ++i) source.next();
+        const auto images = device_->allocate(batch_size * samples_->format().pixel_bytes());
+        auto* const pixels = static_cast<std::uint8_t*>(images->data());
+        const double rate =
+            measure("batches, decoder " + decoder, 1, batch_size, [&](int, std::int64_t) {
+                const data::Batch& batch = source.next();
+                pictures != nullptr ? pictures->enqueue(batch, pixels)
+                                    : device_->enqueue_upload(pixels, batch.images.raw());
+                device_->synchronize();
+                return batch_size;
+            });
+        text_ += fmt::format("With data.decoder {}, a step {}.\n", decoder,
+                             rate < step_rate_ ? "waits for its batch" : "does not wait");
+    }
+
+    const config::Config& config_;
+    double seconds_;
+    std::unique_ptr<device::Device> device_;
+    int cores_;
+    std::shared_ptr<const data::SampleSet> samples_ = data::make_folder_samples(
+        data::scan_image_folder(config_.data.path), config_.data, config_.workload.image_size);
+    bool has_decoder_ = false;
+    double step_rate_ = 0;
+    std::vector<std::vector<std::byte>> files_;
+    std::string text_;
+};
+
+}  // namespace
+
+std::string measure_input(const config::Config& config, double seconds) {
+    return InputBench(config, seconds).table();
+}
+
+}  // namespace hpcai::speed
