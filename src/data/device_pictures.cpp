@@ -3,17 +3,19 @@
 
 namespace hpcai::data {
 
-device::PictureView picture_view(std::int64_t offset_bytes, ImageSize size,
-                                 const TrainingView& drawn) {
+bool DevicePictures::can_resize(ImageSize size, const SampleSet& samples) {
+    return std::max(size.width, size.height) <= device::kMaxCropReduction * samples.format().height;
+}
+
+device::PictureView DevicePictures::draw_view(std::int64_t offset_bytes, ImageSize size,
+                                              const SampleSet& samples,
+                                              const CounterStream& random) {
+    const TrainingView drawn = samples.training_view(size, random);
     return {offset_bytes,     size.width,        drawn.crop.left, drawn.crop.top,
             drawn.crop.width, drawn.crop.height, drawn.flip,      drawn.vertical_flip};
 }
 
-bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
-    return std::max(size.width, size.height) <= device::kMaxCropReduction * image_size;
-}
-
-void ViewResizer::enqueue(const Batch& batch, const std::uint8_t* pictures, std::uint8_t* images) {
+void DevicePictures::enqueue_rows(const Batch& batch, const void* pictures, std::uint8_t* images) {
     // Rows with a view are overwritten later. Separate uploads of the rows without a view would
     // make the host wait for the previous step.
     const bool all_have_views =
@@ -23,56 +25,52 @@ void ViewResizer::enqueue(const Batch& batch, const std::uint8_t* pictures, std:
            batch.views.size(), views_->bytes());
     auto* const views = static_cast<device::PictureView*>(views_->data());
     device_.enqueue_upload(views, std::as_bytes(batch.views));
-    device_.resize_crops({pictures, views, static_cast<std::int64_t>(batch.views.size()), images,
+    device_.resize_crops({static_cast<const std::uint8_t*>(pictures), views,
+                          static_cast<std::int64_t>(batch.views.size()), images,
                           static_cast<int>(batch.images.shape[1])});
 }
 
 std::string DecodedPictures::prepare(const SampleSet& samples, std::uint32_t sample,
                                      const CounterStream& random, const SampleView& row,
                                      device::PictureView& view) {
-    File file;
+    device::JpegFile file;
     std::optional<ImageSize> size;
     try {
         file.bytes = samples.contents(sample);
-        size = baseline_jpeg_size(
-            {reinterpret_cast<const std::uint8_t*>(file.bytes.data()), file.bytes.size()});
+        size = baseline_jpeg_size(file.bytes);
     } catch (const DecodeError&) {  // training_sample() will report the error
     }
-    view = {};
-    if (!size || !can_be_resized(*size, samples.format().height)) {
+    if (!size || !can_resize(*size, samples)) {
         ++prepared_;
+        view = {};
         return samples.training_sample(sample, random, row);
     }
-    view = picture_view(0, *size, samples.training_view(*size, random));
-    file.size = *size;
+    view = draw_view(0, *size, samples, random);
+    file.width = size->width;
+    file.height = size->height;
     const std::lock_guard lock(mutex_);
     files_.insert_or_assign(&view, std::move(file));
     return "";
 }
 
 std::vector<std::int64_t> DecodedPictures::complete(std::span<device::PictureView> views) {
-    std::vector<File> files;
-    std::vector<device::JpegFile> pictures;
-    std::vector<device::PictureView*> places;
+    std::vector<device::JpegFile> files;
+    std::vector<std::int64_t> rows, refused;
     {
         const std::lock_guard lock(mutex_);
-        for (device::PictureView& view : views) {
-            if (view.offset_bytes < 0) continue;
-            files.push_back(std::move(files_.extract(&view).mapped()));
-            pictures.push_back(
-                {files.back().bytes, files.back().size.width, files.back().size.height});
-            places.push_back(&view);
+        for (std::int64_t row = 0; row < std::ssize(views); ++row) {
+            if (views[row].offset_bytes < 0) continue;
+            files.push_back(std::move(files_[&views[row]]));
+            rows.push_back(row);
         }
     }
-    if (pictures.empty()) return {};
-    batch_of(views.data()).decode(pictures);
-    std::vector<std::int64_t> refused;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        places[i]->offset_bytes = pictures[i].offset_bytes;
-        if (pictures[i].offset_bytes < 0) refused.push_back(places[i] - views.data());
+    if (!files.empty()) batch_of(views.data()).decode(files);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        views[rows[i]].offset_bytes = files[i].offset_bytes;
+        if (files[i].offset_bytes < 0) refused.push_back(rows[i]);
     }
     prepared_ += std::ssize(refused);
-    decoded_ += std::ssize(places) - std::ssize(refused);
+    decoded_ += std::ssize(rows) - std::ssize(refused);
     return refused;
 }
 
@@ -86,7 +84,7 @@ device::JpegBatch& DecodedPictures::batch_of(const device::PictureView* views) {
 
 void DecodedPictures::enqueue(const Batch& batch, std::uint8_t* images) {
     device::JpegBatch& decoded = batch_of(batch.views.data());
-    resizer_.enqueue(batch, decoded.pictures(), images);
+    enqueue_rows(batch, decoded.pictures(), images);
     decoded.release();
 }
 

@@ -336,7 +336,8 @@ ImageSize read_image_size(std::span<const std::uint8_t> bytes) {
     return read_jpeg_header(bytes, reader);
 }
 
-std::optional<ImageSize> baseline_jpeg_size(std::span<const std::uint8_t> bytes) {
+std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
     constexpr std::size_t kTail = 1024;  // a thumbnail in the header has an end of its own
     if (is_png(bytes) || !has_end(bytes.last(std::min(bytes.size(), kTail)))) return std::nullopt;
     JpegReader reader;

@@ -9,10 +9,9 @@ constexpr std::size_t kAlignment = 256;  // bytes, of the offset of an image
 }  // namespace
 
 ResidentPictures::ResidentPictures(device::Device& device, const MemoryBudget& budget)
-    : device_(device) {
+    : DevicePictures(device, budget.rows) {
     try {
         memory_ = device.allocate(budget.bytes);
-        resizer_ = std::make_unique<ViewResizer>(device, budget.rows);
         device.allocate(budget.spare_bytes);  // freed at once
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
@@ -38,8 +37,8 @@ std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSe
         decoded = samples.decode_full_size(sample);
     } catch (const DecodeError&) {  // training_sample() will report the error
     }
-    const bool is_usable = decoded && decoded->damage.empty() &&
-                           can_be_resized(decoded->full_size, samples.format().height);
+    const bool is_usable =
+        decoded && decoded->damage.empty() && can_resize(decoded->full_size, samples);
     const std::lock_guard lock(mutex_);
     const auto [found, is_new] = locations_.try_emplace(sample);
     if (!is_new || !is_usable) return found->second;  // another thread may have been faster
@@ -62,8 +61,7 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     const std::optional<Location> location = result ? *result : admit(samples, sample);
     view = {};
     if (!location) return samples.training_sample(sample, random, row);
-    const TrainingView drawn = samples.training_view(location->size, random);
-    view = picture_view(location->offset_bytes, location->size, drawn);
+    view = draw_view(location->offset_bytes, location->size, samples, random);
     return "";
 }
 
@@ -84,7 +82,7 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
 
 void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
     enqueue_pictures(batch.views);
-    resizer_->enqueue(batch, static_cast<const std::uint8_t*>(memory_->data()), images);
+    enqueue_rows(batch, memory_->data(), images);
 }
 
 std::string ResidentPictures::summary() const {

@@ -25,19 +25,18 @@ public:
           cores_(device::threads_for_rank(config.data.decode_threads, device::count_cores(), 1)) {}
 
     std::string table() {
-        has_decoder_ = device_->make_jpeg_batch() != nullptr;
+        const bool has_decoder = device_->make_jpeg_batch() != nullptr;
         measure_step();
         read_files();
         for (int threads = 1; threads < cores_; threads *= 2) decode_on_host(threads);
         decode_on_host(cores_);
+        make_batches("cpu", nullptr);
+        if (!has_decoder) return text_;
         for (const int batch : {64, 256, 400}) {
             for (const int threads : {1, 2}) decode_on_device(batch, threads);
         }
-        make_batches("cpu", nullptr);
-        if (has_decoder_) {
-            data::DecodedPictures pictures(*device_, config_.training.batch_size);
-            make_batches("gpu", &pictures);
-        }
+        data::DecodedPictures pictures(*device_, config_.training.batch_size);
+        make_batches("gpu", &pictures);
         return text_;
     }
 
@@ -85,12 +84,11 @@ private:
     }
 
     void read_files() {
-        for (std::int64_t i = 0; i < samples_->samples(); ++i) {
-            files_.push_back(samples_->contents(sample_of(i)));
-        }
-        measure("files, read", cores_, 1, [&](int, std::int64_t number) {
+        const auto read = [&](int, std::int64_t number) {
             return samples_->contents(sample_of(number)).empty() ? 0 : 1;
-        });
+        };
+        for (std::int64_t i = 0; i < samples_->samples(); ++i) read(0, i);  // fills the page cache
+        measure("files, read", cores_, 1, read);
     }
 
     void decode_on_host(int threads) {
@@ -103,21 +101,20 @@ private:
         });
     }
 
+    /// Each thread decodes other images of the folder, the same ones in each batch.
     void decode_on_device(int batch, int threads) {
-        if (!has_decoder_) return;
         std::vector<std::unique_ptr<device::JpegBatch>> decoders;
+        std::vector<std::vector<device::JpegFile>> files(threads);
+        for (std::int64_t i = 0; i < std::int64_t{threads} * batch; ++i) {
+            std::vector<std::byte> file = samples_->contents(sample_of(i));
+            const auto size = data::baseline_jpeg_size(file);
+            if (size) files[i / batch].push_back({std::move(file), size->width, size->height});
+        }
         for (int i = 0; i < threads; ++i) decoders.push_back(device_->make_jpeg_batch());
-        measure("images, decoded by GPU", threads, batch, [&](int thread, std::int64_t number) {
-            std::vector<device::JpegFile> files;
-            for (std::int64_t i = number * batch; i < (number + 1) * batch; ++i) {
-                const std::vector<std::byte>& file = files_[sample_of(i)];
-                const auto size = data::baseline_jpeg_size(
-                    {reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
-                if (size) files.push_back({file, size->width, size->height});
-            }
-            decoders[thread]->decode(files);
+        measure("images, decoded by GPU", threads, batch, [&](int thread, std::int64_t) {
+            decoders[thread]->decode(files[thread]);
             return std::ranges::count_if(
-                files, [](const device::JpegFile& file) { return file.offset_bytes >= 0; });
+                files[thread], [](const device::JpegFile& file) { return file.offset_bytes >= 0; });
         });
     }
 
@@ -128,10 +125,8 @@ private:
                                       .prefetch_batches = config_.data.prefetch_batches,
                                       .decode_threads = cores_};
         data::TrainingSource source(samples_, settings, 1, 0, pictures);
-        std::vector<std::uint32_t> order(std::size_t{1} << 20);
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            order[i] = sample_of(static_cast<std::int64_t>(i));
-        }
+        std::vector<std::uint32_t> order;
+        while (std::ssize(order) < 1'000'000) order.push_back(sample_of(std::ssize(order)));
         source.begin_epoch(0, order);
         for (int i = 0; i < settings.prefetch_batches; ++i) source.next();
         const auto images = device_->allocate(batch_size * samples_->format().pixel_bytes());
@@ -154,9 +149,7 @@ private:
     int cores_;
     std::shared_ptr<const data::SampleSet> samples_ = data::make_folder_samples(
         data::scan_image_folder(config_.data.path), config_.data, config_.workload.image_size);
-    bool has_decoder_ = false;
     double step_rate_ = 0;
-    std::vector<std::vector<std::byte>> files_;
     std::string text_;
 };
 

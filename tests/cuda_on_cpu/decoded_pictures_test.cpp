@@ -117,7 +117,8 @@ TEST_P(DecodedPicturesOnGpu, MakeTheBatchesThatTheHostMakes) {
 TEST_P(DecodedPicturesOnGpu, NeedNoFurtherMemoryForALaterBatchOfTheSameSize) {
     const auto batch = gpu_->make_jpeg_batch();
     const Bytes file = test::read_file_bytes(path(2));
-    std::vector<device::JpegFile> files(3, {std::as_bytes(std::span(file)), width(2), 122});
+    const auto bytes = std::as_bytes(std::span(file));
+    std::vector<device::JpegFile> files(3, {{bytes.begin(), bytes.end()}, width(2), 122});
     batch->decode(files);
     const std::size_t allocated = simt::runtime().memory.allocated();
     const std::uint8_t* pictures = batch->pictures();

@@ -64,7 +64,8 @@ protected:
                 size = data::read_image_size(file);
             } catch (const data::DecodeError&) {
             }
-            pictures.push_back({std::as_bytes(std::span(file)), size.width, size.height});
+            const auto bytes = std::as_bytes(std::span(file));
+            pictures.push_back({{bytes.begin(), bytes.end()}, size.width, size.height});
         }
         batch_->decode(pictures);
         return pictures;

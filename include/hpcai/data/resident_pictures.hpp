@@ -50,9 +50,7 @@ private:
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
     void enqueue_pictures(std::span<const device::PictureView> views);
 
-    device::Device& device_;
     std::unique_ptr<device::Memory> memory_;
-    std::unique_ptr<ViewResizer> resizer_;
     mutable std::mutex mutex_;  // guards all members below
     Contents contents_;
     std::size_t used_bytes_ = 0;

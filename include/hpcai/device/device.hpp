@@ -214,25 +214,23 @@ struct Determinism {
 
 /// A JPEG file and its decoded picture: rows of `width` RGB pixels without gaps.
 struct JpegFile {
-    std::span<const std::byte> bytes;
+    std::vector<std::byte> bytes;
     int width = 0;  // pixels
     int height = 0;
     std::int64_t offset_bytes = -1;  // of the picture in JpegBatch::pictures(); -1: not decoded
 };
 
-/// Decodes JPEG files into device memory with a library of the device's maker, a batch at a time.
-/// decode() may be called from any thread, one call at a time.
+/// Decodes JPEG files into device memory, a batch at a time.
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Replaces the pictures by those of `files`, sets the files' offsets, and returns when the
-    /// pictures are decoded. The offset of a file that the library cannot decode, or for which
-    /// memory is missing, is -1. Waits for the work before the last release().
+    /// Replaces the pictures after the work before the last release(), and returns when those of
+    /// `files` are decoded. Sets the offsets; a file that the decoder refuses, or for which there
+    /// is no memory, has -1. May be called from any thread, one call at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
-    /// Ends the use of the pictures by work that the device has enqueued so far. Must be called by
-    /// the thread that uses the device.
+    /// Ends the use of the pictures by work that the device has enqueued so far.
     virtual void release() = 0;
 };
 

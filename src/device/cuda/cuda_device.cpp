@@ -154,7 +154,7 @@ public:
         return fmt::format(
             "{} (device {}, {:.0f} GiB), CUDA {}, driver for CUDA {}, cuDNN {}{}{}{}",
             properties_.name, options_.index, gib, version_text(runtime), version_text(driver),
-            cudnn_version(), jpeg_decoder_ ? ", " + jpeg_decoder_->description() : "",
+            cudnn_version(), jpeg_decoder_ ? ", " + jpeg_decoder_->description : "",
             options_.deterministic ? ", deterministic" : "",
             plans_.warning().empty() ? "" : "; " + plans_.warning());
     }
@@ -247,8 +247,8 @@ public:
     bool can_resize_crops() const override { return true; }
     void resize_crops(const ViewBatch& batch) override { kernels::crop_resize(batch, stream_); }
     std::unique_ptr<JpegBatch> make_jpeg_batch() override {
-        if (!jpeg_decoder_) jpeg_decoder_.emplace();
-        return jpeg_decoder_->make_batch(stream_, options_.index);
+        if (!jpeg_decoder_) jpeg_decoder_ = open_jpeg_decoder();
+        return cuda::make_jpeg_batch(*jpeg_decoder_, stream_, options_.index);
     }
 
     bool can_record() const override { return true; }

@@ -12,13 +12,12 @@ constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
 
 class NvjpegBatch final : public JpegBatch {
 public:
-    NvjpegBatch(const nvjpeg::Functions& functions, std::shared_ptr<nvjpeg::Handle> handle,
-                cudaStream_t user, int gpu)
-        : functions_(functions), handle_(std::move(handle)), user_(user), gpu_(gpu) {
+    NvjpegBatch(const JpegDecoder& decoder, cudaStream_t user, int gpu)
+        : nvjpeg_(decoder.functions), handle_(decoder.handle), user_(user), gpu_(gpu) {
         nvjpeg::State* state = nullptr;
-        const nvjpeg::Status status = functions_.create_state(handle_.get(), &state);
+        const nvjpeg::Status status = nvjpeg_.create_state(handle_.get(), &state);
         ensure(status == nvjpeg::kSuccess, "nvJPEG: status {} of a decoding state", int{status});
-        state_ = {state, functions_.destroy_state};
+        state_ = {state, nvjpeg_.destroy_state};
     }
     ~NvjpegBatch() override {
         cudaStreamSynchronize(stream_);
@@ -32,10 +31,7 @@ public:
             file.offset_bytes = static_cast<std::int64_t>(bytes);
             bytes = align_up(bytes + std::size_t{3} * file.width * file.height, kAlignment);
         }
-        if (!reserve(bytes)) {
-            for (JpegFile& file : files) file.offset_bytes = -1;
-            return;
-        }
+        if (bytes > memory_.bytes()) enlarge(bytes);
         released_.block(stream_);
         decode_parts(files);
     }
@@ -46,9 +42,8 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Returns whether the memory suffices. It is larger than needed now, so that it rarely grows.
-    bool reserve(std::size_t bytes) {
-        if (bytes <= memory_.bytes()) return true;
+    /// Leaves room for larger pictures. Without enough memory, there is none.
+    void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};
         try {
@@ -56,14 +51,13 @@ private:
         } catch (const Error&) {
             cudaGetLastError();  // clears the error
         }
-        return bytes <= memory_.bytes();
     }
 
     /// nvJPEG refuses a batch as a whole, so halves are tried until a file is refused alone.
     void decode_parts(std::span<JpegFile> files) {
         if (files.empty() || try_to_decode(files)) return;
-        if (files.size() == 1) {
-            files[0].offset_bytes = -1;
+        if (files.size() == 1 || memory_.bytes() == 0) {
+            for (JpegFile& file : files) file.offset_bytes = -1;
             return;
         }
         const std::size_t half = files.size() / 2;
@@ -72,27 +66,26 @@ private:
     }
 
     bool try_to_decode(std::span<const JpegFile> files) {
-        inputs_.clear();
-        lengths_.clear();
-        outputs_.clear();
+        if (memory_.bytes() == 0) return false;
+        std::vector<const unsigned char*> inputs;
+        std::vector<std::size_t> lengths;
+        std::vector<nvjpeg::Image> outputs(files.size());
         for (const JpegFile& file : files) {
-            inputs_.push_back(reinterpret_cast<const unsigned char*>(file.bytes.data()));
-            lengths_.push_back(file.bytes.size());
-            nvjpeg::Image& output = outputs_.emplace_back();
+            nvjpeg::Image& output = outputs[inputs.size()];
             output.channel[0] = static_cast<unsigned char*>(memory_.data()) + file.offset_bytes;
             output.pitch[0] = std::size_t{3} * file.width;
+            inputs.push_back(reinterpret_cast<const unsigned char*>(file.bytes.data()));
+            lengths.push_back(file.bytes.size());
         }
         nvjpeg::Status status = nvjpeg::kSuccess;
-        // A failed batch also needs a new beginning.
-        if (batch_size_ != files.size()) {
-            batch_size_ = files.size();
-            status =
-                functions_.begin_batches(handle_.get(), state_.get(), static_cast<int>(batch_size_),
-                                         1, nvjpeg::kInterleavedRgb);
+        const auto count = static_cast<int>(files.size());
+        if (std::exchange(batch_size_, count) != count) {
+            status = nvjpeg_.begin_batches(handle_.get(), state_.get(), count, 1,
+                                           nvjpeg::kInterleavedRgb);
         }
         if (status == nvjpeg::kSuccess) {
-            status = functions_.decode_batch(handle_.get(), state_.get(), inputs_.data(),
-                                             lengths_.data(), outputs_.data(), stream_);
+            status = nvjpeg_.decode_batch(handle_.get(), state_.get(), inputs.data(),
+                                          lengths.data(), outputs.data(), stream_);
         }
         if (status != nvjpeg::kSuccess) batch_size_ = 0;
         decoded_.record(stream_);
@@ -100,14 +93,11 @@ private:
         return status == nvjpeg::kSuccess;
     }
 
-    nvjpeg::Functions functions_;
+    nvjpeg::Functions nvjpeg_;
     std::shared_ptr<nvjpeg::Handle> handle_;
     cudaStream_t user_;
     int gpu_;
-    std::size_t batch_size_ = 0;  // of begin_batches(); 0: none
-    std::vector<const unsigned char*> inputs_;
-    std::vector<std::size_t> lengths_;
-    std::vector<nvjpeg::Image> outputs_;
+    int batch_size_ = 0;  // of begin_batches(); 0: none, or the batch failed
     DeviceBytes memory_;
     std::unique_ptr<nvjpeg::State, nvjpeg::Status (*)(nvjpeg::State*)> state_{nullptr, nullptr};
     OwnedEvent released_, decoded_{cudaEventBlockingSync};
@@ -116,42 +106,36 @@ private:
 
 }  // namespace
 
-JpegDecoder::JpegDecoder() {
-    try {
-        open();
-    } catch (const Error& error) {
-        description_ = fmt::format("no nvJPEG: {}", error.what());
-    }
-}
-
-void JpegDecoder::open() {
-    functions_ = nvjpeg::open();
+JpegDecoder open_jpeg_decoder() try {
+    JpegDecoder decoder{nvjpeg::open()};
     int version[3] = {};
     for (const auto type : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
-        functions_.get_property(type, &version[type]);
+        decoder.functions.get_property(type, &version[type]);
     }
     constexpr std::pair<nvjpeg::Backend, const char*> kBackends[] = {
-        {nvjpeg::kHardware, "hardware"},
-        {nvjpeg::kGpuHybrid, "GPU"},
-        {nvjpeg::kDefault, "CPU and GPU"}};
+        {nvjpeg::kHardware, "hardware"}, {nvjpeg::kGpuHybrid, "GPU"}, {nvjpeg::kDefault, "hybrid"}};
     nvjpeg::Status status = nvjpeg::kSuccess;
     for (const auto& [backend, name] : kBackends) {
         for (const unsigned flags : {nvjpeg::kSmoothUpsampling, 0U}) {
             nvjpeg::Handle* handle = nullptr;
-            status = functions_.create(backend, nullptr, nullptr, flags, &handle);
+            status = decoder.functions.create(backend, nullptr, nullptr, flags, &handle);
             if (status != nvjpeg::kSuccess) continue;
-            handle_ = {handle, functions_.destroy};
-            description_ = fmt::format("nvJPEG {}.{}.{} ({}{})", version[0], version[1], version[2],
-                                       name, flags == 0 ? ", nearest chroma" : "");
-            return;
+            decoder.handle = {handle, decoder.functions.destroy};
+            decoder.description =
+                fmt::format("nvJPEG {}.{}.{} ({}{})", version[0], version[1], version[2], name,
+                            flags == 0 ? ", nearest chroma" : "");
+            return decoder;
         }
     }
     throw Error(ExitCode::usage, fmt::format("status {} of its start", int{status}));
+} catch (const Error& error) {
+    return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }
 
-std::unique_ptr<JpegBatch> JpegDecoder::make_batch(cudaStream_t stream, int gpu) const {
-    if (handle_ == nullptr) return nullptr;
-    return std::make_unique<NvjpegBatch>(functions_, handle_, stream, gpu);
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t stream,
+                                           int gpu) {
+    if (decoder.handle == nullptr) return nullptr;
+    return std::make_unique<NvjpegBatch>(decoder, stream, gpu);
 }
 
 }  // namespace hpcai::device::cuda

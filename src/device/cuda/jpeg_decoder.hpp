@@ -9,23 +9,18 @@
 namespace hpcai::device::cuda {
 
 /// nvJPEG on the current GPU: its hardware decoder, or else its kernels.
-class JpegDecoder {
-public:
-    /// Opens the library. If that fails, description() has the reason.
-    JpegDecoder();
-
-    /// Returns "nvJPEG 13.3.2 (hardware)" or "no nvJPEG: ...".
-    const std::string& description() const { return description_; }
-    /// Returns null if the library cannot be used. Pictures are released on `stream`; `gpu` is the
-    /// index of its device. The decoder must outlive the result. Thread-safe.
-    std::unique_ptr<JpegBatch> make_batch(cudaStream_t stream, int gpu) const;
-
-private:
-    void open();
-
-    nvjpeg::Functions functions_{};
-    std::shared_ptr<nvjpeg::Handle> handle_;
-    std::string description_;
+struct JpegDecoder {
+    nvjpeg::Functions functions{};
+    std::shared_ptr<nvjpeg::Handle> handle;  // null if the library cannot be used
+    std::string description;                 // "nvJPEG 13.3.2 (hardware)" or "no nvJPEG: ..."
 };
+
+/// Opens the library. If that fails, the description has the reason.
+JpegDecoder open_jpeg_decoder();
+
+/// Returns null without a handle. Pictures are released on `stream`; `gpu` is the index of its
+/// device.
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t stream,
+                                           int gpu);
 
 }  // namespace hpcai::device::cuda
