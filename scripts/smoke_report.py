@@ -157,13 +157,15 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The result of each training run and the speed of its epochs, by the name of its part."""
+    """The result of each training run, the speed of its epochs and the tables of input, by the name of the part."""
     results = {}
-    for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log"))):
+    for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log")) +
+                       glob.glob(os.path.join(work, "logs", "input.log"))):
         with open(path, encoding="utf-8", errors="replace") as file:
             name = os.path.basename(path)[:-len(".log")]
             results[name] = [line.strip() for line in file
-                             if re.match(r"RESULT |epoch \d+: \d+ images/s$", line)]
+                             if re.match(r"RESULT |epoch \d+: \d+ images/s$|NVIDIA .*nvJPEG|(training step|files|"
+                                         r"crops|images|batches)[ ,].* \d+\.\d\d$|With data|.* the GPU decoded", line)]
     return results
 
 
