@@ -157,15 +157,14 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The result of each training run, the speed of its epochs and the tables of input, by the name of the part."""
+    """The results of training runs, the speed of epochs and the sources of images, by the name of the part."""
+    shown = (r"RESULT |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
+             r"(training step|files|crops|images|batches)[ ,].* \d+\.\d\d$")
     results = {}
-    for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log")) +
-                       glob.glob(os.path.join(work, "logs", "input.log"))):
+    for path in sorted(glob.glob(os.path.join(work, "logs", "[it][nr][pa]*.log"))):  # input, training*
         with open(path, encoding="utf-8", errors="replace") as file:
             name = os.path.basename(path)[:-len(".log")]
-            results[name] = [line.strip() for line in file
-                             if re.match(r"RESULT |epoch \d+: \d+ images/s$|NVIDIA .*nvJPEG|(training step|files|"
-                                         r"crops|images|batches)[ ,].* \d+\.\d\d$|With data|.* the GPU decoded", line)]
+            results[name] = [line.strip() for line in file if re.match(shown, line)]
     return results
 
 
