@@ -163,8 +163,7 @@ def result_lines(work):
     results = {}
     for path in sorted(glob.glob(os.path.join(work, "logs", "[it][nr][pa]*.log"))):  # input, training*
         with open(path, encoding="utf-8", errors="replace") as file:
-            name = os.path.basename(path)[:-len(".log")]
-            results[name] = [line.strip() for line in file if re.match(shown, line)]
+            results[os.path.basename(path)[:-4]] = [line.strip() for line in file if re.match(shown, line)]
     return results
 
 
