@@ -15,8 +15,8 @@
 #include "kernels/optimizer.hpp"
 
 #include "acceptance.hpp"
-#include "jpeg_decoder.hpp"
 #include "layout.hpp"
+#include "nvjpeg.hpp"
 #include "plan_cache.hpp"
 #include "transfers.hpp"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-
-#include <cuda_runtime_api.h>
 #include <library_types.h>
+
+#include "context.hpp"
 
 /// The functions and numbers of NVIDIA's nvJPEG that the engine uses. They are declared here, so
 /// that a build needs neither header nor library; docs.nvidia.com/cuda/nvjpeg describes them.
@@ -42,3 +41,18 @@ struct Functions {
 Functions open();
 
 }  // namespace hpcai::device::cuda::nvjpeg
+
+namespace hpcai::device::cuda {
+
+/// nvJPEG on the current GPU: its hardware decoder, or else its kernels.
+struct JpegDecoder {
+    nvjpeg::Functions functions{};
+    std::shared_ptr<nvjpeg::Handle> handle;  // null if the library cannot be used
+    std::string description;                 // "nvJPEG 13.3.2 (hardware)" or "no nvJPEG: ..."
+};
+JpegDecoder open_jpeg_decoder();
+
+/// Returns null without a handle. `user` is the stream of JpegBatch::release(), on GPU `gpu`.
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu);
+
+}  // namespace hpcai::device::cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "jpeg_decoder.hpp"
-
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
+
+#include "nvjpeg.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
