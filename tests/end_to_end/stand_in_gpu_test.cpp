@@ -228,6 +228,28 @@ TEST_F(StandInGpu, TrainsOnPicturesThatItDecodesAsOnThoseOfTheHost) {
     const std::string device =
         json_of(folder_ / "gpu_decoded/environment.json")["device_of_rank_0"];
     EXPECT_TRUE(device.ends_with(", nvJPEG 13.0.0 (hardware)")) << device;
+    const Outcome replay =
+        cli::run_in(folder_.path(), {"verify", "gpu_decoded", "--data", "set", "--replay", "3"});
+    EXPECT_EQ(replay.exit_code, 2);
+    EXPECT_NE(replay.error.find("--replay: expected a run with data.decoder cpu, got gpu"),
+              std::string::npos)
+        << replay.error;
+}
+
+TEST_F(StandInGpu, HasItsDecoderMeasuredBesidesThatOfTheHost) {
+    const Outcome outcome = cli::execute_in(
+        folder_.path(),
+        {"env", "LD_LIBRARY_PATH=" + stand_in_.string(), (stand_in_ / "hpcai500").string(),
+         "roofline", "--config", "tiny.yaml", "--input", "set/train", "--device", "cuda",
+         "--seconds", "1", "--set", "run.loss_steps=1", "--set", "device.autotune=false"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    for (const char* text :
+         {", nvJPEG 13.0.0 (hardware)\n", "\nimages, decoded by GPU         1     64 ",
+          "\nimages, decoded by GPU         2    400 ",
+          "\nbatches, decoder cpu           1      8 ",
+          "\nbatches, decoder gpu           1      8 ", "\nWith data.decoder gpu, a step "}) {
+        EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+    }
 }
 
 TEST_F(StandInGpu, IsNeededForResidentPictures) {
