@@ -343,14 +343,15 @@ std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
     JpegReader reader;
     const ImageSize size = read_jpeg_header(bytes, reader);
     const jpeg_decompress_struct& info = reader.info;
-    const jpeg_component_info* const part = info.comp_info;
     const bool is_baseline = info.progressive_mode == FALSE && info.arith_code == FALSE &&
-                             info.data_precision == 8 && info.comps_in_scan == info.num_components;
+                             info.data_precision == 8 && info.comps_in_scan == 3;
     if (!is_baseline || info.jpeg_color_space != JCS_YCbCr) return std::nullopt;
-    const bool is_usual = part[0].h_samp_factor <= 2 && part[0].v_samp_factor <= 2 &&
-                          std::all_of(part + 1, part + 3, [](const auto& chroma) {
-                              return chroma.h_samp_factor == 1 && chroma.v_samp_factor == 1;
-                          });
+    const std::span parts(info.comp_info, 3);
+    const bool is_usual =
+        std::max(parts[0].h_samp_factor, parts[0].v_samp_factor) <= 2 &&
+        std::ranges::all_of(parts.subspan(1), [](const jpeg_component_info& chroma) {
+            return chroma.h_samp_factor * chroma.v_samp_factor == 1;
+        });
     return is_usual ? std::optional(size) : std::nullopt;
 }
 
