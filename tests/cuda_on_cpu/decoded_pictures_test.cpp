@@ -127,6 +127,11 @@ TEST_P(DecodedPicturesOnGpu, NeedNoFurtherMemoryForALaterBatchOfTheSameSize) {
     EXPECT_EQ(simt::runtime().memory.allocated(), allocated);
     EXPECT_EQ(batch->pictures(), pictures);
     EXPECT_EQ(files[1].offset_bytes % 256, 0);
+    files[0].height = 121;  // as if the header were forged
+    batch->release();
+    batch->decode(files);
+    EXPECT_EQ(files[0].offset_bytes, -1);
+    EXPECT_GT(files[1].offset_bytes, 0);
     EXPECT_GE(files[2].offset_bytes, 2 * 3 * 122 * width(2));
 }
 

@@ -36,8 +36,12 @@ Status refusal(Refusals number) {
     return static_cast<Status>(number);
 }
 
+struct Size {
+    int width = 0, height = 0;
+};
+
 /// Reads the header of a file, and all its rows to `image` unless that is null.
-Status read(const std::vector<unsigned char>& file, const Image* image) {
+Status read(const std::vector<unsigned char>& file, const Image* image, Size* size) {
     jpeg_decompress_struct info{};
     jpeg_error_mgr errors{};
     info.err = jpeg_std_error(&errors);
@@ -48,6 +52,10 @@ Status read(const std::vector<unsigned char>& file, const Image* image) {
     jpeg_create_decompress(&info);
     jpeg_mem_src(&info, file.data(), static_cast<unsigned long>(file.size()));
     jpeg_read_header(&info, TRUE);
+    if (size != nullptr) {
+        *size = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
+        return kSuccess;
+    }
     const int refused_width = emulation().behaviour.refused_width;
     if (info.progressive_mode != FALSE || info.num_components != 3 ||
         static_cast<int>(info.image_width) == refused_width) {
@@ -65,9 +73,9 @@ Status read(const std::vector<unsigned char>& file, const Image* image) {
     return kSuccess;
 }
 
-Status status_of(const std::vector<unsigned char>& file, const Image* image) {
+Status status_of(const std::vector<unsigned char>& file, const Image* image, Size* size = nullptr) {
     try {
-        return read(file, image);
+        return read(file, image, size);
     } catch (Status status) {
         return status;
     }
@@ -97,6 +105,15 @@ Functions open() {
     functions.destroy = [](Handle* handle) {
         delete handle;
         return kSuccess;
+    };
+    functions.get_image_info = [](Handle*, const unsigned char* file, std::size_t length,
+                                  int* channels, int*, int* widths, int* heights) {
+        Size size;
+        const Status status = status_of({file, file + length}, nullptr, &size);
+        *channels = 3;
+        widths[0] = size.width;
+        heights[0] = size.height;
+        return status;
     };
     functions.create_state = [](Handle*, State** state) {
         *state = new State;

@@ -65,12 +65,22 @@ private:
         decode_parts(files.subspan(half));
     }
 
+    /// Returns whether nvJPEG reads the size for which there is memory, even from a forged header.
+    bool has_size_of(const JpegFile& file) const {
+        int channels = 0, subsampling = 0, widths[4] = {}, heights[4] = {};
+        const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes.data());
+        return nvjpeg_.get_image_info(handle_.get(), bytes, file.bytes.size(), &channels,
+                                      &subsampling, widths, heights) == nvjpeg::kSuccess &&
+               channels == 3 && widths[0] == file.width && heights[0] == file.height;
+    }
+
     bool try_to_decode(std::span<const JpegFile> files) {
         if (memory_.bytes() == 0) return false;
         std::vector<const unsigned char*> inputs;
         std::vector<std::size_t> lengths;
         std::vector<nvjpeg::Image> outputs(files.size());
         for (const JpegFile& file : files) {
+            if (!has_size_of(file)) return false;
             nvjpeg::Image& output = outputs[inputs.size()];
             output.channel[0] = static_cast<unsigned char*>(memory_.data()) + file.offset_bytes;
             output.pitch[0] = std::size_t{3} * file.width;

@@ -26,6 +26,7 @@ Functions open() {
     find(functions.get_property, "nvjpegGetProperty");
     find(functions.create, "nvjpegCreateEx");
     find(functions.destroy, "nvjpegDestroy");
+    find(functions.get_image_info, "nvjpegGetImageInfo");
     find(functions.create_state, "nvjpegJpegStateCreate");
     find(functions.destroy_state, "nvjpegJpegStateDestroy");
     find(functions.begin_batches, "nvjpegDecodeBatchedInitialize");

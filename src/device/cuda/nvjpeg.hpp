@@ -28,6 +28,9 @@ struct Functions {
     Status (*create)(Backend backend, void* device_allocator, void* pinned_allocator,
                      unsigned flags, Handle** handle);
     Status (*destroy)(Handle* handle);
+    /// Reads a file's header. `widths` and `heights` have four channels.
+    Status (*get_image_info)(Handle* handle, const unsigned char* file, std::size_t length,
+                             int* channels, int* subsampling, int* widths, int* heights);
     Status (*create_state)(Handle* handle, State** state);
     Status (*destroy_state)(State* state);
     Status (*begin_batches)(Handle* handle, State* state, int batch_size, int cpu_threads,
