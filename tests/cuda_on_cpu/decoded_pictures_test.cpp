@@ -23,13 +23,14 @@ using Bytes = std::vector<std::uint8_t>;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr int kSide = 12;
-constexpr int kRows = 4;  // rows of a batch
-constexpr std::uint32_t kSamples = 9;
-const std::vector<std::uint32_t> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7, 8, 1, 2, 2, 6, 8, 7, 5, 4, 0};
-
 class DecodedPicturesOnGpu : public testing::TestWithParam<simt::Order> {
 protected:
+    static constexpr int kSide = 12;
+    static constexpr int kRows = 4;  // rows of a batch
+    static constexpr std::uint32_t kSamples = 9;
+    static constexpr std::array<std::uint32_t, 20> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7,
+                                                          8, 1, 2, 2, 6, 8, 7, 5, 4, 0};
+
     DecodedPicturesOnGpu() {
         simt::set_order(GetParam());
         simt::set_nvjpeg({});
@@ -74,7 +75,7 @@ protected:
         settings.decode_threads = threads;
         settings.on_bad_sample = config::BadSamplePolicy::count;
         TrainingSource source(samples(side), settings, 5, 0, pictures);
-        std::vector<std::uint32_t> order = kOrder;
+        std::vector<std::uint32_t> order(kOrder.begin(), kOrder.end());
         Course course;
         for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
             source.begin_epoch(epoch, order);
