@@ -3,7 +3,7 @@
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
 # Creates a relocatable folder for other Linux machines of the same processor family: the program, the
 # test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
-# and CUDA (with cuDNN and NCCL), which the target must have. --build is the build folder (default:
+# and CUDA (with cuDNN and NCCL), which the target must have. With the smoke run, includes nvJPEG. --build is the build folder (default:
 # build/release), --output the result (build/bundle), which is also packed as DIR.tar.gz.
 # --without-tests omits the smoke run and needs only hpcai500 to be built. Ends with a run of two ranks
 # from the finished folder in an empty environment. Needs patchelf.
@@ -162,6 +162,12 @@ copy_pmix
 copy_libraries
 relocate
 check_self_contained
+# The GPU's decoder of images, unchanged, for targets whose CUDA lacks it.
+if [[ ${#programs[@]} -gt 1 && -f $build/libhpcai_cuda.so ]]; then
+    scripts/fetch_nvjpeg.sh
+    [[ ! -f build/third_party/nvjpeg/libnvjpeg.so.13 ]] ||
+        cp build/third_party/nvjpeg/libnvjpeg.so.13 "$bundle/lib"
+fi
 
 size_mib() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }
 rm -rf "$output"

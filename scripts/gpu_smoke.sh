@@ -233,6 +233,22 @@ training_speed() {
             printf "epoch %d: %.0f images/s\n", i + 1, images[i] / (end[i] - end[i - 1]) }' \
         training_speed/groups/0/steps.csv
 }
+# Measures the sources of images for the step of bench_mixed_400: 256 pixels, and about the size of
+# ImageNet's. Then trains on images that the GPU decodes.
+input() {
+    local size
+    for size in 256 500; do
+        generate 250 25 "$size"
+        hpcai500 roofline --config "$bundle/configs/imagenet_nvidia.yaml" --input data/train \
+            --device cuda --precision mixed --seconds 8 --set training.batch_size=400 \
+            --set device.plan_cache=plans.json --set run.loss_steps=10
+    done
+    train 1 imagenet_nvidia training_decoded "${photographs[@]}" --set training.precision=mixed \
+        --set training.batch_size=400 --set bagging.P_degree=1 --set workload.classes=8 \
+        --set workload.epochs=2 --set training.warmup_epochs=1 --set run.level=custom \
+        --set data.decoder=gpu --set device.plan_cache=plans.json --set run.roofline=off
+    grep -h "the GPU decoded" training_decoded/groups/0/log.txt
+}
 part_in_shell() { # function (its name is that of the part), limit in seconds
     part "$1" "$2" bash -euc "$(declare -f train generate "$1"; declare -p photographs); $1"
 }
@@ -313,6 +329,7 @@ bench_detector bf16 8 60
 part_in_shell training 60
 part_in_shell training_detector 60
 part_in_shell training_speed 60
+part_in_shell input 90
 pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45
 bench bf16 400 45

@@ -157,13 +157,13 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The result of each training run and the speed of its epochs, by the name of its part."""
+    """The results of training runs, the speed of epochs and the sources of images, by the name of the part."""
+    shown = (r"RESULT |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
+             r"(training step|files|crops|images|batches)[ ,].* \d+\.\d\d$")
     results = {}
-    for path in sorted(glob.glob(os.path.join(work, "logs", "training*.log"))):
+    for path in sorted(glob.glob(os.path.join(work, "logs", "[it][nr][pa]*.log"))):  # input, training*
         with open(path, encoding="utf-8", errors="replace") as file:
-            name = os.path.basename(path)[:-len(".log")]
-            results[name] = [line.strip() for line in file
-                             if re.match(r"RESULT |epoch \d+: \d+ images/s$", line)]
+            results[os.path.basename(path)[:-4]] = [line.strip() for line in file if re.match(shown, line)]
     return results
 
 

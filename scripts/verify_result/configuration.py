@@ -30,7 +30,7 @@ SETTINGS = {  # all keys of the configuration, by section
         "synthetic_validation_samples image_path validation_image_path training_split validation_split "
         "class_names random_area_minimum flip_probability vertical_flip_probability climate_augmentation "
         "climate_precision mean standard_deviation prefetch_batches decode_threads decoded_cache_mib "
-        "resident_mib staging staging_directory staging_cleanup staging_pack_mib staging_reserve_mib",
+        "resident_mib decoder staging staging_directory staging_cleanup staging_pack_mib staging_reserve_mib",
     "training":
         "batch_size batch_norm_samples optimizer learning_rate learning_rate_batch schedule "
         "schedule_epochs schedule_factor schedule_power final_learning_rate warmup_epochs warmup_start "

@@ -242,6 +242,8 @@ verification::Verification verify_with_data(const fs::path& directory, const Dat
             "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
             "got {}",
             precision);
+    require(with.steps == 0 || config.data.decoder == config::Decoder::cpu, ExitCode::usage,
+            "verify: --replay: expected a run with data.decoder cpu, got gpu");
     verification.agreed =
         DataCheck(*verification.record, directory, config, inspector).check(with.steps);
     verification.findings = inspector.take_findings();

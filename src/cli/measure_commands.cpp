@@ -43,8 +43,19 @@ struct RooflineOptions {
     std::string device;
     std::string precision;
     std::string output;
+    std::string input;
     bool json = false;
 };
+
+std::string input_table(const RooflineOptions& options, config::Sources sources) {
+    require(options.output.empty() && !options.json, ExitCode::usage,
+            "roofline --input: prints a table; expected neither --output nor --json");
+    sources.overrides.emplace_back("data.kind=image_folder");
+    for (const char* key : {"data.path=", "data.validation_path="}) {
+        sources.overrides.push_back(key + options.input);
+    }
+    return speed::measure_input(data::load_config(sources), options.request.seconds);
+}
 
 ExitCode roofline(const RooflineOptions& options, const Context& context) {
     speed::RooflineRequest request = options.request;
@@ -55,6 +66,10 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
         request.one_precision = true;
     }
     request.command_line = context.command_line;
+    if (!options.input.empty()) {
+        context.out << input_table(options, request.config);
+        return ExitCode::ok;
+    }
     if (!options.output.empty())
         require_replaceable("roofline: --output", options.output,
                             "{\n  \"schema\": \"hpcai500-roofline");
@@ -107,6 +122,8 @@ void add_roofline_command(Command parent) {
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "approximate duration in seconds; default: 20");
     command.add_text("--output", options.output, "FILE", "file for the measured rates (JSON)");
+    command.add_text("--input", options.input, "FOLDER",
+                     "measure reading and decoding of the images in this class folder instead");
     add_json_flag(command, options.json);
 }
 

@@ -84,6 +84,12 @@ public:
         check_paths();
         check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
               "0" + as_kind);
+        check(data.decoder == Decoder::cpu || data.kind == DataKind::image_folder, "data.decoder",
+              "cpu" + as_kind);
+        check(data.decoder == Decoder::cpu || data.resident_mib == 0, "data.resident_mib",
+              "0" + as("data.decoder"));
+        check(data.decoder == Decoder::cpu || !config_.run.deterministic, "data.decoder",
+              "cpu" + as("run.deterministic"));
         if (is_synthetic()) {
             check(data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
                   fmt::format("at least training.batch_size, which is {}",
@@ -169,6 +175,7 @@ public:
               "communication.backend", "auto or mpi" + as_kind);
         check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
               "0" + as_kind + " (data.decoded_cache_mib keeps images in host memory)");
+        check(!is_cpu || config_.data.decoder == Decoder::cpu, "data.decoder", "cpu" + as_kind);
     }
 
 private:
@@ -343,6 +350,8 @@ private:
         check(is_classification, "parallel.micro_batches", "1" + as_model);
         check(config_.data.resident_mib == 0, "data.resident_mib",
               "0, as resident images support no micro-batches, pipeline or model parallelism");
+        check(config_.data.decoder == Decoder::cpu, "data.decoder",
+              "cpu, as the GPU decodes for no micro-batches, pipeline or model parallelism");
     }
 
     /// Checks that keys of `training` that the optimizer does not use have their defaults.

@@ -87,6 +87,9 @@ std::vector<Key> data_feeding_keys() {
         key("resident_mib", &C::resident_mib, between(0, kMaxInt, "MiB"),
             "GPU memory per rank for decoded training images, which the GPU crops, resizes and "
             "mirrors. Other images are prepared on the CPU."),
+        key("decoder", &C::decoder, {{Decoder::cpu, "cpu"}, {Decoder::gpu, "gpu"}},
+            "Decoder of training images: cpu, which has the same pixels on every machine, or gpu: "
+            "nvJPEG, whose pixels differ by a few levels. The CPU decodes what nvJPEG cannot."),
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
             "SHA-256: none; the training samples that the node's ranks read; or all, which adds "

@@ -52,10 +52,13 @@ std::unique_ptr<device::Device> open_gpu(const config::Config& config, const Pla
     const auto library = device::CudaLibrary::open();
     const int devices = library->device_count();
     require(devices > 0, ExitCode::launch, "this node has a CUDA driver but no GPU");
-    return library->make_device({.index = place.local_rank % devices,
-                                 .deterministic = config.run.deterministic,
-                                 .autotune = config.device.autotune,
-                                 .plan_cache = config.device.plan_cache});
+    auto device = library->make_device({.index = place.local_rank % devices,
+                                        .deterministic = config.run.deterministic,
+                                        .autotune = config.device.autotune,
+                                        .plan_cache = config.device.plan_cache});
+    // From now on, the device's description names the decoder.
+    if (config.data.decoder == config::Decoder::gpu) device->make_jpeg_batch();
+    return device;
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ public:
                         data.vertical_flip_probability},
           image_size_(image_size),
           format_{image_size, image_size, kImageChannels} {
-        if (data.decoded_cache_mib > 0 || data.resident_mib > 0) {
+        if (data.decoded_cache_mib > 0 || data.resident_mib > 0 ||
+            data.decoder == config::Decoder::gpu) {
             cache_ = std::make_unique<SampleCache<DecodedImage>>(
                 std::size_t{1} * data.decoded_cache_mib << 20);
         }

@@ -211,6 +211,12 @@ bool read_jpeg_rows(JpegReader& reader, Image& image) {
     });
 }
 
+/// Returns whether a JPEG has an end-of-image marker.
+bool has_end(std::span<const std::uint8_t> bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.rfind("\xff\xd9") != std::string_view::npos;
+}
+
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {
     JpegReader reader;
     DecodedImage out;
@@ -219,10 +225,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     const bool is_read = read_jpeg_rows(reader, out.image);
     (is_read ? out.warning : out.damage) = reader.errors.calls.message();
     // Decoding a region does not notice that the file is truncated after it.
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (is_read && text.rfind("\xff\xd9") == std::string_view::npos) {
-        out.damage = "the file ends early";
-    }
+    if (is_read && !has_end(bytes)) out.damage = "the file ends early";
     return out;
 }
 
@@ -331,6 +334,25 @@ ImageSize read_image_size(std::span<const std::uint8_t> bytes) {
     }
     JpegReader reader;
     return read_jpeg_header(bytes, reader);
+}
+
+std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
+    constexpr std::size_t kTail = 1024;  // a thumbnail in the header has an end of its own
+    if (is_png(bytes) || !has_end(bytes.last(std::min(bytes.size(), kTail)))) return std::nullopt;
+    JpegReader reader;
+    const ImageSize size = read_jpeg_header(bytes, reader);
+    const jpeg_decompress_struct& info = reader.info;
+    const bool is_baseline = info.progressive_mode == FALSE && info.arith_code == FALSE &&
+                             info.data_precision == 8 && info.comps_in_scan == 3;
+    if (!is_baseline || info.jpeg_color_space != JCS_YCbCr) return std::nullopt;
+    const std::span parts(info.comp_info, 3);
+    const bool is_usual =
+        std::max(parts[0].h_samp_factor, parts[0].v_samp_factor) <= 2 &&
+        std::ranges::all_of(parts.subspan(1), [](const jpeg_component_info& chroma) {
+            return chroma.h_samp_factor * chroma.v_samp_factor == 1;
+        });
+    return is_usual ? std::optional(size) : std::nullopt;
 }
 
 DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {

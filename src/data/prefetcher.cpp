@@ -7,8 +7,22 @@
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data {
+namespace {
 
-Prefetcher::Prefetcher(int slots, int threads, Fill fill) : fill_(std::move(fill)) {
+template <typename Call>
+std::exception_ptr failure_of(const Call& call) {
+    try {
+        call();
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+Prefetcher::Prefetcher(int slots, int threads, Fill fill, Complete complete)
+    : fill_(std::move(fill)), complete_(std::move(complete)) {
     ensure(slots >= 2 && threads >= 1, "prefetcher with {} slots and {} threads", slots, threads);
     slots_.resize(slots);
     threads_.reserve(threads);
@@ -71,22 +85,23 @@ void Prefetcher::run_thread() {
         const std::int64_t batch = next_row_ / rows_;
         const std::int64_t row = next_row_ % rows_;
         ++next_row_;
-        const std::size_t index = batch % slots_.size();
+        const int index = static_cast<int>(batch % std::ssize(slots_));
+        Slot& slot = slots_[index];
         if (row == 0) {
-            slots_[index] = Slot{};
-            slots_[index].rows_left = rows_;
+            slot = Slot{};
+            slot.rows_left = rows_;
         }
         ++filling_threads_;
         lock.unlock();
-        std::exception_ptr failure;
-        try {
-            fill_(static_cast<int>(index), batch, row);
-        } catch (...) {
-            failure = std::current_exception();
-        }
+        std::exception_ptr failure = failure_of([&] { fill_(index, batch, row); });
         lock.lock();
+        if (complete_ && slot.rows_left == 1 && !failure && !slot.failure) {
+            lock.unlock();
+            failure = failure_of([&] { complete_(index, batch); });
+            lock.lock();
+        }
         --filling_threads_;
-        finish_row(slots_[index], batch, row, std::move(failure));
+        finish_row(slot, batch, row, std::move(failure));
     }
 }
 

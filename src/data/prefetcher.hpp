@@ -18,9 +18,12 @@ public:
     /// Writes row `row` of batch `batch` into `slot`. Called concurrently, once for each row;
     /// next() rethrows its exceptions for that batch.
     using Fill = std::function<void(int slot, std::int64_t batch, std::int64_t row)>;
+    /// Called once for a batch when all its rows are written without an exception; next() waits for
+    /// it and rethrows its exceptions.
+    using Complete = std::function<void(int slot, std::int64_t batch)>;
 
     /// The consumer uses one of `slots` >= 2; the others are filled ahead. `threads` >= 1.
-    Prefetcher(int slots, int threads, Fill fill);
+    Prefetcher(int slots, int threads, Fill fill, Complete complete = nullptr);
     /// Waits for all threads to end.
     ~Prefetcher();
     Prefetcher(const Prefetcher&) = delete;
@@ -52,6 +55,7 @@ private:
     void stop_threads() noexcept;
 
     const Fill fill_;
+    const Complete complete_;
     std::mutex mutex_;
     std::condition_variable work_available_;
     std::condition_variable row_done_;

@@ -6,17 +6,12 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // bytes, of the offset of an image
 
-bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
-    return std::max(size.width, size.height) <= device::kMaxCropReduction * image_size;
-}
-
 }  // namespace
 
 ResidentPictures::ResidentPictures(device::Device& device, const MemoryBudget& budget)
-    : device_(device) {
+    : DevicePictures(device, budget.rows) {
     try {
         memory_ = device.allocate(budget.bytes);
-        views_ = device.allocate(budget.rows * sizeof(device::PictureView));
         device.allocate(budget.spare_bytes);  // freed at once
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
@@ -42,8 +37,8 @@ std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSe
         decoded = samples.decode_full_size(sample);
     } catch (const DecodeError&) {  // training_sample() will report the error
     }
-    const bool is_usable = decoded && decoded->damage.empty() &&
-                           can_be_resized(decoded->full_size, samples.format().height);
+    const bool is_usable =
+        decoded && decoded->damage.empty() && can_resize(decoded->full_size, samples);
     const std::lock_guard lock(mutex_);
     const auto [found, is_new] = locations_.try_emplace(sample);
     if (!is_new || !is_usable) return found->second;  // another thread may have been faster
@@ -66,9 +61,7 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     const std::optional<Location> location = result ? *result : admit(samples, sample);
     view = {};
     if (!location) return samples.training_sample(sample, random, row);
-    const TrainingView drawn = samples.training_view(location->size, random);
-    view = {location->offset_bytes, location->size.width, drawn.crop.left, drawn.crop.top,
-            drawn.crop.width,       drawn.crop.height,    drawn.flip,      drawn.vertical_flip};
+    view = draw_view(location->offset_bytes, location->size, samples, random);
     return "";
 }
 
@@ -89,18 +82,13 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
 
 void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
     enqueue_pictures(batch.views);
-    // Rows with a view are overwritten later. Separate uploads of the rows without a view would
-    // make the host wait for the previous step.
-    const bool all_have_views =
-        std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });
-    if (!all_have_views) device_.enqueue_upload(images, batch.images.raw());
-    ensure(batch.views.size_bytes() <= views_->bytes(), "a batch of {} views exceeds {} bytes",
-           batch.views.size(), views_->bytes());
-    auto* const views = static_cast<device::PictureView*>(views_->data());
-    device_.enqueue_upload(views, std::as_bytes(batch.views));
-    device_.resize_crops({static_cast<const std::uint8_t*>(memory_->data()), views,
-                          static_cast<std::int64_t>(batch.views.size()), images,
-                          static_cast<int>(batch.images.shape[1])});
+    enqueue_rows(batch, memory_->data(), images);
+}
+
+std::string ResidentPictures::summary() const {
+    const Contents held = contents();
+    return fmt::format("the GPU's memory holds {} training images of rank 0, {:.1f} MiB",
+                       held.pictures, static_cast<double>(held.bytes) / (1 << 20));
 }
 
 ResidentPictures::Contents ResidentPictures::contents() const {

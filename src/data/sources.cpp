@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 
-#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/device_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 
 #include "prefetcher.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 /// The memory of one row of a batch.
@@ -13,6 +14,7 @@ struct BatchRow {
     std::int32_t& label;
     std::int32_t& key;
     device::PictureView& view;
+    bool is_on_host = false;  // the device has no picture for the row
 };
 
 /// The memory of the prefetched batches, and the prefetcher that fills it.
@@ -20,8 +22,9 @@ class BatchPipeline {
 public:
     using FillRow = std::function<void(std::int64_t batch, std::int64_t row, const BatchRow& out)>;
 
-    /// Each batch has `rows` rows.
-    BatchPipeline(const SampleSet& samples, int rows, const SourceSettings& settings, FillRow fill);
+    /// Each batch has `rows` rows. `pictures` (may be null) completes batches.
+    BatchPipeline(const SampleSet& samples, int rows, const SourceSettings& settings, FillRow fill,
+                  DevicePictures* pictures = nullptr);
 
     void cancel() { prefetcher_.cancel(); }
     void begin(std::int64_t batches, std::int64_t first = 0) {
@@ -47,11 +50,13 @@ private:
         BatchRow row(std::int64_t index, const SampleFormat& format);
     };
 
+    void complete(Slot& slot, std::int64_t batch, int threads);
     static std::vector<Slot> make_slots(const SampleFormat& format, int rows, int count);
 
     const SampleFormat format_;
     int rows_;
     FillRow fill_;
+    DevicePictures* pictures_;
     std::vector<Slot> slots_;
     Prefetcher prefetcher_;  // last, as its threads use the slots
 };
@@ -96,15 +101,29 @@ void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
 }
 
 BatchPipeline::BatchPipeline(const SampleSet& samples, int rows, const SourceSettings& settings,
-                             FillRow fill)
+                             FillRow fill, DevicePictures* pictures)
     : format_(samples.format()),
       rows_(rows),
       fill_(std::move(fill)),
+      pictures_(pictures),
       slots_(make_slots(format_, rows, settings.prefetch_batches + 1)),
-      prefetcher_(settings.prefetch_batches + 1, settings.decode_threads,
-                  [this](int slot, std::int64_t batch, std::int64_t row) {
-                      fill_(batch, row, slots_[slot].row(row, format_));
-                  }) {}
+      prefetcher_(
+          settings.prefetch_batches + 1, settings.decode_threads,
+          [this](int slot, std::int64_t batch, std::int64_t row) {
+              fill_(batch, row, slots_[slot].row(row, format_));
+          },
+          [this, threads = settings.decode_threads](int slot, std::int64_t batch) {
+              if (pictures_ != nullptr) complete(slots_[slot], batch, threads);
+          }) {}
+
+void BatchPipeline::complete(Slot& slot, std::int64_t batch, int threads) {
+    const std::vector<std::int64_t> refused = pictures_->complete(slot.views);
+    parallel_for(std::ssize(refused), threads, [&](std::int64_t i) {
+        BatchRow out = slot.row(refused[i], format_);
+        out.is_on_host = true;
+        fill_(batch, refused[i], out);
+    });
+}
 
 BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {
     const std::size_t values = format.box_values();
@@ -148,7 +167,7 @@ struct TrainingSource::Epoch {
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
                                const SourceSettings& settings, std::uint64_t seed,
-                               std::uint32_t model, ResidentPictures* pictures)
+                               std::uint32_t model, DevicePictures* pictures)
     : samples_(std::move(samples)),
       settings_(settings),
       seed_(seed),
@@ -158,10 +177,12 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
     ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
                settings.batch_size % settings.degree == 0,
            "batch of {} over {} ranks", settings.batch_size, settings.degree);
-    pipeline_ =
-        std::make_unique<BatchPipeline>(*samples_, settings.batch_size / settings.degree, settings,
-                                        [this](std::int64_t batch, std::int64_t row,
-                                               const BatchRow& out) { fill(batch, row, out); });
+    pipeline_ = std::make_unique<BatchPipeline>(
+        *samples_, settings.batch_size / settings.degree, settings,
+        [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
+            fill(batch, row, out);
+        },
+        pictures);
 }
 
 TrainingSource::~TrainingSource() = default;
@@ -186,7 +207,10 @@ std::string TrainingSource::try_position(std::size_t position, const BatchRow& o
         out.key = static_cast<std::int32_t>(random.next_u32());
     }
     const CounterStream random(seed_, RandomPurpose::augmentation, model_, sample, pass);
-    if (pictures_ == nullptr) return samples_->training_sample(sample, random, out.sample);
+    out.view = {};
+    if (pictures_ == nullptr || out.is_on_host) {
+        return samples_->training_sample(sample, random, out.sample);
+    }
     return pictures_->prepare(*samples_, sample, random, out.sample, out.view);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 std::unique_ptr<data::TrainingSource> make_training_source(const context::RunContext& context,
                                                            const context::Resources& resources,
-                                                           data::ResidentPictures* pictures,
+                                                           data::DevicePictures* pictures,
                                                            std::int64_t steps_per_epoch) {
     const plan::Layout& layout = context.controller.layout();
     data::SourceSettings settings;
@@ -50,7 +50,7 @@ private:
 };
 
 EpochSource::EpochSource(const context::RunContext& context, const context::Resources& resources,
-                         data::ResidentPictures* pictures, std::int64_t steps_per_epoch)
+                         data::DevicePictures* pictures, std::int64_t steps_per_epoch)
     : sampler_(make_sampler(context, resources.samples)),
       model_(static_cast<std::uint32_t>(context.place.group)) {
     if (context.controller.layout().partition_of(context.place.group_rank) == 0) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/device_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 
@@ -22,7 +22,7 @@ class EpochSource {
 public:
     /// `pictures` has images in GPU memory and may be null.
     EpochSource(const context::RunContext& context, const context::Resources& resources,
-                data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
+                data::DevicePictures* pictures, std::int64_t steps_per_epoch);
     /// Begins `epoch` with its batch `first_batch`; both count from 0.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }

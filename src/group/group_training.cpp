@@ -148,9 +148,7 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& res
     record.training_seconds = {steps.steps().back().end_seconds, ""};
     progress.finish();
     if (state.pictures != nullptr && group.rank() == 0) {
-        const data::ResidentPictures::Contents contents = state.pictures->contents();
-        log.info("the GPU's memory holds {} training images of rank 0, {:.1f} MiB",
-                 contents.pictures, static_cast<double>(contents.bytes) / (1 << 20));
+        log.info("{}", state.pictures->summary());
     }
     const metrics::FlopsLedger ledger(models::make_model(context.config));
     verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/shard.hpp>
 #include <hpcai/group/model.hpp>
@@ -61,20 +62,26 @@ private:
 
 namespace {
 
-/// Reserves the device memory that data.resident_mib asks for; null if that is 0. Throws
-/// Error(usage) when the memory does not suffice.
-std::unique_ptr<data::ResidentPictures> make_resident_pictures(
-    const context::RunContext& context, const context::Resources& resources) {
+/// Reserves the device memory that data.resident_mib asks for, or makes the decoder of
+/// data.decoder; null for neither or without a decoder. Throws Error(usage) when the memory does
+/// not suffice.
+std::unique_ptr<data::DevicePictures> make_device_pictures(const context::RunContext& context,
+                                                           const context::Resources& resources) {
     // GPU memory that images leave free for buffers of all-reduces, for kernels that load at
     // their first use, and for the CUDA graph of the step.
     constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
     const config::Config& config = context.config;
+    device::Device& device = *resources.device;
+    const std::int64_t rows =
+        context.controller.layout().micro_batch_size(config.training.batch_size);
+    if (config.data.decoder == config::Decoder::gpu) {
+        if (device.make_jpeg_batch() == nullptr) return nullptr;
+        return std::make_unique<data::DecodedPictures>(device, rows);
+    }
     if (config.data.resident_mib == 0) return nullptr;
     return std::make_unique<data::ResidentPictures>(
-        *resources.device,
-        data::ResidentPictures::MemoryBudget{
-            static_cast<std::size_t>(config.data.resident_mib) << 20,
-            context.controller.layout().micro_batch_size(config.training.batch_size), kSpareBytes});
+        device, data::ResidentPictures::MemoryBudget{
+                    static_cast<std::size_t>(config.data.resident_mib) << 20, rows, kSpareBytes});
 }
 
 /// Rounds the initial weights if training has no fp32 master weights. The first step would
@@ -175,7 +182,7 @@ void Model::load(const std::filesystem::path& weights) {
 TrainingState::TrainingState(const context::RunContext& context,
                              const context::Resources& resources)
     : model(make_training_graph(context, *resources.samples.training), context, resources),
-      pictures(make_resident_pictures(context, resources)) {}
+      pictures(make_device_pictures(context, resources)) {}
 
 void TrainingState::free_training_memory() {
     model.drop_networks();

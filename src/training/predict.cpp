@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/device_pictures.hpp>
 #include <hpcai/training/predict.hpp>
 
 namespace hpcai::training {

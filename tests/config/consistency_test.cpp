@@ -30,6 +30,9 @@ TEST(Consistency, RejectsWhatAKindOfDeviceDoesNotHave) {
     EXPECT_THAT(message_of("device: {kind: cpu}\ndata: {kind: image_folder, path: a, "
                            "validation_path: b, resident_mib: 9}"),
                 HasSubstr("data.resident_mib: expected 0, as device.kind is cpu"));
+    EXPECT_THAT(message_of("device: {kind: cpu}\ndata: {kind: image_folder, path: a, "
+                           "validation_path: b, decoder: gpu}"),
+                HasSubstr("data.decoder: expected cpu, as device.kind is cpu"));
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
 }
 
@@ -50,6 +53,20 @@ TEST(Consistency, RejectsKeysThatTheSourceOfTheSamplesIgnores) {
                           HasSubstr(", as data.kind is image_folder (set data.kind to "),
                           EndsWith(fmt::format("got '{}'", value))));
     }
+}
+
+TEST(Consistency, AcceptsDecodingByTheGpuForFoldersOfImagesOnly) {
+    const std::string folder =
+        "data: {kind: image_folder, path: a, validation_path: b, decoder: gpu";
+    EXPECT_EQ(message_of(folder + "}"), "accepted");
+    EXPECT_THAT(message_of("data: {decoder: gpu}"),
+                HasSubstr("data.decoder: expected cpu, as data.kind is synthetic, got 'gpu'"));
+    EXPECT_THAT(message_of(folder + ", resident_mib: 9}"),
+                HasSubstr("data.resident_mib: expected 0, as data.decoder is gpu, got '9'"));
+    EXPECT_THAT(message_of(folder + "}\nrun: {deterministic: true}"),
+                HasSubstr("data.decoder: expected cpu, as run.deterministic is true"));
+    EXPECT_THAT(message_of(folder + "}\nparallel: {micro_batches: 2}"),
+                HasSubstr("data.decoder: expected cpu, as the GPU decodes for no micro-batches"));
 }
 
 TEST(Consistency, LeavesClassesToCountToLoad) {

@@ -95,6 +95,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.data.kind = DataKind::voc;  // reads no folder of images
     config.data.image_path = config.data.validation_image_path = "";
     config.data.resident_mib = 0;
+    config.data.decoder = Decoder::cpu;
     config.parallel.mode = ParallelMode::data;  // detectors have no pipeline
     config.parallel.micro_batches = 1;
     config.parallel.schedule = ParallelConfig{}.schedule;

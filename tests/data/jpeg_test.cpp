@@ -154,6 +154,24 @@ TEST(Jpeg, IsBadIfItIsCutAnywhere) {
     }
 }
 
+std::optional<ImageSize> size_for_gpu(const Bytes& bytes) {
+    return baseline_jpeg_size(std::as_bytes(std::span(bytes)));
+}
+
+TEST(Jpeg, SuitsTheDecoderOfAGpuIfItIsABaselineFileOfYcbcr) {
+    for (const char* name : {"yuv420.jpg", "yuv422.jpg", "yuv444.jpg"}) {
+        const Bytes bytes = test::read_fixture(name);
+        EXPECT_EQ(size_for_gpu(bytes), (ImageSize{45, 35})) << name;
+        EXPECT_EQ(size_for_gpu({bytes.begin(), bytes.end() - 1}), std::nullopt);
+    }
+    for (const char* name : {"progressive.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg"}) {
+        EXPECT_EQ(size_for_gpu(test::read_fixture(name)), std::nullopt) << name;
+    }
+    const Bytes png{0x89, 'P', 'N', 'G'};
+    EXPECT_EQ(size_for_gpu(png), std::nullopt);
+    EXPECT_THROW(size_for_gpu({1, 2, 3}), DecodeError);
+}
+
 TEST(Jpeg, ATruncatedFileIsDamagedWhateverPartIsDecoded) {
     Bytes bytes = test::read_fixture("yuv420.jpg");
     bytes.resize(bytes.size() * 3 / 4);

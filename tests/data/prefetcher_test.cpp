@@ -80,6 +80,43 @@ TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndContinues) {
     EXPECT_NO_THROW(prefetcher.next());
 }
 
+TEST_P(PrefetcherWithThreads, CompletesEachBatchOnceAfterItsRows) {
+    std::vector<std::atomic<int>> rows(20), completed(20);
+    Prefetcher prefetcher(
+        3, GetParam(),
+        [&](int, std::int64_t batch, std::int64_t) { ++rows[static_cast<std::size_t>(batch)]; },
+        [&](int slot, std::int64_t batch) {
+            EXPECT_EQ(slot, batch % 3);
+            EXPECT_EQ(rows[static_cast<std::size_t>(batch)], 5);
+            ++completed[static_cast<std::size_t>(batch)];
+        });
+    prefetcher.begin(20, 5);
+    for (std::size_t batch = 0; batch < 20; ++batch) {
+        prefetcher.next();
+        EXPECT_EQ(completed[batch], 1);
+    }
+}
+
+TEST_P(PrefetcherWithThreads, RethrowsWhatCompletingABatchThrowsUnlessARowFailed) {
+    Prefetcher prefetcher(
+        2, GetParam(),
+        [](int, std::int64_t batch, std::int64_t) {
+            if (batch == 0) throw std::runtime_error("row");
+        },
+        [](int, std::int64_t batch) {
+            throw std::runtime_error("complete " + std::to_string(batch));
+        });
+    prefetcher.begin(2, 3);
+    for (const char* expected : {"row", "complete 1"}) {
+        try {
+            prefetcher.next();
+            FAIL() << "no exception";
+        } catch (const std::runtime_error& error) {
+            EXPECT_STREQ(error.what(), expected);
+        }
+    }
+}
+
 TEST_P(PrefetcherWithThreads, EndsCleanlyInEveryState) {
     const auto idle = [](int, std::int64_t, std::int64_t) {};
     { Prefetcher never_begun(2, GetParam(), idle); }

@@ -85,5 +85,28 @@ TEST(RooflineRun, IsRejectedWithAnInvalidFile) {
     }
 }
 
+TEST(RooflineRun, OfInputComparesItsSourcesWithAStep) {
+    const TemporaryFolder folder;
+    make_pictures(folder.path());
+    write(folder / "tiny.yaml", kConfig);
+    const std::vector<std::string> words{"roofline",  "--config",  "tiny.yaml", "--input",
+                                         "set/train", "--seconds", "1"};
+    const Outcome outcome = cli::run_in(folder.path(), words);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    for (const char* text :
+         {"\ntraining step                  1      8 ", "\nfiles, read ",
+          "\ncrops, decoded by CPU          1      1 ",
+          "\nbatches, decoder cpu           1      8 ", "\nWith data.decoder cpu, a step "}) {
+        EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+    }
+    EXPECT_EQ(outcome.out.find("GPU"), std::string::npos) << outcome.out;
+    std::vector<std::string> as_json = words;
+    as_json.emplace_back("--json");
+    const Outcome rejected = cli::run_in(folder.path(), as_json);
+    EXPECT_EQ(rejected.exit_code, 2);
+    EXPECT_NE(rejected.error.find("roofline --input: prints a table"), std::string::npos)
+        << rejected.error;
+}
+
 }  // namespace
 }  // namespace hpcai::end_to_end

@@ -213,6 +213,45 @@ TEST_F(StandInGpu, TrainsOnResidentPicturesAsOnThoseThatTheHostPrepares) {
     EXPECT_EQ(log.find("holds 0 training images"), std::string::npos) << log;
 }
 
+TEST_F(StandInGpu, TrainsOnPicturesThatItDecodesAsOnThoseOfTheHost) {
+    const std::vector<std::string> varied{"data.vertical_flip_probability=0.5"};
+    std::vector<std::string> by_gpu = varied, decoded_whole = varied;
+    by_gpu.push_back("data.decoder=gpu");
+    decoded_whole.push_back("data.decoded_cache_mib=1");
+    ASSERT_EQ(train("gpu_decoded", 1, "fp32", by_gpu).exit_code, 0);
+    ASSERT_EQ(train("gpu_prepared", 1, "fp32", decoded_whole).exit_code, 0);
+    EXPECT_EQ(predictions("gpu_decoded"), predictions("gpu_prepared"));
+    const std::string log = text_of(folder_ / "gpu_decoded/groups/0/log.txt");
+    EXPECT_NE(log.find("the GPU decoded 24 training images of rank 0, the CPU 0"),
+              std::string::npos)
+        << log;
+    const std::string device =
+        json_of(folder_ / "gpu_decoded/environment.json")["device_of_rank_0"];
+    EXPECT_TRUE(device.ends_with(", nvJPEG 13.0.0 (hardware)")) << device;
+    const Outcome replay =
+        cli::run_in(folder_.path(), {"verify", "gpu_decoded", "--data", "set", "--replay", "3"});
+    EXPECT_EQ(replay.exit_code, 2);
+    EXPECT_NE(replay.error.find("--replay: expected a run with data.decoder cpu, got gpu"),
+              std::string::npos)
+        << replay.error;
+}
+
+TEST_F(StandInGpu, HasItsDecoderMeasuredBesidesThatOfTheHost) {
+    const Outcome outcome = cli::execute_in(
+        folder_.path(),
+        {"env", "LD_LIBRARY_PATH=" + stand_in_.string(), (stand_in_ / "hpcai500").string(),
+         "roofline", "--config", "tiny.yaml", "--input", "set/train", "--device", "cuda",
+         "--seconds", "1", "--set", "run.loss_steps=1", "--set", "device.autotune=false"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    for (const char* text :
+         {", nvJPEG 13.0.0 (hardware)\n", "\nimages, decoded by GPU         1     64 ",
+          "\nimages, decoded by GPU         2    400 ",
+          "\nbatches, decoder cpu           1      8 ",
+          "\nbatches, decoder gpu           1      8 ", "\nWith data.decoder gpu, a step "}) {
+        EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+    }
+}
+
 TEST_F(StandInGpu, IsNeededForResidentPictures) {
     const Outcome on_cpu = train("cpu", 1, "fp32", {"data.resident_mib=1"});
     EXPECT_EQ(on_cpu.exit_code, 2);

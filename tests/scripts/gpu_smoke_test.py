@@ -107,6 +107,17 @@ class GpuSmoke(unittest.TestCase):
             self.assertIn(f"\n{name}: RESULT CUSTOM quality=1\n", text)
         self.assertIn("\ntraining_speed: epoch 2: 800 images/s\n", text)
 
+    def test_input_has_the_tables_of_both_sizes_and_a_result(self):
+        table = r"files, read  16  1  80000  9.50\nWith data.decoder gpu, a step does not wait.\n"
+        self.program("hpcai500", f'case $1 in roofline) printf "{table}" ;; esac')
+        log = 'echo "the GPU decoded 4000 training images" >"$2/groups/0/log.txt"'
+        self.program("mpirun", f"{MPIRUN}\n{log}")
+        code, text, errors = self.run_parts("input")
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(text.count("input: files, read  16  1  80000  9.50\n"), 2, text)
+        self.assertEqual(text.count("a step does not wait."), 2)
+        self.assertIn("\ninput: RESULT CUSTOM quality=1\n", text)
+
     def test_a_report_that_fails_fails_the_run(self):
         self.program("cuda_test", PASS)
         self.assertEqual(self.run_parts("nccl")[0], 0)

@@ -5,7 +5,7 @@
 
 #include "device/cuda/cudnn_graphs.hpp"
 
-/// Controls of the cuDNN emulation in tests/simt/cudnn.cpp, for tests.
+/// Controls of the emulations of libraries in tests/simt, for tests.
 namespace hpcai::simt {
 
 /// Makes all further executions of plans of this pass fail, like plans that fail only on a real
@@ -20,5 +20,21 @@ struct BadPlans {
     int bulky = -1;   // takes 0.6 s to finalize, more than the limit of a graph's trials
 };
 void set_bad_plans(const BadPlans& plans);
+
+/// The nvJPEG that a device opens afterwards. It refuses batches with a progressive or grey file or
+/// an image of `refused_width`.
+struct NvjpegBehaviour {
+    bool is_missing = false;
+    bool has_hardware = true;
+    int refused_width = -1;  // pixels
+};
+void set_nvjpeg(const NvjpegBehaviour& behaviour);
+
+struct NvjpegCalls {
+    int batches = 0;   // including refused ones
+    int pictures = 0;  // of batches that were not refused
+};
+/// Returns the calls since set_nvjpeg().
+NvjpegCalls nvjpeg_calls();
 
 }  // namespace hpcai::simt

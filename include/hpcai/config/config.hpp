@@ -19,6 +19,7 @@ enum class ParallelMode { data, pipeline, model, mixed };
 enum class PipelineSchedule { gpipe, one_forward_one_backward };
 enum class FieldPrecision { fp32, fp16, bf16 };
 enum class Staging { none, training, all };
+enum class Decoder { cpu, gpu };
 enum class StagingCleanup { keep, remove, remove_on_success, remove_on_failure };
 enum class BadSamplePolicy { fail, skip, count };
 enum class Optimizer { sgd, lars, lamb, adam, adamw, adagrad };
@@ -141,10 +142,11 @@ struct DataConfig {
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
-    int decode_threads = 0;     // per rank; 0: from the cores the rank may use
-    int decoded_cache_mib = 0;  // per rank: host memory for images, generated weather; 0: none
-    int max_boxes = 15;         // of one sample
-    int resident_mib = 0;       // per rank: GPU memory for decoded training images; 0: none
+    int decode_threads = 0;          // per rank; 0: from the cores the rank may use
+    int decoded_cache_mib = 0;       // per rank: host memory for images, generated weather; 0: none
+    int max_boxes = 15;              // of one sample
+    int resident_mib = 0;            // per rank: GPU memory for decoded training images; 0: none
+    Decoder decoder = Decoder::cpu;  // of training images
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;

@@ -6,7 +6,7 @@
 
 namespace hpcai::data {
 
-class ResidentPictures;
+class DevicePictures;
 
 /// One rank's rows of the batch of one step. Pixels are as decoded, because the device normalizes
 /// them; floating-point fields are already normalized.
@@ -22,7 +22,7 @@ struct Batch {
     std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
     /// If not null, the device makes the rows whose entry in `views` (N) has offset_bytes >= 0: it
     /// crops an image of `pictures`. `images` has no pixels for these rows.
-    ResidentPictures* pictures = nullptr;
+    DevicePictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };
 

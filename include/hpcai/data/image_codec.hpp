@@ -48,6 +48,11 @@ struct DecodedImage {
 /// DecodeError for other first bytes, and above kMaxImageSide or kMaxImagePixels.
 ImageSize read_image_size(std::span<const std::uint8_t> bytes);
 
+/// Returns the size of a JPEG that a GPU's decoder takes: complete and baseline, with one scan of
+/// YCbCr whose chroma is sampled at the full or half rate; otherwise nothing. Throws DecodeError
+/// like read_image_size().
+std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file);
+
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling, or with libpng. With
 /// the default request, the pixels equal Pillow's convert("RGB"): CMYK values are taken as inverted
 /// (255: no ink), as in Adobe's files; EXIF orientation, gamma and alpha are ignored; 16-bit grey

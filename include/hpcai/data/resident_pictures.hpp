@@ -4,9 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include <hpcai/data/batch_source.hpp>
-#include <hpcai/data/sample_set.hpp>
-#include <hpcai/device/device.hpp>
+#include <hpcai/data/device_pictures.hpp>
 
 namespace hpcai::data {
 
@@ -14,7 +12,7 @@ namespace hpcai::data {
 /// the rows of batches. Images are added when first used, until one does not fit; damaged and
 /// very large images are never added. The host prepares other images with bitwise equal
 /// results, so pixels do not depend on the contents of the cache.
-class ResidentPictures {
+class ResidentPictures final : public DevicePictures {
 public:
     struct Contents {
         std::int64_t pictures = 0;
@@ -32,16 +30,11 @@ public:
     /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
-    /// Prepares a row. Sets `view` if the image is in the cache or could be added; otherwise writes
-    /// the pixels to `row`. Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
-                        const SampleView& row, device::PictureView& view);
-
-    /// Enqueues the work that writes a batch to `images` (N, H, W, 3) in device memory. prepare()
-    /// must have prepared its rows. Calls Device::enqueue_upload at most twice and
-    /// enqueue_fresh_upload once per new image. The batch may change after the call. Must be
-    /// called by the thread that uses the device.
-    void enqueue(const Batch& batch, std::uint8_t* images);
+                        const SampleView& row, device::PictureView& view) override;
+    /// Calls Device::enqueue_fresh_upload once per new image.
+    void enqueue(const Batch& batch, std::uint8_t* images) override;
+    std::string summary() const override;
 
     Contents contents() const;
 
@@ -57,8 +50,7 @@ private:
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
     void enqueue_pictures(std::span<const device::PictureView> views);
 
-    device::Device& device_;
-    std::unique_ptr<device::Memory> memory_, views_;
+    std::unique_ptr<device::Memory> memory_;
     mutable std::mutex mutex_;  // guards all members below
     Contents contents_;
     std::size_t used_bytes_ = 0;

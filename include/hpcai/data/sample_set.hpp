@@ -84,9 +84,9 @@ class StagedPictures;
 
 /// Makes samples of a folder of images. For training, only the crop is decoded, downscaled by the
 /// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0
-/// or data.resident_mib > 0, images are decoded completely at full size and cached up to
-/// decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do not depend on
-/// the budget or the contents of the cache. Reads files from `staged` if it has them.
+/// or data.resident_mib > 0, and for data.decoder gpu, images are decoded completely at full size
+/// and cached up to decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do
+/// not depend on the budget or the contents of the cache. Reads files from `staged` if it has them.
 std::shared_ptr<const SampleSet> make_folder_samples(
     SampleIndex index, const config::DataConfig& data, int image_size,
     std::shared_ptr<const StagedPictures> staged = nullptr);

@@ -22,7 +22,7 @@ struct SourceSettings {
 };
 
 class BatchPipeline;
-class ResidentPictures;
+class DevicePictures;
 struct BatchRow;
 
 /// This rank's rows of a model's training batches: replica r of R has rows r B/R to (r+1) B/R - 1
@@ -36,7 +36,7 @@ public:
     /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
     /// Error(internal) if batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
-                   std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
+                   std::uint64_t seed, std::uint32_t model, DevicePictures* pictures = nullptr);
     ~TrainingSource() override;
 
     /// Starts to prepare batches from `first_batch` on; batches() includes earlier batches. `order`
@@ -65,7 +65,7 @@ private:
     SourceSettings settings_;
     std::uint64_t seed_;
     std::uint32_t model_;
-    ResidentPictures* pictures_;
+    DevicePictures* pictures_;
     std::unique_ptr<Epoch> epoch_;
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;  // last member, because its threads use all others

@@ -212,6 +212,28 @@ struct Determinism {
     std::string conditions;            // hardware and libraries that must be equal, for display
 };
 
+/// A JPEG file and its decoded picture: rows of `width` RGB pixels without gaps.
+struct JpegFile {
+    std::vector<std::byte> bytes;
+    int width = 0;  // pixels
+    int height = 0;
+    std::int64_t offset_bytes = -1;  // of the picture in JpegBatch::pictures(); -1: not decoded
+};
+
+/// Decodes JPEG files into device memory, a batch at a time.
+class JpegBatch {
+public:
+    virtual ~JpegBatch() = default;
+    /// Replaces the pictures after the work before the last release(), and returns when those of
+    /// `files` are decoded. Sets the offsets; a file that the decoder refuses, or for which there
+    /// is no memory, has -1. May be called from any thread, one call at a time.
+    virtual void decode(std::span<JpegFile> files) = 0;
+    /// The base of the offsets, in device memory. decode() may change it.
+    virtual const std::uint8_t* pictures() const = 0;
+    /// Ends the use of the pictures by work that the device has enqueued so far.
+    virtual void release() = 0;
+};
+
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
 /// may use its own threads inside a call.
 class Device {
@@ -291,6 +313,10 @@ public:
     /// bits of data::resize_bilinear) and then flips it. `batch` must have 1 to 65535 rows and a
     /// side of 1 to 2^15. Throws Error(internal) for other batches, and if not can_resize_crops().
     virtual void resize_crops(const ViewBatch& batch);
+    /// Returns a decoder of JPEG files, or null if the device has none. The first call opens it;
+    /// afterwards description() names the decoder, or the reason why there is none, and any thread
+    /// may call this function. The device must outlive the result.
+    virtual std::unique_ptr<JpegBatch> make_jpeg_batch() { return nullptr; }
 
     /// Returns whether the device supports record().
     virtual bool can_record() const { return false; }

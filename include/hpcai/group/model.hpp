@@ -11,7 +11,7 @@
 #include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/device_pictures.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::group {
@@ -77,8 +77,8 @@ struct TrainingState {
     void free_training_memory();
 
     Model model;
-    std::unique_ptr<data::ResidentPictures> pictures;  // on the device; null if there are none
-    std::unique_ptr<comm::GradientReducer> reducer;    // null until the group trains
+    std::unique_ptr<data::DevicePictures> pictures;  // on the device; null if there are none
+    std::unique_ptr<comm::GradientReducer> reducer;  // null until the group trains
 };
 
 }  // namespace hpcai::group

@@ -90,8 +90,10 @@ private:
 /// A point in a stream. Waiting for an event that was never recorded returns at once.
 class OwnedEvent {
 public:
-    OwnedEvent() {
-        check(cudaEventCreateWithFlags(event_.out(), cudaEventDisableTiming), "creating an event");
+    /// With cudaEventBlockingSync, wait() does not keep a core busy.
+    explicit OwnedEvent(unsigned flags = 0) {
+        check(cudaEventCreateWithFlags(event_.out(), cudaEventDisableTiming | flags),
+              "creating an event");
     }
 
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }

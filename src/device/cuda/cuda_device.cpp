@@ -16,6 +16,7 @@
 
 #include "acceptance.hpp"
 #include "layout.hpp"
+#include "nvjpeg.hpp"
 #include "plan_cache.hpp"
 #include "transfers.hpp"
 
@@ -150,11 +151,12 @@ public:
         cudaDriverGetVersion(&driver);
         cudaRuntimeGetVersion(&runtime);
         const double gib = static_cast<double>(properties_.totalGlobalMem) / (1 << 30);
-        return fmt::format("{} (device {}, {:.0f} GiB), CUDA {}, driver for CUDA {}, cuDNN {}{}{}",
-                           properties_.name, options_.index, gib, version_text(runtime),
-                           version_text(driver), cudnn_version(),
-                           options_.deterministic ? ", deterministic" : "",
-                           plans_.warning().empty() ? "" : "; " + plans_.warning());
+        return fmt::format(
+            "{} (device {}, {:.0f} GiB), CUDA {}, driver for CUDA {}, cuDNN {}{}{}{}",
+            properties_.name, options_.index, gib, version_text(runtime), version_text(driver),
+            cudnn_version(), jpeg_decoder_ ? ", " + jpeg_decoder_->description : "",
+            options_.deterministic ? ", deterministic" : "",
+            plans_.warning().empty() ? "" : "; " + plans_.warning());
     }
 
     std::string uuid() const override {
@@ -244,6 +246,10 @@ public:
 
     bool can_resize_crops() const override { return true; }
     void resize_crops(const ViewBatch& batch) override { kernels::crop_resize(batch, stream_); }
+    std::unique_ptr<JpegBatch> make_jpeg_batch() override {
+        if (!jpeg_decoder_) jpeg_decoder_ = open_jpeg_decoder();
+        return cuda::make_jpeg_batch(*jpeg_decoder_, stream_, options_.index);
+    }
 
     bool can_record() const override { return true; }
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
@@ -293,6 +299,7 @@ private:
     Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};
+    std::optional<JpegDecoder> jpeg_decoder_;
 };
 
 }  // namespace
