@@ -94,8 +94,6 @@ public:
         if (!was_removed_) reducer_.remove(*this);
         if (!is_done()) reducer_.group().keep_alive(memory_);  // late messages may arrive
     }
-    PointToPointRequest(const PointToPointRequest&) = delete;
-    PointToPointRequest& operator=(const PointToPointRequest&) = delete;
 
     bool is_done() const { return step_ == memory_->schedule.steps.size(); }
     const SentBytes& sent() const { return sent_; }

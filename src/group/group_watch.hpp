@@ -38,8 +38,6 @@ public:
     GroupWatch(const context::RunContext& context, comm::Communicator& group,
                training::FlightRecorder& recorder);
     ~GroupWatch();
-    GroupWatch(const GroupWatch&) = delete;
-    GroupWatch& operator=(const GroupWatch&) = delete;
 
     /// Makes `ranks` poll this object whenever a call waits for other ranks.
     void watch(comm::Communicator& ranks);

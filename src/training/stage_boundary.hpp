@@ -29,8 +29,6 @@ public:
     ~MessageBuffer() {
         if (request_ != nullptr) group_.keep_alive(bytes_);
     }
-    MessageBuffer(const MessageBuffer&) = delete;
-    MessageBuffer& operator=(const MessageBuffer&) = delete;
 
     std::span<std::byte> bytes() { return *bytes_; }
     void start_send(const Route& route) {

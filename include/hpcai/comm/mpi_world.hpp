@@ -57,8 +57,6 @@ public:
     explicit MpiWorld(const WorldLimits& limits = {});
     /// Calls finish(internal) unless finish() was called.
     ~MpiWorld();
-    MpiWorld(const MpiWorld&) = delete;
-    MpiWorld& operator=(const MpiWorld&) = delete;
 
     int rank() const { return rank_; }
     int size() const { return size_; }

@@ -56,8 +56,6 @@ public:
     /// prepare copies on `twin` only.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
-    Network(const Network&) = delete;
-    Network& operator=(const Network&) = delete;
 
     const Graph& graph() const { return graph_; }
     const NetworkMemory& memory() const { return memory_; }

@@ -17,8 +17,6 @@ class GpuHealthLog {
 public:
     /// Polls the GPU with this UUID for the first time.
     GpuHealthLog(const std::string& library, const std::string& uuid);
-    GpuHealthLog(const GpuHealthLog&) = delete;
-    GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
     /// Adds the current reasons for throttling, and new driver errors (Xids, at most 256 in all).

@@ -23,8 +23,6 @@ struct RepeaterCallbacks {
 class Repeater {
 public:
     explicit Repeater(RepeaterCallbacks callbacks);
-    Repeater(const Repeater&) = delete;
-    Repeater& operator=(const Repeater&) = delete;
     /// Calls stop_within(5).
     ~Repeater();
 
@@ -77,8 +75,6 @@ class Sampler {
 public:
     /// Takes the first sample; the thread takes one every `interval_seconds`.
     Sampler(CounterLog log, double interval_seconds);
-    Sampler(const Sampler&) = delete;
-    Sampler& operator=(const Sampler&) = delete;
 
     /// Takes the last sample and returns all records. If that takes longer than `timeout_seconds`,
     /// each record has a failure instead of readings. May be called once.

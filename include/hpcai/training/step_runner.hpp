@@ -62,8 +62,6 @@ struct MessageAccounting {
 class StepRunner {
 public:
     virtual ~StepRunner() = default;
-    StepRunner(const StepRunner&) = delete;
-    StepRunner& operator=(const StepRunner&) = delete;
 
     /// Runs a step on this rank's share of a batch. All ranks of the group make the same calls in
     /// the same order. A rank without a batch (null) runs on padding and passes `has_failed`; then

@@ -49,8 +49,6 @@ class Watchdog {
 public:
     explicit Watchdog(WatchdogSettings settings);
     ~Watchdog();
-    Watchdog(const Watchdog&) = delete;
-    Watchdog& operator=(const Watchdog&) = delete;
 
     /// Starts the time of the first step.
     void begin() { resume(); }

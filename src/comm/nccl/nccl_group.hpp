@@ -49,8 +49,6 @@ public:
         check_cuda(cudaGetDevice(&device_index_), "starting NCCL");
     }
     ~NcclGroup() { end(); }
-    NcclGroup(const NcclGroup&) = delete;
-    NcclGroup& operator=(const NcclGroup&) = delete;
 
     /// Initializes the communicator; call it once. If it fails on any rank, every rank throws the
     /// same Error. Collective.
