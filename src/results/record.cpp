@@ -99,9 +99,8 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
         const int number = group.record.group;
         const auto file = group_directory(context.output, number) / "ranks.csv";
         try {
-            const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
-            for (const RankRecord& rank :
-                 report::ranks_from_csv(storage::text_of(bytes), file.string())) {
+            const std::string text = storage::read_file_text(file, kTableLimitBytes);
+            for (const RankRecord& rank : report::ranks_from_csv(text, file.string())) {
                 if (rank.group_rank >= context.controller.layout().degree) {
                     continue;  // `verify` reports it
                 }

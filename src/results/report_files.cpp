@@ -32,10 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 
-std::string text_of_file(const fs::path& path) {
-    return std::string(storage::text_of(storage::read_file_bytes(path, kMaxFileBytes)));
-}
-
 /// Adds the steps of each group to `content`, or the reason why they cannot be read.
 void add_steps(const fs::path& directory, report::PageContent& content) {
     const std::size_t groups = content.record.work.groups.size();
@@ -46,7 +42,8 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
         std::error_code error;
         if (!fs::exists(path, error)) continue;
         try {
-            content.steps.back() = report::steps_from_csv(text_of_file(path), name);
+            content.steps.back() =
+                report::steps_from_csv(storage::read_file_text(path, kMaxFileBytes), name);
         } catch (const Error& damaged) {
             content.remarks.emplace_back(damaged.what());
         }
@@ -143,7 +140,7 @@ void rerender_report_files(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const fs::path manifest = directory / storage::kManifestName;
     if (fs::exists(manifest)) {
-        const std::string listing = text_of_file(manifest);
+        const std::string listing = storage::read_file_text(manifest, kMaxFileBytes);
         const auto sealed = storage::parse_manifest(listing, manifest);
         for (const auto& [name, text] : render_report_files(directory, record)) {
             const auto listed = sealed.find(name);
@@ -178,7 +175,7 @@ verification::Verification verify_result(const fs::path& directory) {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
             if (!is_file(name)) {
                 add_finding(name, "is missing or not a regular file");
-            } else if (text_of_file(directory / name) != text) {
+            } else if (storage::read_file_text(directory / name, kMaxFileBytes) != text) {
                 add_finding(
                     name, "does not follow from result.json, evaluation/ and groups/<m>/steps.csv");
             }
