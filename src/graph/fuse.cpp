@@ -146,21 +146,29 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Uses the sums of the node's input, if it has them. Into a BatchNorm with an addition, also
-    /// fuses the BatchNorm that computes the other summand, else the convolution before it.
+    /// Uses the sums of the node's input, if it has them. Into a BatchNorm with an addition, fuses
+    /// the convolution before it. If another BatchNorm computes the other summand, either fuses the
+    /// convolution before each, or else that BatchNorm.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
         norm.from_sums = producer != kNoNode && outputs_channel_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
+        const auto pointwise = pointwise_norm(node);
         const Node* before = norm_before(node.inputs[1]);
         if (before == nullptr) {
-            fuse_pointwise(node);
+            if (pointwise) fuse_convolution_into(node, *pointwise);
             return;
         }
         const auto& inner = std::get<ops::BatchNorm>(before->operation);
+        if (inner.relu || inner.add) return;
+        if (const auto other = pointwise_norm(*before); pointwise && other) {
+            fuse_convolution_into(*nodes_[graph_.value(node.inputs[1]).producer], *other);
+            fuse_convolution_into(node, *pointwise);
+            return;
+        }
         const ops::DualNorm fused{norm, inner};
-        if (inner.relu || inner.add || !accepts(fused, node)) return;
+        if (!accepts(fused, node)) return;
         node.operation = fused;
         node.inputs[1] = before->inputs[0];
         node.parameters.insert(node.parameters.end(), before->parameters.begin(),
@@ -169,16 +177,22 @@ private:
         remove(*before);
     }
 
-    /// Fuses the 1 x 1 convolution before a BatchNorm with an addition into it.
-    void fuse_pointwise(Node& node) {
+    /// Returns the accepted fusion of a BatchNorm and the 1 x 1 convolution before it, if there is
+    /// one.
+    std::optional<ops::PointwiseNorm> pointwise_norm(const Node& node) const {
         const NodeId producer = graph_.value(node.inputs[0]).producer;
-        if (producer == kNoNode || graph_.only_consumer(node.inputs[0]) == kNoNode) return;
-        const Node& before = *nodes_[producer];
-        const auto* convolution = std::get_if<ops::Convolution>(&before.operation);
-        if (convolution == nullptr || convolution->kernel != 1 || convolution->stride != 1) return;
+        if (producer == kNoNode || graph_.only_consumer(node.inputs[0]) == kNoNode) return {};
+        const auto* convolution = std::get_if<ops::Convolution>(&nodes_[producer]->operation);
+        if (convolution == nullptr || convolution->kernel != 1 || convolution->stride != 1)
+            return {};
         ops::PointwiseNorm fused{*convolution, std::get<ops::BatchNorm>(node.operation)};
         fused.convolution.sums = fused.norm.from_sums = false;
-        if (!accepts(fused, before)) return;
+        if (!accepts(fused, *nodes_[producer])) return {};
+        return fused;
+    }
+
+    void fuse_convolution_into(Node& node, const ops::PointwiseNorm& fused) {
+        const Node& before = *nodes_[graph_.value(node.inputs[0]).producer];
         node.operation = fused;
         node.inputs[0] = before.inputs[0];
         node.parameters.insert(node.parameters.begin(), before.parameters.begin(),

@@ -185,7 +185,9 @@ struct InputShapes {
     }
     Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
     Shapes operator()(const PointwiseNorm& op) const {
-        return {op.convolution.input, op.norm.input};
+        Shapes shapes = (*this)(op.norm);
+        shapes[0] = op.convolution.input;
+        return shapes;
     }
     Shapes operator()(const NormPool& op) const { return {op.norm.input}; }
     Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
@@ -259,9 +261,11 @@ struct BackwardReadsOf {
     BackwardReads operator()(const OneOf<Convolution, RpnLoss, RoiLoss> auto&) const {
         return {.inputs = true};
     }
-    BackwardReads operator()(
-        const OneOf<DualNorm, PointwiseNorm, NormPool, GroupNorm> auto&) const {
+    BackwardReads operator()(const OneOf<DualNorm, NormPool, GroupNorm> auto&) const {
         return {.inputs = true, .output_gradients = 2};
+    }
+    BackwardReads operator()(const PointwiseNorm& op) const {
+        return {.inputs = true, .output_gradients = op.norm.add ? 2U : 1U};
     }
     BackwardReads operator()(const BatchNorm& op) const {
         if (op.frozen) return {.output = op.relu, .output_gradients = 2};

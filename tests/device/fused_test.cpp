@@ -46,13 +46,15 @@ protected:
         return problem;
     }
 
-    naive::Problem pointwise_norm(const ops::Convolution& op, int gradients) {
-        const ops::BatchNorm norm{.input = output_shape(op), .add = true, .relu = true};
+    naive::Problem pointwise_norm(const ops::Convolution& op, int gradients, bool add = true) {
+        const ops::BatchNorm norm{.input = output_shape(op), .add = add, .relu = add};
         naive::Problem problem = random_batch_norm(GetParam().compute, norm, gradients, 0.5);
         problem.operation = ops::PointwiseNorm{op, norm};
         problem.inputs[0] = random_.normal(op.input, 1, 0.5);
         // So large that rounding errors of the norm change no sign before the ReLU.
-        for (double& r : problem.inputs[1].values) r = r < 0 ? -6 : 6;
+        if (add) {
+            for (double& r : problem.inputs[1].values) r = r < 0 ? -6 : 6;
+        }
         naive::Random fp32(tensor::DType::f32, 7);
         problem.parameters = {fp32.normal({op.filters}, 0.5, 0.1),
                               fp32.normal({op.filters}, 0, 0.3)};
@@ -123,6 +125,8 @@ TEST_P(FusedOperations, NormsAreAppliedByThePointwiseConvolutionsBeforeThem) {
         expect_like_reference(pointwise_norm({{2, 14, 14, 64}, 256}, gradients));
         expect_like_reference(pointwise_norm({{2, 3, 3, 40}, 128}, gradients));
     }
+    expect_like_reference(pointwise_norm({{3, 5, 4, 16}, 128}, 1, false));
+    expect_like_reference(pointwise_norm({{2, 14, 14, 64}, 256}, 1, false));
 }
 
 TEST_P(FusedOperations, NormsAreAppliedWhereTheyArePooled) {

@@ -53,7 +53,7 @@ TEST(FuseFor, GivesABatchNormTheSumsOfItsConvolution) {
 TEST(FuseFor, MakesANormThatIsOnlyAddedPartOfTheOther) {
     Start make;
     const ValueId a = make.norm("a", make.convolution("conv_a", make.x, 8));
-    const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
+    const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8, 3));
     const Graph graph = fused(make.finish(make.relu("relu", make.add("add", a, b)), 2));
     EXPECT_EQ(census_with_sums(graph)["dual_norm"], 1);
     EXPECT_EQ(census_with_sums(graph)["batch_norm"], 0);
@@ -83,6 +83,20 @@ TEST(FuseFor, MakesAPointwiseConvolutionPartOfTheNormAndAdditionAfterIt) {
         EXPECT_TRUE(joined.norm.add && joined.norm.relu && !joined.norm.from_sums);
         EXPECT_FALSE(joined.convolution.sums);
     }
+}
+
+TEST(FuseFor, MakesPointwiseConvolutionsPartOfBothNormsThatAreAdded) {
+    Start make;
+    const ValueId a = make.norm("a", make.convolution("conv_a", make.x, 8));
+    const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
+    const Graph graph = fused(make.finish(make.relu("relu", make.add("add", a, b)), 2));
+    EXPECT_EQ(census_with_sums(graph)["pointwise_norm"], 2);
+    EXPECT_EQ(node_named(graph, "a").inputs, (std::vector{graph.find("conv"), graph.find("b")}));
+    EXPECT_EQ(node_named(graph, "a").parameters, (std::vector<ParameterId>{1, 2, 3}));
+    const Node& inner = node_named(graph, "b");
+    EXPECT_EQ(inner.inputs, std::vector{graph.find("conv")});
+    EXPECT_EQ(inner.parameters, (std::vector<ParameterId>{4, 5, 6}));
+    EXPECT_FALSE(std::get<ops::PointwiseNorm>(inner.operation).norm.relu);
 }
 
 TEST(FuseFor, MakesANormPartOfThePoolingThatReadsIt) {

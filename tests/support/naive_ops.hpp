@@ -350,8 +350,10 @@ template <>
 inline void Solver::operator()(const ops::PointwiseNorm& op) {
     Problem convolution{
         .operation = op.convolution, .inputs = {x()}, .parameters = {problem.parameters[0]}};
+    std::vector<Tensor> inputs = problem.inputs;
+    inputs[0] = solve(convolution).output;
     solution = solve({.operation = op.norm,
-                      .inputs = {solve(convolution).output, problem.inputs[1]},
+                      .inputs = inputs,
                       .parameters = {problem.parameters[1], problem.parameters[2]},
                       .output_gradients = problem.output_gradients,
                       .running_mean = problem.running_mean,

@@ -98,8 +98,8 @@ struct DualNorm {
 };
 
 /// y = norm(convolution(x), r), in training only. Parameters: the filters, 1 x 1 with stride 1,
-/// then gamma and beta of `norm`, which has an addition and a ReLU. A device need not store
-/// convolution(x).
+/// then gamma and beta of `norm`, which has an addition and a ReLU, or neither. A device need not
+/// store convolution(x).
 struct PointwiseNorm {
     Convolution convolution;
     BatchNorm norm;

@@ -136,7 +136,7 @@ bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
     const ops::Convolution& convolution = op.convolution;
     const std::int64_t inputs = convolution.input[3];
     return size_of(options.compute) == 2 && options.needs_input_gradient &&
-           convolution.padding == 0 && op.norm.add && op.norm.relu && spans_batch(op.norm) &&
+           convolution.padding == 0 && op.norm.add == op.norm.relu && spans_batch(op.norm) &&
            inputs % 8 == 0 && convolution.filters % 128 == 0 && convolution.filters >= 2 * inputs;
 }
 
@@ -223,7 +223,7 @@ bool Acceptance::accepts_pointwise(const ops::PointwiseNorm& op, const KernelOpt
     convolution.sums = true;
     norm.from_sums = convolution.sums = (*this)(convolution, options);
     return decide(
-        "pointwise norm " + to_string(shape),
+        "pointwise norm " + to_string(shape) + (norm.add ? " + residual" : ""),
         [&] { return is_timed() || shape.channels <= kMaxChannels; },
         [&] {
             return compare({op}, {convolution, norm}, options, context_);

@@ -39,6 +39,7 @@ public:
                         const Context& context)
         : OperationKernel(op, options, context), norm_(op.norm, options.compute) {
         ensure(trains(), "a fused convolution and norm is supported in training only");
+        ensure(op.norm.add == op.norm.relu, "the norm must have an addition and a ReLU or neither");
         const DType compute = options.compute;
         const std::int64_t n = norm_.shape().pixels, k = op.convolution.input[3];
         const std::int64_t c = op.convolution.filters;
@@ -51,9 +52,9 @@ public:
                                       .a_transposed = true,
                                       .factors = compute,
                                       .result = compute,
-                                      .adds = true,
+                                      .adds = op.norm.add,
                                       .bias = true,
-                                      .relu = true},
+                                      .relu = op.norm.relu},
                          context);
         gradient_products_.emplace(ProductShape{k, c, n, false, true, compute}, context);
         y_products_.emplace(ProductShape{k, k, c, false, true}, context);
@@ -76,16 +77,16 @@ public:
 
     KernelMemory memory() const override {
         Arrays saved, workspace;
-        return {.saved_bytes = Saved(saved, shape_, norm_).bytes,
+        return {.saved_bytes = Saved(saved, shape_, norm_, op_.norm.relu).bytes,
                 .workspace_bytes = Scratch(workspace, shape_, product_bytes()).bytes};
     }
 
     void bind(const KernelTensors& tensors) override {
-        ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
+        ensure(std::ranges::count(tensors.input_gradients, nullptr) == 0,
                "the kernel has no buffers for the gradients of its inputs");
         OperationKernel::bind(tensors);
         Arrays saved(tensors.saved), workspace(tensors.workspace);
-        saved_ = Saved(saved, shape_, norm_);
+        saved_ = Saved(saved, shape_, norm_, op_.norm.relu);
         scratch_ = Scratch(workspace, shape_, product_bytes());
         norm_.bind(nullptr,
                    {tensors.parameters[1], tensors.parameters[2], tensors.running_mean,
@@ -102,11 +103,12 @@ private:
         std::size_t bytes = 0;
 
         Saved() = default;
-        Saved(Arrays& arrays, const kernels::PointwiseShape& shape, const WholeBatchNorm& norm)
+        Saved(Arrays& arrays, const kernels::PointwiseShape& shape, const WholeBatchNorm& norm,
+              bool has_mask)
             : statistics(arrays.add(norm.saved_bytes())),
               products(arrays.add<float>(array_bytes(shape.outputs * shape.inputs))),
               sums(arrays.add<double>(2 * array_bytes(shape.inputs))),
-              mask(arrays.add<std::uint32_t>(batch_norm_mask_bytes(norm.shape()))),
+              mask(arrays.add<std::uint32_t>(has_mask ? batch_norm_mask_bytes(norm.shape()) : 0)),
               bytes(arrays.bytes()) {}
     };
     struct Scratch {
@@ -176,18 +178,18 @@ private:
                                       context_.stream);
         run(forward_, {.a = scratch_.scaled_weights,
                        .b = x(),
-                       .c = tensors_.inputs[1],
+                       .c = op_.norm.add ? tensors_.inputs[1] : nullptr,
                        .d = tensors_.output,
                        .bias = scratch_.bias,
                        .mask = saved_.mask});
     }
 
     void input_gradient() override {
-        void* const g = tensors_.input_gradients[1];
+        void* const g = op_.norm.add ? tensors_.input_gradients[1] : output_gradient();
         kernels::column_sums(norm_.shape(),
                              {.x = output_gradient(),
                               .second = second_output_gradient(),
-                              .mask = saved_.mask,
+                              .mask = op_.norm.relu ? saved_.mask : nullptr,
                               .masked = g,
                               .sums = scratch_.gradient_sums,
                               .workspace = scratch_.partial_sums},
