@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+
 #include <hpcai/results/run_status.hpp>
 #include <hpcai/storage/sha256.hpp>
 
