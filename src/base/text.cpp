@@ -82,7 +82,8 @@ std::string wrap(std::string text, std::size_t indent, std::string_view line_end
         const std::size_t comma = text.rfind(", ", width - 1);
         const bool has_late_comma = comma != std::string::npos && comma > width - 20;
         std::size_t blank = has_late_comma ? comma + 1 : text.rfind(' ', width);
-        if (blank == std::string::npos || blank < indent) blank = text.find(' ', width);
+        const std::size_t first = lines.empty() ? 0 : indent;
+        if (blank == std::string::npos || blank < first) blank = text.find(' ', width);
         if (blank == std::string::npos) break;
         lines.append(text, 0, blank).append(line_end);
         text = std::string(indent, ' ') + text.substr(blank + 1);

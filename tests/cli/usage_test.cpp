@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
                "plan: unknown option '--rank-per-node'; did you mean '--ranks-per-node'?"},
         Misuse{{"flops", "--jsn"}, "flops: unknown option '--jsn'; did you mean '--json'?"},
         Misuse{{"data"},
-               "data: expected a command: one of generate, check, stats, index, transcode, show"},
+               "data: expected a command: one of generate, check, stats, index, pack, transcode, "
+               "show"},
         Misuse{{"data", "chekc", "x"}, "data: unknown command 'chekc'; did you mean 'check'?"},
         Misuse{{"config", "prnt"}, "config: unknown command 'prnt'; did you mean 'print'?"},
         Misuse{{"config", "explain", "training.batchsize"}, "did you mean 'batch_size'?"},
