@@ -23,7 +23,7 @@ namespace {
 using Numbers = std::map<std::string, std::vector<double>>;
 
 bool is_on_gpu(const Variant& variant) {
-    return contains(variant.row.name, "cuda");
+    return contains(variant.row.name, "cuda") && !contains(variant.row.name, "on_cpu");
 }
 
 /// Returns the image size: on a GPU, the benchmark's.
@@ -162,11 +162,15 @@ TEST_P(ResNet50Fused, IsAsNearToTheExactResultAsUnfused) {
         EXPECT_EQ(fused_, 53) << "all convolutions";
     }
     ASSERT_EQ(together.size(), truth().size());
+    // Tensor cores sum the Gram matrix of PointwiseNorm with a relative error of some 2^-15, which
+    // a mean of several deviations, as in this network with open ReLUs, amplifies in the variance.
+    constexpr double kMoreOfVariances = 4e-3;
     std::vector<Errors> distances, along;
     for (const auto& [name, want] : truth()) {
         const std::vector<double>&simple = unfused.at(name), &got = together.at(name);
         const double scale = scale_of(name, truth());
         distances.push_back({error_of(simple, want, scale), error_of(got, want, scale), name});
+        if (name.ends_with(".running_var")) distances.back().more = kMoreOfVariances;
         if (distances.back().unfused > 1) continue;
         along.push_back({error_along(simple, want, scale), error_along(got, want, scale),
                          name + ", along", 0.1});
