@@ -323,8 +323,7 @@ inline Tensor channel_sums(const Tensor& value) {
 /// Returns the output, and gradients if there are output gradients (losses: always).
 inline Solution solve(const Problem& problem);
 
-/// Running statistics are those of `outer`.
-template <>
+template <>  // running statistics are those of `outer`
 inline void Solver::operator()(const ops::DualNorm& op) {
     Problem inner{.operation = op.inner,
                   .inputs = {problem.inputs[1]},
@@ -359,7 +358,7 @@ inline void Solver::operator()(const ops::PointwiseNorm& op) {
                       .running_mean = problem.running_mean,
                       .running_variance = problem.running_variance});
     if (!backward()) return;
-    convolution.output_gradients = {solution.input_gradients[0]};
+    convolution.output_gradients = {std::move(solution.input_gradients[0])};
     const Solution inner = solve(convolution);
     solution.input_gradients[0] = inner.input_gradients[0];
     solution.parameter_gradients.insert(solution.parameter_gradients.begin(),
