@@ -284,7 +284,8 @@ public:
     virtual void synchronize() = 0;
 
     /// Returns whether to use a fused operation instead of those it replaces: a Convolution with
-    /// `sums`, a BatchNorm with `from_sums`, a DualNorm, a PointwiseNorm or a NormPool. May time both.
+    /// `sums`, a BatchNorm with `from_sums`, a DualNorm, a PointwiseNorm or a NormPool. May time
+    /// both.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
