@@ -92,6 +92,17 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
+/// Rounds `bias` to T, and adds its rounding error to `factor`, whose column of x has this sum.
+template <typename T>
+__device__ T round_bias(double bias, T* factor, double sum, double pixels) {
+    const T rounded = from_float<T>(static_cast<float>(bias));
+    const double error = bias - static_cast<double>(to_float(rounded));
+    if (factor != nullptr && error - error == 0) {  // finite
+        *factor = from_float<T>(static_cast<float>(to_float(*factor) + error * pixels / sum));
+    }
+    return rounded;
+}
+
 /// The output channel of a warp.
 __device__ inline int channel_of_warp() {
     return static_cast<int>(first_item() / kWarp);
@@ -122,16 +133,23 @@ __global__ void pointwise_statistics_kernel(const PointwiseShape shape,
         running.update(channel);
     }
     const double scale = affine_of(args.parameters, channel, moments).scale;
+    const double average = average_magnitude(args.sums, shape.inputs);
     T* scaled = static_cast<T*>(args.scaled_weights) + first;
+    Finest finest;
     double sum = 0;
     for (std::int64_t k = threadIdx.x % kWarp; k < shape.inputs; k += kWarp) {
         scaled[k] = from_float<T>(static_cast<float>(scale * weights[k]));
+        finest.offer(to_float(scaled[k]), args.sums[k], average, k);
         sum += to_float(scaled[k]) * args.sums[k];
     }
+    finest.best = reduce_warp(finest.best, Minimum{});
     sum = reduce_warp(sum, Sum{});
+    __syncwarp();  // another lane wrote the finest factor
     if (!is_first_lane) return;
-    const double bias = args.parameters.beta[channel] - sum / count;
-    static_cast<T*>(args.bias)[channel] = from_float<T>(static_cast<float>(bias));
+    T* factor = finest.is_found() ? scaled + finest.index() : nullptr;
+    static_cast<T*>(args.bias)[channel] =
+        round_bias(args.parameters.beta[channel] - sum / count, factor,
+                   factor == nullptr ? 1 : args.sums[finest.index()], count);
 }
 
 template <typename T>
@@ -216,15 +234,9 @@ __global__ void __launch_bounds__(kFactorRows* kWarp)
         finest.best = Minimum{}(finest.best, all_finest[other][lane]);
     }
     const auto pixels = static_cast<double>(shape.pixels);
-    const double bias = -sum / pixels;
-    const T rounded = from_float<T>(static_cast<float>(bias));
-    static_cast<T*>(args.bias)[k] = rounded;
-    const double error = bias - static_cast<double>(to_float(rounded));
-    if (finest.is_found() && error - error == 0) {  // finite
-        T& element = square[finest.index() * shape.inputs + k];
-        element = from_float<T>(static_cast<float>(static_cast<double>(to_float(element)) +
-                                                   error * pixels / args.sums[finest.index()]));
-    }
+    T* element = finest.is_found() ? square + finest.index() * shape.inputs + k : nullptr;
+    static_cast<T*>(args.bias)[k] = round_bias(
+        -sum / pixels, element, element == nullptr ? 1 : args.sums[finest.index()], pixels);
     if (k > 0) return;
     args.factors[0] = 1;
     args.factors[1] = 1 / factor;

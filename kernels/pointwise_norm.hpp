@@ -19,10 +19,11 @@
 ///   dx = dy w   = g (a w) + x M + c w
 ///
 /// A rounding error of a matrix or bias is the same in all pixels, so sums over pixels would keep
-/// it. Therefore each bias follows from the rounded matrix, so that the mean of z before the ReLU
-/// is beta + mean(r), and that of dx 0. The gradients of earlier layers are sums of dx, so the
-/// rounding error of its bias is added to one element of M. The terms of x and c in dx are so small
-/// in fp16 that they are multiplied by a power of two until they are added to those of g.
+/// it. Therefore the mean of z before the ReLU is beta + mean(r), and that of dx 0: each bias
+/// follows from the rounded matrix, and its own rounding error is added to one element of the
+/// matrix. The terms of x and c in dx are so small in fp16 that they are multiplied by a power of
+/// two until they are added to those of g. The ReLU may turn a NaN into 0, but then the statistics
+/// or r are NaN as well.
 ///
 /// A relative error e of S becomes a relative error e (1 + mean(y)^2 / variance) of the variance,
 /// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of some 2^-15.
