@@ -187,6 +187,8 @@ private:
             return {};
         ops::PointwiseNorm fused{*convolution, std::get<ops::BatchNorm>(node.operation)};
         fused.convolution.sums = fused.norm.from_sums = false;
+        // The fused kernel writes the gradients of all inputs.
+        if (fused.norm.add && !graph_.needs_gradient(node.inputs[1])) return {};
         if (!accepts(fused, *nodes_[producer])) return {};
         return fused;
     }

@@ -145,6 +145,7 @@ JpegDecoder open_jpeg_decoder() try {
 std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t stream,
                                            int gpu) {
     if (decoder.handle == nullptr) return nullptr;
+    check(cudaSetDevice(gpu), "selecting a GPU");  // a new thread uses GPU 0
     return std::make_unique<NvjpegBatch>(decoder, stream, gpu);
 }
 

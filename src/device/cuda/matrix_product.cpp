@@ -47,11 +47,12 @@ void describe(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows, st
           "describing a matrix");
 }
 
-/// The problem in the plan cache; different products have different names.
+/// The problem in the plan cache. The algorithms of another version have other positions.
 std::string key_of(const ProductShape& s) {
-    return fmt::format("product {}x{}x{}{}{} {}{} {}{}{}{}", s.rows, s.columns, s.inner,
-                       s.a_transposed ? " a^T" : "", s.b_transposed ? " b^T" : "",
-                       name_of(s.factors), s.tf32 ? " tf32" : "", name_of(s.result),
+    return fmt::format("product by cuBLAS {} {}x{}x{}{}{} {}{} {}{}{}{}", cublasLtGetVersion(),
+                       s.rows, s.columns, s.inner, s.a_transposed ? " a^T" : "",
+                       s.b_transposed ? " b^T" : "", name_of(s.factors), s.tf32 ? " tf32" : "",
+                       name_of(s.result),
                        s.scales ? " + factor c"
                        : s.adds ? " + c"
                                 : "",
@@ -106,9 +107,14 @@ void Product::choose_algorithm(const Context& context) {
         return;
     }
     const Stopwatch watch;
-    const std::size_t index = fastest(candidates, context);
-    algorithm_ = candidates[index];
-    context.plans->insert(key, std::to_string(index));
+    try {
+        const std::size_t index = fastest(candidates, context);
+        algorithm_ = candidates[index];
+        context.plans->insert(key, std::to_string(index));
+    } catch (const Error&) {  // for example for lack of memory
+        rethrow_fault();
+        algorithm_ = candidates[0];
+    }
     context.tuning->seconds += watch.seconds();
 }
 
@@ -127,6 +133,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Product::algorithms(const Context& 
                                          preference, kMaxAlgorithms, candidates.data(), &found),
           "planning a product");
     candidates.resize(static_cast<std::size_t>(found));
+    std::erase_if(candidates, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
     return candidates;
 }
 
