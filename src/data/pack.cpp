@@ -124,10 +124,14 @@ PackJob plan_shards(const PackOptions& options) {
 void prepare_output(const PackJob& job) {
     storage::make_folder_durably(job.output);
     std::error_code error;
+    std::vector<fs::path> incomplete;
     for (const auto& entry : fs::directory_iterator(job.output, error)) {
         const fs::path& path = entry.path();
-        const bool is_hidden = path.filename().string().starts_with('.');
-        if (is_hidden && path.extension() == ".tmp") fs::remove(path, error);
+        const auto is_part = [&](const Pack& shard) {
+            return path.filename().string().starts_with("." + shard.name + ".");
+        };
+        if (path.extension() == ".tmp" && std::ranges::any_of(job.shards, is_part))
+            incomplete.push_back(path);
         const auto is_shard = [&](const Pack& shard) { return path == job.path_of(shard); };
         require(path.extension() != ".tar" ||
                     (std::ranges::any_of(job.shards, is_shard) && staging::read_index(path)),
@@ -135,6 +139,7 @@ void prepare_output(const PackJob& job) {
                 "'{}' was not written by this command; remove it or use another folder",
                 path.string());
     }
+    for (const fs::path& path : incomplete) fs::remove(path, error);
 }
 
 /// Sets the members of a sample. Returns the SHA-256 of its image file; "" if this cannot be read,

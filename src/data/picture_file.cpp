@@ -36,12 +36,10 @@ std::vector<std::uint8_t> IndexedPictures::read(std::size_t sample) const {
     if (!index_.is_packed()) return read_picture(path);
     const ShardRange& range = index_.ranges[sample];
     OpenShard& shard = shards_[range.shard];
-    std::call_once(shard.once, [&] {
+    std::call_once(shard.once, [&] {  // after an exception, the next read tries again
         shard.file = storage::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-        shard.error = errno;
+        if (!shard.file.is_open()) fail_to_read();
     });
-    errno = shard.error;
-    if (!shard.file.is_open()) fail_to_read();
     std::vector<std::uint8_t> bytes(range.bytes);
     const auto filled =
         storage::try_read(shard.file, std::as_writable_bytes(std::span(bytes)), range.offset);

@@ -41,7 +41,6 @@ private:
     struct OpenShard {
         std::once_flag once;
         storage::Descriptor file{-1};
-        int error = 0;  // errno of open()
     };
 
     const SampleIndex& index_;

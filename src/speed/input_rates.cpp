@@ -142,7 +142,7 @@ private:
     const int cores_ = device::threads_for_rank(config_.data.decode_threads, all_cores_, 1);
     std::unique_ptr<device::Device> device_ = context::open_device(config_, all_cores_, {}).device;
     std::shared_ptr<const data::SampleSet> samples_ = data::make_folder_samples(
-        data::scan_image_folder(config_.data.path), config_.data, config_.workload.image_size);
+        data::load_samples(config_.data.path), config_.data, config_.workload.image_size);
     double step_rate_ = 0;
     std::string text_;
 };

@@ -109,7 +109,11 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
     storage::Sha256 hash;
     const storage::Descriptor file = read_source([&] { return storage::open_for_reading(path); });
     const SampleIndex* const packed = context.source.packed;
-    if (packed != nullptr) ::lseek(file.number(), packed->ranges[number].offset, SEEK_SET);
+    if (packed != nullptr) {
+        const std::int64_t offset = packed->ranges[number].offset;
+        require(::lseek(file.number(), offset, SEEK_SET) == offset, ExitCode::data,
+                "'{}' cannot be read from byte {}", path.string(), offset);
+    }
     const std::uint64_t copied = read_source([&] {
         return for_each_block(file, path, bytes, context.stop, [&](storage::Bytes block) {
             hash.update(block);
