@@ -127,11 +127,14 @@ void prepare_output(const PackJob& job) {
     std::vector<fs::path> incomplete;
     for (const auto& entry : fs::directory_iterator(job.output, error)) {
         const fs::path& path = entry.path();
+        const std::string name = path.filename().string();
         const auto is_part = [&](const Pack& shard) {
-            return path.filename().string().starts_with("." + shard.name + ".");
+            return name.starts_with("." + shard.name + ".");
         };
-        if (path.extension() == ".tmp" && std::ranges::any_of(job.shards, is_part))
+        if (path.extension() == ".tmp" && (name.starts_with(fmt::format(".{}.", kShardIndexName)) ||
+                                           std::ranges::any_of(job.shards, is_part))) {
             incomplete.push_back(path);
+        }
         const auto is_shard = [&](const Pack& shard) { return path == job.path_of(shard); };
         require(path.extension() != ".tar" ||
                     (std::ranges::any_of(job.shards, is_shard) && staging::read_index(path)),
