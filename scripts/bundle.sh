@@ -3,10 +3,11 @@
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
 # Creates a relocatable folder for other Linux machines of the same processor family: the program, the
 # test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
-# and CUDA (with cuDNN and NCCL), which the target must have. With the smoke run, includes nvJPEG. --build is the build folder (default:
-# build/release), --output the result (build/bundle), which is also packed as DIR.tar.gz.
-# --without-tests omits the smoke run and needs only hpcai500 to be built. Ends with a run of two ranks
-# from the finished folder in an empty environment. Needs patchelf.
+# and CUDA (with cuDNN and NCCL), which the target must have. The smoke
+# run comes with nvJPEG. --build is the build folder (default: build/release), --output the result
+# (build/bundle), which is also packed as DIR.tar.gz. --without-tests omits the smoke run and needs only
+# hpcai500 to be built. Ends with a run of two ranks from the finished folder in an empty environment.
+# Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

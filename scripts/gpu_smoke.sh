@@ -345,7 +345,7 @@ for precision in tf32 fp32; do
     bench $precision 256 40
     bench $precision 64 40
 done
-small='*BatchNorm*cuda_fp16*:*Pool*cuda_fp16*:*Detection*cuda_fp16*:*Softmax*cuda_fp16*:*Update*cuda_fp16*'
+small='*BatchNorm*cuda_fp16*:*Pointwise*cuda_fp16*:*Pool*cuda_fp16*:*Detection*cuda_fp16*:*Softmax*cuda_fp16*:*Update*cuda_fp16*'
 sanitizer racecheck 90 "$small"
 sanitizer synccheck 40 "$small"
 sanitizer memcheck 60 '*cuda*:-*Convolution*:*PyTorch*'
