@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
-# Creates a relocatable folder for other Linux machines of the same processor family: the program, the
-# test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
-# and CUDA (with cuDNN and NCCL), which the target must have. The smoke
-# run comes with nvJPEG. --build is the build folder (default: build/release), --output the result
-# (build/bundle), which is also packed as DIR.tar.gz. --without-tests omits the smoke run and needs only
-# hpcai500 to be built. Ends with a run of two ranks from the finished folder in an empty environment.
-# Needs patchelf.
+# Creates a relocatable folder for other Linux machines of the same processor family: the program, the test
+# programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc and CUDA (with cuDNN
+# and NCCL), which the target must have. The smoke run comes with nvJPEG if pip can download it.
+#   --build DIR      the build folder (default: build/release)
+#   --output DIR     the folder to create (default: build/bundle), which is also packed as DIR.tar.gz
+#   --without-tests  omits the smoke run; only hpcai500 must be built
+# At the end, runs two ranks from the finished folder in an empty environment. Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -163,11 +163,16 @@ copy_pmix
 copy_libraries
 relocate
 check_self_contained
-# The GPU's decoder of images, unchanged, for targets whose CUDA lacks it.
+# nvJPEG, unchanged, for targets whose CUDA lacks it. The bundle also works without it.
 if [[ ${#programs[@]} -gt 1 && -f $build/libhpcai_cuda.so ]]; then
-    scripts/fetch_nvjpeg.sh
-    [[ ! -f build/third_party/nvjpeg/libnvjpeg.so.13 ]] ||
-        cp build/third_party/nvjpeg/libnvjpeg.so.13 "$bundle/lib"
+    sha256=27f9c4a25a73f1d1ad35c342c8d657c8ff43e23877f338ef15fb2602ac2e5aa8 # of the wheel for x86-64
+    if python3 -m pip install --quiet --no-deps --target "$bundle/nvjpeg" --require-hashes \
+        --requirement <(echo "nvidia-nvjpeg==13.3.2.43 --hash=sha256:$sha256") 2>/dev/null; then
+        mv "$bundle"/nvjpeg/nvidia/*/lib/libnvjpeg.so.13 "$bundle/lib"
+    else
+        echo "bundle.sh: pip cannot download nvJPEG; the bundle does not include it" >&2
+    fi
+    rm -rf "$bundle/nvjpeg"
 fi
 
 size_mib() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }

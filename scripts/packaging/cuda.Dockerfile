@@ -20,5 +20,5 @@ ENV PATH=/usr/local/cuda/bin:$PATH
 
 FROM cuda AS run
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends cuda-cudart-13-0 \
-    cuda-nvrtc-13-0 libcublas-13-0 libcudnn9-cuda-13 libnccl2 && rm -rf /var/lib/apt/lists/*
+    cuda-nvrtc-13-0 libcublas-13-0 libnvjpeg-13-0 libcudnn9-cuda-13 libnccl2 && rm -rf /var/lib/apt/lists/*
 ENV LD_LIBRARY_PATH=/usr/local/cuda/lib64
