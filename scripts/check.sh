@@ -70,23 +70,9 @@ check "format (clang-format)" formatted
 check "layers (docs/layers.txt)" python3 scripts/check_layers.py
 check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
 check "words (scripts/words.txt)" python3 scripts/check_words.py
-check "tests of these three checks" python3 tests/scripts/checks_test.py --quiet
 check "documents (links, table cells, README.md)" python3 scripts/check_documents.py
-check "test of the documents' check" python3 tests/scripts/check_documents_test.py --quiet
 check "tests/verification_rows.md (rows, tests)" python3 scripts/verification.py --check
-check "test of scripts/verification.py" python3 tests/scripts/verification_test.py --quiet
-check "test of scripts/smoke_report.py" python3 tests/scripts/smoke_report_test.py --quiet
-check "test of scripts/gpu_smoke.sh" python3 tests/scripts/gpu_smoke_test.py --quiet
-check "the tests' driver" python3 tests/scripts/with_driver_test.py --quiet
-check "test of scripts/verify_result" python3 tests/scripts/verify_result_test.py --quiet
-check "test of scripts/check_mllog.py" python3 tests/scripts/check_mllog_test.py --quiet
-check "colours of report.html" python3 tests/scripts/page_colours_test.py --quiet
-check "test of scripts/experiments" python3 tests/scripts/figures_test.py --quiet
-check "notebook of docs/examples" python3 tests/scripts/notebook_test.py --quiet
-check "test of scripts/release.sh" python3 tests/scripts/release_test.py --quiet
-check "CITATION.cff" python3 tests/scripts/citation_test.py --quiet
-check "test of scripts/faults" python3 tests/scripts/faults_test.py --quiet
-check "test of scripts/attacks" python3 tests/scripts/attacks_test.py --quiet
+for test in tests/scripts/*_test.py; do check "$test" python3 "$test" --quiet; done
 check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed
 check "no TODO comments" has_no_todo

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when comments, documents and messages have more unusual words than scripts/words_left.txt allows.
+"""Fail when comments, documents or messages have a word of scripts/words.txt, or a comment begins as a
+fragment, such as "Of ..." or "Which ...".
 
-    check_words.py [ROOT]         compare the findings of each directory with its maximum
-    check_words.py --list PLACE   print the findings in a directory or a file
-    check_words.py --lower        replace each maximum by the smaller number of findings
+    check_words.py [--list PLACE] [ROOT]   print the findings in the directory or file PLACE, by default in
+                                           the sources, scripts, tests and documents of ROOT
 
-A finding is a word of scripts/words.txt, or a comment that begins as a fragment, such as "Of ..." or
-"Which ...". Comments are read in C++, Python and shell; messages are string literals of the program and
-of scripts that contain a blank. A maximum may only fall.
+Comments are read in C++, Python and shell; messages are string literals of the program and of scripts that
+contain a blank.
 """
 import argparse
 import ast
@@ -29,6 +28,7 @@ SHELL_COMMENT = re.compile(r"(?:^|(?<=\s))#(?![!{]).*(?:\n[ \t]*#.*)*", re.MULTI
 SHELL_MESSAGE = re.compile(r"""\b(?:echo|printf)\b[^"'\n]*(["'])(?P<text>.*?)\1""")
 FENCE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 CPP, SHELL = {".hpp", ".cpp", ".cu", ".cuh"}, {".sh", ".sbatch"}
+PLACES = ("include", "src", "kernels", "tests", "scripts", "docs", "README.md")
 
 Text = collections.namedtuple("Text", "line is_comment text")
 Finding = collections.namedtuple("Finding", "path line what plain")
@@ -121,40 +121,18 @@ def findings_below(root, place, words):
             for finding in findings_in(path, words, has_messages)]
 
 
-def read_maxima(path):
-    """place -> number of findings"""
-    rows = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
-    return {place: int(count) for place, count in rows}
-
-
-def write_maxima(path, maxima):
-    head = [line for line in path.read_text().splitlines() if line.startswith("#")]
-    rows = [f"{place} {count}" for place, count in maxima.items()]
-    path.write_text("\n".join(head + rows) + "\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", type=pathlib.Path, metavar="PLACE")
-    parser.add_argument("--lower", action="store_true")
     parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).parents[1], type=pathlib.Path)
     arguments = parser.parse_args()
     words = read_words(pathlib.Path(__file__).with_name("words.txt"))
-    if arguments.list:
-        for finding in findings_below(arguments.root, arguments.list.resolve(), words):
-            print(f"{os.path.relpath(finding.path)}:{finding.line}: {finding.what}; plain: {finding.plain}")
-        return 0
-    left = arguments.root / "scripts/words_left.txt"
-    maxima = read_maxima(left)
-    counts = {place: len(findings_below(arguments.root, place, words)) for place in maxima}
-    if arguments.lower:
-        write_maxima(left, {place: min(count, maxima[place]) for place, count in counts.items()})
-        return 0
-    too_many = {place: count for place, count in counts.items() if count > maxima[place]}
-    for place, count in too_many.items():
-        print(f"{place}: {count} findings, at most {maxima[place]}: scripts/check_words.py --list {place}")
-    return 1 if too_many else 0
+    places = [arguments.list.resolve()] if arguments.list else PLACES
+    findings = [finding for place in places for finding in findings_below(arguments.root, place, words)]
+    for finding in findings:
+        print(f"{os.path.relpath(finding.path)}:{finding.line}: {finding.what}; plain: {finding.plain}")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

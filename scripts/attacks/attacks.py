@@ -48,7 +48,7 @@ def main():
         return 2
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hpcai500-attacks-"))
     workspace = Workspace(program, folder)
-    print(FORMAT.format("row", "attack", "verify", "verify_result.py", "expected"))
+    print(FORMAT.format("row", "attack", "verify", "verify_result", "expected"))
     failures = []
     for name in names or ROWS:
         line, wrong = run_row(name, workspace)

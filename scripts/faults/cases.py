@@ -58,7 +58,7 @@ def require_partial_result(workspace, reference, lost, words):
     expected = {group: digest for group, digest in reference().items() if group != lost}
     digests = workspace.digests()
     require(set(digests) <= set(expected) and digests == {g: expected[g] for g in digests},
-         "a digest differs from the run without a fault")
+            "a digest differs from the run without a fault")
     return len(digests)
 
 
@@ -139,7 +139,7 @@ def check_hung_leaders(workspace):
     require(workspace.status("leader") == 7, "status of the run with a hung leader does not exit with 7")
     reasons = "\n".join(workspace.result("leader")["verdict"]["reasons"])
     require(re.search(r"^group 1: .*rank 0 \(world rank 2 on .*hangs", reasons, re.M),
-         f"no reason names the hung leader: {reasons}")
+            f"no reason names the hung leader: {reasons}")
     start = workspace.run(2, [*soon, "bagging.M=1"], inject="hang@0:0:2", output="only")
     require_exit_code(start, 6)
     start = workspace.run(2, [*soon, "bagging.M=2", "bagging.P_degree=1"],
@@ -309,7 +309,7 @@ def data(_place, _reference):
     by = cases_of("data_test", "*Jpeg*:ClimateFiles.*:Sources.*:Survey.*:DamagedStage.*")
     launched = cases_of("end_to_end_test", "BadSample.*")
     return Row(f"`fail` ends with code 4 and the path, `skip` and `count` count them ({by}; "
-               f"{launched}). There is no reader of tar files", "the group with these data")
+               f"{launched})", "the group with these data")
 
 
 @case(17, "one rank under SLURM_NTASKS=4; 3 ranks instead of 8; shared GPUs and different NCCL versions, simulated")

@@ -8,20 +8,12 @@ import re
 import signal
 import time
 
-from cases import Row, cases_of, require_exit_code
+from cases import Row, case, cases_of, require_exit_code
 from harness import ROOT, NotRun, Launch, require
 
-CASES = {}
 STARTS = 20
 INTERRUPTS = 10
 ONE_STEP = ["bagging.M=1", "bagging.P_degree=1", "data.synthetic_samples=4"]  # one step
-
-
-def case(number, injected):
-    def add(function):
-        CASES[number] = (injected, function)
-        return function
-    return add
 
 
 def full_disk(workspace):

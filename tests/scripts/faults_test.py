@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/faults"))
 
 import cases  # noqa: E402
-import more_cases  # noqa: E402
+import more_cases  # noqa: E402, F401  (adds cases)
 import run as runner  # noqa: E402
 
 
@@ -40,10 +40,8 @@ class Usage(unittest.TestCase):
 
 class Tests(unittest.TestCase):
     def test_there_are_21_each_a_cell_of_a_table(self):
-        all_cases = cases.CASES | more_cases.CASES
-        self.assertEqual(sorted(all_cases), list(range(1, 22)))
-        self.assertFalse(set(cases.CASES) & set(more_cases.CASES))
-        for injected, run in all_cases.values():
+        self.assertEqual(sorted(cases.CASES), list(range(1, 22)))
+        for injected, run in cases.CASES.values():
             self.assertNotRegex(injected, r"[|\n]")
             self.assertTrue(callable(run))
 
