@@ -304,7 +304,7 @@ has_module() { # part, module: records that the part is skipped if Python lacks 
 pytorch() { # limit in seconds, suffix of the name, options...
     local left name=pytorch$2
     should_run "$name" || return 0
-    has_module "$name" torch || return 0
+    has_module "$name" torchvision || return 0
     left=$((total_seconds - SECONDS))
     part "$name" "$1" "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda --steps 30 \
         --warmup 8 --output "$name.json" --seconds $((left < $1 ? left * 2 / 3 : $1 * 2 / 3)) "${@:3}"

@@ -6,7 +6,7 @@ import statistics
 import time
 
 import torch
-from plain_resnet50 import resnet50
+import torchvision
 
 MEAN = (123.675, 116.28, 103.53)  # of ImageNet, in units of a byte
 DEVIATION = (58.395, 57.12, 57.375)
@@ -25,7 +25,8 @@ class Step:
 
     def __init__(self, device, dtype, batch, arguments, compiled):
         torch.manual_seed(1)
-        model = resnet50(arguments.classes).to(device, memory_format=torch.channels_last).train()
+        model = torchvision.models.resnet50(num_classes=arguments.classes)
+        model = model.to(device, memory_format=torch.channels_last).train()
         self.optimizer = torch.optim.SGD(
             model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True)
         # The fused optimizer allocates its momentum by empty_like in the first step. If that step

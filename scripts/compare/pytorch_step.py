@@ -5,7 +5,7 @@
 Compare it with `hpcai500 bench`. A step is forward, loss, backward and optimizer, without an input
 pipeline. PyTorch runs with its fastest settings: channels_last, autocast, the fused optimizer,
 and an allocator that keeps its pages (about 10 % fewer CPU seconds per step). Run it on an idle machine,
-because the threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.
+because the threads wait for each other at every operation. Needs torch and torchvision.
 
     pytorch_step.py --threads 2 --batch 32 --image-size 224 --dtype bf16
     pytorch_step.py --threads 2 --batch 64 --image-size 64 --dtype fp32 --compile --json

@@ -93,7 +93,8 @@ def measure_steps(settings, arguments):
     median = statistics.median(seconds)
     report = {"torch": torch.__version__, "torchvision": torchvision.__version__,
               "rows": [{"variant": "eager", "precision": f"{arguments.dtype}_detector", "batch": batch,
-                        "threads": arguments.threads, "step_seconds": median, "loss": loss.item() if torch.isfinite(loss) else None,
+                        "threads": arguments.threads, "step_seconds": median,
+                        "loss": loss.item() if torch.isfinite(loss) else None,
                         "images_per_second": batch / median}]}
     print(f"{batch / median:.3f} images/s, {median:.3f} s a step of {batch}, {arguments.dtype}, "
           f"{arguments.threads} threads, torch {torch.__version__}")

@@ -21,9 +21,9 @@ from torchvision.models.detection.rpn import RegionProposalNetwork, concat_box_p
 from torchvision.ops import MultiScaleRoIAlign
 
 import op_cases
+from faster_rcnn_network import sampling_keys
 
 HEIGHT, WIDTH, STRIDES, PER_CELL = 64, 96, (4, 8, 16, 32, 64), 3
-MASK = (1 << 64) - 1
 
 
 class Cases(op_cases.Cases):
@@ -38,13 +38,6 @@ class Cases(op_cases.Cases):
                 tensor.detach().contiguous())
 
 
-def sampling_key(image_key, stage, candidate):
-    word = ((image_key & 0xffffffff) << 32) + candidate + 0x9e3779b97f4a7c15 * (stage + 1) & MASK
-    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9 & MASK
-    word = (word ^ word >> 27) * 0x94d049bb133111eb & MASK
-    return (word ^ word >> 31) >> 32
-
-
 class KeySampler:
     """Replaces BalancedPositiveNegativeSampler. `numbers` are the numbers of the rows of labels."""
 
@@ -53,7 +46,8 @@ class KeySampler:
         self.keys, self.numbers = [], None
 
     def draw(self, rows, count, key, numbers):
-        return sorted(rows, key=lambda row: sampling_key(key, self.stage, numbers[row]))[:count]
+        keys = dict(zip(rows, sampling_keys(key, self.stage, [numbers[row] for row in rows])))
+        return sorted(rows, key=keys.get)[:count]
 
     def __call__(self, labels_of_images):
         positive_masks, negative_masks = [], []
