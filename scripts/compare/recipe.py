@@ -1,94 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the comparison scripts: hpcai500's configuration, image folders, evaluation images."""
-import ast
+import json
 import os
-import re
+import pathlib
+import subprocess
+import sys
 
 import numpy
 from PIL import Image
 
-# The defaults of hpcai500 for the keys used here; `hpcai500 config explain` gives their meaning.
-DEFAULTS = {
-    "run.seed": 1,
-    "workload.model": "resnet50_v1.5",
-    "workload.classes": 1000,
-    "workload.image_size": 224,
-    "workload.image_width": "auto",
-    "workload.channels": 3,
-    "workload.backbone_width": 64,
-    "workload.epochs": 90,
-    "detector.normalization": "batch",
-    "detector.trained_stages": 5,
-    "detector.pyramid_channels": 256,
-    "detector.head_features": 1024,
-    "detector.anchor_sizes": [32, 64, 128, 256, 512],
-    "detector.anchor_ratios": [0.5, 1, 2],
-    "detector.anchor_samples": 256,
-    "detector.region_samples": 512,
-    "detector.training_proposals": 2000,
-    "detector.inference_proposals": 1000,
-    "detector.score_threshold": 0.01,
-    "bagging.sampler": "poisson",
-    "data.path": "",
-    "data.validation_path": "",
-    "data.training_split": "train",
-    "data.validation_split": "test",
-    "data.class_names": [],
-    "data.random_area_minimum": 0.08,
-    "data.flip_probability": 0.5,
-    "data.vertical_flip_probability": 0.0,
-    "data.mean": [0.485, 0.456, 0.406],
-    "data.standard_deviation": [0.229, 0.224, 0.225],
-    "training.batch_size": 256,
-    "training.optimizer": "sgd",
-    "training.learning_rate": 0.1,
-    "training.learning_rate_batch": 256,
-    "training.schedule": "step",
-    "training.schedule_epochs": [30, 60, 80],
-    "training.schedule_factor": 0.1,
-    "training.schedule_power": 2.0,
-    "training.final_learning_rate": 0.0,
-    "training.warmup_epochs": 5.0,
-    "training.warmup_start": 0.0,
-    "training.momentum": 0.9,
-    "training.nesterov": False,
-    "training.weight_decay": 1e-4,
-    "training.weight_decay_on_norm_and_bias": False,
-    "training.label_smoothing": 0.0,
-    "training.zero_gamma": True,
-    "training.batch_norm_momentum": 0.1,
-    "training.precision": "auto",
-}
-
-
-def parse_value(text):
-    text = re.sub(r"\s+#.*$", "", text).strip()
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        if text.startswith("[") and text.endswith("]"):
-            return [parse_value(item) for item in text[1:-1].split(",")]
-        return text
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # a clone, or a folder of scripts/bundle.sh
+PROGRAM = next((path for path in (ROOT / "bin/hpcai500", ROOT / "build/release/hpcai500") if path.exists()), "hpcai500")
 
 
 def read_config(path):
-    """hpcai500's YAML (sections of `key: value`, one per line) as {"section.key": value}."""
-    settings, section = dict(DEFAULTS), ""
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            match = re.match(r"( *)([A-Za-z_]+):(.*)$", line.rstrip("\n"))
-            if not match:
-                raise SystemExit(f"{path}:{number}: expected `section:` or `key: value`")
-            indent, key, value = match.groups()
-            if not indent:
-                section = key
-            else:
-                settings[f"{section}.{key}"] = parse_value(value)
-    return settings
+    """All settings with the configuration `path` as {"section.key": value}, printed by hpcai500."""
+    printed = subprocess.run([PROGRAM, "config", "print", "--json", "--config", path],
+                             stdout=subprocess.PIPE, text=True, check=False)
+    if printed.returncode != 0:  # hpcai500 has printed the reason
+        sys.exit(printed.returncode)
+    return {f"{section}.{key}": value for section, keys in json.loads(printed.stdout).items()
+            for key, value in keys.items()}
 
 
 def list_images(root):
