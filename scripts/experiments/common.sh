@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by the scripts of this folder: options, runs of the program, and results.
-# A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
-# enter_private_namespaces (if it needs hosts), prepare, start_hosts or start_locally, limit_ranks, measure...,
-# draw.
+# A script sets `description` and calls in this order: option..., parse_options, enter_private_namespaces (if it
+# needs hosts), prepare, start_hosts or start_locally, limit_ranks, measure..., draw.
 set -euo pipefail
 shopt -s inherit_errexit
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
@@ -16,6 +15,7 @@ source "$root/scripts/mpi_environment.sh"
 
 declare -A options=([output]="" [program]="$root/build/release/hpcai500")
 declare -A legal=([output]='.*' [program]='.+')
+description="" option_list=""
 # shellcheck disable=SC2034  # for the scripts that source this one
 rank_counts='[1-9][0-9]?( [1-9][0-9]?)*'
 # shellcheck disable=SC2034
@@ -31,6 +31,28 @@ one_setting='[a-z_]+\.[A-Za-z_]+=[A-Za-z0-9_.+-]+'
 setting_list="($one_setting( $one_setting)*)?"
 # shellcheck disable=SC2034
 link_rate='[1-9][0-9]*[kmg]bit'
+# shellcheck disable=SC2034
+workloads='image_classification|extreme_weather'
+# shellcheck disable=SC2034
+image_side='3[2-9]|[4-9][0-9]|1[0-9][0-9]'
+
+# Declares an option.
+option() { # name, default, pattern of its legal values, name of the value, meaning
+    options[$1]=$2 legal[$1]=$3
+    option_list+=$(printf '  --%-16s %s (%s)' "$1 $4" "$5" "${2:-none}")$'\n'
+}
+
+usage() {
+    cat <<END
+Usage: scripts/experiments/$figure.sh [--OPTION VALUE]...
+
+$description
+
+Options, with their defaults:
+$option_list  --output DIR       new folder (results/$figure-<UTC time>)
+  --program FILE     the program (build/release/hpcai500)
+END
+}
 
 usage_error() {
     echo "$figure.sh: $1" >&2

@@ -4,26 +4,16 @@
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
-usage() {
-    cat <<'END'
-Usage: scripts/experiments/overhead.sh [--ranks P] [--pairs N] [--steps N] [--epochs E] [--output DIR]
-         [--program FILE]
-
-Trains configs/smoke.yaml at 48 x 48 on P ranks with 8 samples each, N times alternately with
-run.measure_phases true and false. Prints the ratio of the median times of the epochs after the first.
-
-  --ranks P     ranks of the base model, 1, 2, 4 or 8 (2)
-  --pairs N     pairs of runs                     (10)
-  --steps N     steps per epoch                   (10)
-  --epochs E    number of epochs, at least 2      (6)
-  --output DIR  new folder                        (results/overhead-<UTC time>)
+read -rd '' description <<'END' || true
+Trains configs/smoke.yaml at 48 x 48 on P ranks with 8 samples each, N times alternately with run.measure_phases true
+and false. Prints the ratio of the median times of the epochs after the first.
 
 Writes overhead.json and the runs.
 END
-}
-
-options+=([ranks]=2 [pairs]=10 [steps]=10 [epochs]=6)
-legal+=([ranks]=$divisors_of_32 [pairs]=$small_number [steps]=$small_number [epochs]=$two_or_more)
+option ranks 2 "$divisors_of_32" P "ranks of the base model, 1, 2, 4 or 8"
+option pairs 10 "$small_number" N "pairs of runs"
+option steps 10 "$small_number" N "steps per epoch"
+option epochs 6 "$two_or_more" E "number of epochs, at least 2"
 parse_options "$@"
 prepare
 start_locally

@@ -4,32 +4,21 @@
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
-usage() {
-    cat <<'END'
-Usage: scripts/experiments/plan_accuracy.sh [--ranks P] [--size S] [--batch N] [--seconds X]
-         [--steps N] [--epochs E] [--output DIR] [--program FILE]
-
-Measures this machine once with `hpcai500 roofline`, on P ranks that train one base model of
-configs/smoke.yaml at S x S with N samples per rank. Then predicts and makes three runs of other sizes,
-given as M x P_degree and samples per rank and step: 1 x P with N / 2, P x 1 with N and 1 x 1 with N / 2.
-Prints the predicted and measured training time, the latter from the median epoch, and the predicted and
-measured memory of the rank that uses most. Runs on this machine without hosts.
-
-  --ranks P      number of ranks, 2, 4 or 8      (2)
-  --size S       side of the images, 32 to 199 pixels (64)
-  --batch N      samples per rank, even          (16)
-  --seconds X    duration of the calibration     (30)
-  --steps N      steps per epoch                 (6)
-  --epochs E     number of epochs, at least 2    (5)
-  --output DIR   new folder                      (results/plan_accuracy-<UTC time>)
+read -rd '' description <<'END' || true
+Measures this machine once with `hpcai500 roofline`, on P ranks that train one base model of configs/smoke.yaml at
+S x S with N samples per rank. Then predicts and makes three runs of other sizes, given as M x P_degree and samples per
+rank and step: 1 x P with N / 2, P x 1 with N and 1 x 1 with N / 2. Prints the predicted and measured training time,
+the latter from the median epoch, and the predicted and measured memory of the rank that uses most. Runs on this
+machine without hosts.
 
 Writes roofline.json, plan_accuracy.json, the plans and the runs.
 END
-}
-
-options+=([ranks]=2 [size]=64 [batch]=16 [seconds]=30 [steps]=6 [epochs]=5)
-legal+=([ranks]='2|4|8' [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [batch]='[2468]|[1-9][02468]'
-    [seconds]=$small_number [steps]=$small_number [epochs]=$two_or_more)
+option ranks 2 '2|4|8' P "number of ranks, 2, 4 or 8"
+option size 64 "$image_side" S "side of the images, 32 to 199 pixels"
+option batch 16 '[2468]|[1-9][02468]' N "samples per rank, even"
+option seconds 30 "$small_number" X "duration of the calibration, seconds"
+option steps 6 "$small_number" N "steps per epoch"
+option epochs 5 "$two_or_more" E "number of epochs, at least 2"
 parse_options "$@"
 prepare
 start_locally

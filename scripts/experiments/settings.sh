@@ -4,26 +4,13 @@
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
-usage() {
-    cat <<'END'
-Usage: scripts/experiments/settings.sh [--only TEXT] [--ranks P] [--seeds N] [--pictures N] [--size S]
-         [--epochs E] [--output DIR] [--program FILE]
-
-Trains one base model of P ranks with configs/quickstart.yaml on synthetic photographs of 8 classes,
-once unchanged and once with each setting of the list in this script, each with N seeds. Prints speed,
-bytes and Top-1. Runs on this machine without hosts.
-
-  --only TEXT   only settings whose name contains TEXT; the default is always run
-  --ranks P     number of ranks, 1, 2, 4 or 8     (2)
-  --seeds N     run.seed from 1 to N              (1)
-  --pictures N  training photographs per class    (160)
-  --size S      side of the images, 32 to 199 pixels (48)
-  --epochs E    number of epochs, at least 2      (4)
-  --output DIR  new folder                        (results/settings-<UTC time>)
+read -rd '' description <<'END' || true
+Trains one base model of P ranks with configs/quickstart.yaml on synthetic photographs of 8 classes, once unchanged and
+once with each setting of the list in this script, each with N seeds. Prints speed, bytes and Top-1. Runs on this
+machine without hosts.
 
 Writes settings.json, settings.txt, settings.svg and the runs.
 END
-}
 
 # name -> options; the learning rates suit a batch of 32 and few epochs
 declare -A settings=(
@@ -52,10 +39,12 @@ declare -A settings=(
 order=(fp32 bf16 int8 warmup_none lars lamb adam adamw adagrad torus_2d hierarchical
     communication_bf16 communication_fp16 communication_int8 micro_batches batch_norm_all
     pipeline_1f1b pipeline_gpipe model)
-
-options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
-legal+=([only]='.*' [ranks]=$divisors_of_32 [seeds]='[1-9]' [pictures]=$small_number
-    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$two_or_more)
+option only "" '.*' TEXT "only settings whose name contains TEXT; the default is always run"
+option ranks 2 "$divisors_of_32" P "number of ranks, 1, 2, 4 or 8"
+option seeds 1 '[1-9]' N "run.seed from 1 to N"
+option pictures 160 "$small_number" N "training photographs per class"
+option size 48 "$image_side" S "side of the images, 32 to 199 pixels"
+option epochs 4 "$two_or_more" E "number of epochs, at least 2"
 parse_options "$@"
 chosen=()
 for name in "${order[@]}"; do
