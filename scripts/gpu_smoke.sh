@@ -7,7 +7,7 @@
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
 # the run continues there, with the same program and GPU: parts that passed are not repeated. --parts
 # selects parts by name or pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need
-# PyTorch with torchvision, compute-sanitizer or ncu are skipped if these are missing. PYTHON is the python3.
+# PyTorch with torchvision, compute-sanitizer or ncu are skipped if these are missing. PYTHON selects python3.
 # Exit code: 0 all parts passed or were skipped, 1 some failed or were not completed in time,
 # 2 wrong options, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced. usage_on_request SCRIPT ARGUMENT...: if an argument is -h or --help, it prints the comment
 # shellcheck shell=bash
+# Sourced. usage_on_request SCRIPT ARGUMENT...: if an argument is -h or --help, it prints the comment
 # at the head of SCRIPT and ends the script.
 
 usage_on_request() {
