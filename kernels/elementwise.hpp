@@ -119,17 +119,4 @@ struct NormalizeArguments {
 /// channels are set to 0. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
-struct StoreNumbersArguments {
-    tensor::DType from_dtype = tensor::DType::f32;  // f32, f16 or bf16, like `dtype`
-    const void* from = nullptr;                     // (count, channels)
-    tensor::DType dtype = tensor::DType::f32;
-    void* to = nullptr;      // (count, padded_channels)
-    std::int64_t count = 0;  // pixels
-    int channels = 0;
-    int padded_channels = 0;  // at least `channels`; fastest if equal
-};
-/// Copies the numbers, rounded to `dtype`, and writes 0 to the padding channels. Both buffers are
-/// 16-byte aligned. Throws Error(internal) unless 1 <= channels <= padded_channels.
-void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
-
 }  // namespace hpcai::kernels

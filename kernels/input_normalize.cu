@@ -47,30 +47,6 @@ __global__ void normalize_kernel(const NormalizeArguments args, T* to) {
     }
 }
 
-template <typename From, typename T>
-__global__ void convert_kernel(const From* from, T* to, std::int64_t count) {
-    constexpr int N = 8;  // full 16-byte accesses to both buffers
-    const std::int64_t vectors = count / N;
-    for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
-        store(to + at * N, load<N>(from + at * N));
-    }
-    for (std::int64_t at = vectors * N + first_item(); at < count; at += item_stride()) {
-        to[at] = from_float<T>(to_float(from[at]));
-    }
-}
-
-template <typename From, typename T>
-__global__ void pad_kernel(const StoreNumbersArguments args, const From* from, T* to) {
-    const std::int64_t elements = args.count * args.padded_channels;
-    for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const std::int64_t pixel = at / args.padded_channels;
-        const std::int64_t channel = at - pixel * args.padded_channels;
-        const float number =
-            channel < args.channels ? to_float(from[pixel * args.channels + channel]) : 0;
-        to[at] = from_float<T>(number);
-    }
-}
-
 }  // namespace
 
 void input_normalize(const NormalizeArguments& arguments, Stream stream) {
@@ -87,25 +63,6 @@ void input_normalize(const NormalizeArguments& arguments, Stream stream) {
         } else {
             launch(normalize_kernel<T, 0>, grid, arguments, to);
         }
-    });
-}
-
-void store_numbers(const StoreNumbersArguments& arguments, Stream stream) {
-    if (arguments.channels < 1 || arguments.padded_channels < arguments.channels) {
-        fail("store_numbers: expected 1 <= channels <= padded_channels");
-    }
-    const std::int64_t elements = arguments.count * arguments.padded_channels;
-    with_type(arguments.from_dtype, [&]<typename From>() {
-        with_type(arguments.dtype, [&]<typename T>() {
-            const auto* from = static_cast<const From*>(arguments.from);
-            auto* to = static_cast<T*>(arguments.to);
-            if (arguments.channels == arguments.padded_channels) {
-                launch(convert_kernel<From, T>, grid_over(elements / 8, stream), from, to,
-                       elements);
-            } else {
-                launch(pad_kernel<From, T>, grid_over(elements, stream), arguments, from, to);
-            }
-        });
     });
 }
 
