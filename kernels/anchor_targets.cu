@@ -12,7 +12,7 @@ constexpr int kTile = 64;  // boxes of an image in shared memory
 enum Kind : std::uint8_t { neither, positive, negative };
 
 /// The arguments and workspace of one call. A chunk has up to kChunk anchors.
-struct Plan {
+struct Call {
     AnchorTargetsShape shape;
     AnchorTargetsArguments args;
     int chunks;
@@ -25,31 +25,31 @@ struct Plan {
     }
 };
 
-__global__ void clear_kernel(const __grid_constant__ Plan plan) {
-    const std::int64_t count = std::int64_t{plan.shape.images} * plan.shape.boxes;
-    for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
+__global__ void clear_kernel(const __grid_constant__ Call call) {
+    const std::int64_t count = std::int64_t{call.shape.images} * call.shape.boxes;
+    for (std::int64_t i = first_item(); i < count; i += item_stride()) call.highest[i] = 0;
 }
 
-/// Computes Plan::highest; blockIdx.y is the image. The bits of positive floats have the order of
+/// Computes Call::highest; blockIdx.y is the image. The bits of positive floats have the order of
 /// the floats, so atomicMax() applies to them.
-__global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
+__global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Call call) {
     __shared__ float4 boxes[kTile];
     __shared__ bool is_used[kTile];
     __shared__ std::uint32_t highest[kTile];
     const int image = static_cast<int>(blockIdx.y), thread = static_cast<int>(threadIdx.x);
     const int stride = static_cast<int>(item_stride());
-    for (int first = 0; first < plan.shape.boxes; first += kTile) {
-        const int remaining = plan.shape.boxes - first;
+    for (int first = 0; first < call.shape.boxes; first += kTile) {
+        const int remaining = call.shape.boxes - first;
         const int count = remaining < kTile ? remaining : kTile;
         if (thread < count) {
-            const float* row = plan.boxes(image) + (first + thread) * 5;
+            const float* row = call.boxes(image) + (first + thread) * 5;
             boxes[thread] = {row[0], row[1], row[2], row[3]};
             is_used[thread] = ops::is_box(row);
             highest[thread] = 0;
         }
         __syncthreads();
-        for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
-            const ops::Box anchor = plan.shape.grid.box(i);
+        for (int i = static_cast<int>(first_item()); i < call.shape.grid.count; i += stride) {
+            const ops::Box anchor = call.shape.grid.box(i);
             for (int g = 0; g < count; ++g) {
                 const float4 box = boxes[g];
                 const float iou = ops::iou_of({box.x, box.y, box.z, box.w}, anchor);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
         }
         __syncthreads();
         if (thread < count && highest[thread] != 0) {
-            atomicMax(&plan.highest[std::int64_t{image} * plan.shape.boxes + first + thread],
+            atomicMax(&call.highest[std::int64_t{image} * call.shape.boxes + first + thread],
                       highest[thread]);
         }
         __syncthreads();
@@ -68,24 +68,24 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
 }
 
 /// Classifies the anchors; blockIdx.y is the image.
-__global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_constant__ Plan plan) {
+__global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_constant__ Call call) {
     const int image = static_cast<int>(blockIdx.y), stride = static_cast<int>(item_stride());
-    const float* boxes = plan.boxes(image);
-    const std::uint32_t* highest = plan.highest + std::int64_t{image} * plan.shape.boxes;
-    std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count;
-    for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
-        const ops::Box anchor = plan.shape.grid.box(i);
+    const float* boxes = call.boxes(image);
+    const std::uint32_t* highest = call.highest + std::int64_t{image} * call.shape.boxes;
+    std::uint8_t* kinds = call.kinds + std::int64_t{image} * call.shape.grid.count;
+    for (int i = static_cast<int>(first_item()); i < call.shape.grid.count; i += stride) {
+        const ops::Box anchor = call.shape.grid.box(i);
         float best = 0;
         bool is_highest = false;
-        for (int g = 0; g < plan.shape.boxes; ++g) {
+        for (int g = 0; g < call.shape.boxes; ++g) {
             if (!ops::is_box(boxes + g * 5)) continue;
             const float iou = ops::iou_of(ops::box_of(boxes + g * 5), anchor);
             if (!(iou > 0)) continue;
             best = iou > best ? iou : best;
             is_highest = is_highest || __float_as_uint(iou) == highest[g];
         }
-        kinds[i] = is_highest || best >= plan.shape.foreground_iou ? positive
-                   : best < plan.shape.background_iou              ? negative
+        kinds[i] = is_highest || best >= call.shape.foreground_iou ? positive
+                   : best < call.shape.background_iou              ? negative
                                                                    : neither;
     }
 }
@@ -93,65 +93,58 @@ __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_const
 /// Draws samples of a chunk. blockIdx.x counts the chunks twice: for positive anchors, then for
 /// negative ones. blockIdx.y is the image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    draw_chunk_kernel(const __grid_constant__ Plan plan) {
+    draw_chunk_kernel(const __grid_constant__ Call call) {
     const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);
-    const bool is_positive = block < plan.chunks;
-    const int first = (is_positive ? block : block - plan.chunks) * kChunk;
-    const int remaining = plan.shape.grid.count - first;
+    const bool is_positive = block < call.chunks;
+    const int first = (is_positive ? block : block - call.chunks) * kChunk;
+    const int remaining = call.shape.grid.count - first;
     const int count = remaining < kChunk ? remaining : kChunk;
-    const std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count + first;
+    const std::uint8_t* kinds = call.kinds + std::int64_t{image} * call.shape.grid.count + first;
     const Kind wanted = is_positive ? positive : negative;
-    const std::int32_t image_key = plan.args.keys[image];
+    const std::int32_t image_key = call.args.keys[image];
     const auto key_at = [&](int i) {
         return kinds[i] == wanted ? draw_key(image_key, 0, static_cast<std::uint32_t>(first + i))
                                   : kNoKey;
     };
-    const int samples = plan.shape.samples;
+    const int samples = call.shape.samples;
     std::uint64_t* drawn =
-        plan.chunk_keys + (std::int64_t{image} * 2 * plan.chunks + block) * samples;
+        call.chunk_keys + (std::int64_t{image} * 2 * call.chunks + block) * samples;
     const int taken =
-        select_smallest(key_at, count, is_positive ? plan.shape.max_positive : samples,
+        select_smallest(key_at, count, is_positive ? call.shape.max_positive : samples,
                         [&](int slot, std::uint64_t key) { drawn[slot] = key; });
     for (int i = taken + static_cast<int>(threadIdx.x); i < samples; i += kSelectThreads) {
         drawn[i] = kNoKey;
     }
 }
 
-/// The deltas from an anchor to the box with which it has the highest IoU; in a tie, the first box.
-__device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box& anchor) {
-    const float* boxes = plan.boxes(image);
-    float best = 0;
-    int match = 0;
-    for (int g = 0; g < plan.shape.boxes; ++g) {
-        if (!ops::is_box(boxes + g * 5)) continue;
-        const float iou = ops::iou_of(ops::box_of(boxes + g * 5), anchor);
-        if (!(iou > best)) continue;
-        best = iou;
-        match = g;
-    }
-    return ops::encode(ops::box_of(boxes + match * 5), anchor, {});
+/// The deltas from an anchor to the box with which it has the highest IoU, or to the first box if
+/// it overlaps none, which a foreground IoU of 0 allows.
+__device__ ops::BoxDeltas target_of(const Call& call, int image, const ops::Box& anchor) {
+    const float* boxes = call.boxes(image);
+    const int match = best_box(boxes, call.shape.boxes, anchor).index;
+    return ops::encode(ops::box_of(boxes + (match < 0 ? 0 : match) * 5), anchor, {});
 }
 
 /// Draws the samples of an image from the samples of its chunks and writes their targets.
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    write_kernel(const __grid_constant__ Plan plan) {
+    write_kernel(const __grid_constant__ Call call) {
     __shared__ std::uint64_t drawn[kMaxSorted];
-    const int image = static_cast<int>(blockIdx.x), samples = plan.shape.samples;
-    const int candidates = plan.chunks * samples;
-    float* targets = plan.args.targets + std::int64_t{image} * samples * 6;
+    const int image = static_cast<int>(blockIdx.x), samples = call.shape.samples;
+    const int candidates = call.chunks * samples;
+    float* targets = call.args.targets + std::int64_t{image} * samples * 6;
     int written = 0;
     for (int kind = 0; kind < 2; ++kind) {
         const bool is_positive = kind == 0;
-        const std::uint64_t* keys = plan.chunk_keys + (std::int64_t{image} * 2 + kind) * candidates;
+        const std::uint64_t* keys = call.chunk_keys + (std::int64_t{image} * 2 + kind) * candidates;
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
-                            is_positive ? plan.shape.max_positive : samples - written,
+                            is_positive ? call.shape.max_positive : samples - written,
                             [&](int slot, std::uint64_t key) { drawn[slot] = index_of(key); });
         sort(drawn, count);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
             const auto anchor = static_cast<int>(drawn[i]);
             ops::BoxDeltas target;
-            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(anchor));
+            if (is_positive) target = target_of(call, image, call.shape.grid.box(anchor));
             float* row = targets + (written + i) * 6;
             row[0] = static_cast<float>(anchor);
             row[1] = is_positive ? 1.0f : 0.0f;
@@ -169,19 +162,19 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-Plan lay_out(const AnchorTargetsShape& shape, Scratch& workspace) {
+Call lay_out(const AnchorTargetsShape& shape, Scratch& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.max_positive < 0 ||
         shape.max_positive > shape.samples) {
         fail("anchor_targets: the sizes are outside the limits of AnchorTargetsShape");
     }
     const std::int64_t images = shape.images;
-    Plan plan{.shape = shape};
-    plan.chunks = static_cast<int>(divide_up(shape.grid.count, kChunk));
-    plan.highest = workspace.take<std::uint32_t>(images * shape.boxes);
-    plan.kinds = workspace.take<std::uint8_t>(images * shape.grid.count);
-    plan.chunk_keys = workspace.take<std::uint64_t>(images * 2 * plan.chunks * shape.samples);
-    return plan;
+    Call call{.shape = shape};
+    call.chunks = static_cast<int>(divide_up(shape.grid.count, kChunk));
+    call.highest = workspace.take<std::uint32_t>(images * shape.boxes);
+    call.kinds = workspace.take<std::uint8_t>(images * shape.grid.count);
+    call.chunk_keys = workspace.take<std::uint64_t>(images * 2 * call.chunks * shape.samples);
+    return call;
 }
 
 }  // namespace
@@ -195,24 +188,23 @@ std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape) {
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream) {
     Scratch workspace(arguments.workspace);
-    Plan plan = lay_out(shape, workspace);
-    plan.args = arguments;
-    const auto images = static_cast<unsigned>(shape.images);
-    const Grid over_anchors{
-        .blocks_x = static_cast<unsigned>(divide_up(shape.grid.count, 4 * kMatchThreads)),
-        .blocks_y = images,
-        .threads = kMatchThreads,
-        .stream = stream};
-    launch(clear_kernel, grid_over(std::int64_t{images} * shape.boxes, stream), plan);
-    launch(highest_kernel, over_anchors, plan);
-    launch(kinds_kernel, over_anchors, plan);
+    Call call = lay_out(shape, workspace);
+    call.args = arguments;
+    const std::int64_t images = shape.images;
+    const Grid over_anchors{.blocks_x = divide_up(shape.grid.count, 4 * kMatchThreads),
+                            .blocks_y = images,
+                            .threads = kMatchThreads,
+                            .stream = stream};
+    launch(clear_kernel, grid_over(images * shape.boxes, stream), call);
+    launch(highest_kernel, over_anchors, call);
+    launch(kinds_kernel, over_anchors, call);
     launch(draw_chunk_kernel,
-           {.blocks_x = 2 * static_cast<unsigned>(plan.chunks),
+           {.blocks_x = 2 * call.chunks,
             .blocks_y = images,
             .threads = kSelectThreads,
             .stream = stream},
-           plan);
-    launch(write_kernel, {.blocks_x = images, .threads = kSelectThreads, .stream = stream}, plan);
+           call);
+    launch(write_kernel, {.blocks_x = images, .threads = kSelectThreads, .stream = stream}, call);
 }
 
 }  // namespace hpcai::kernels

@@ -100,21 +100,16 @@ void bias_gradient(const BiasShape& shape, const BiasGradientArguments& argument
     const Folded tiled = folded(shape);
     const Tiling tiling = tiling_of(tiled.shape);
     auto* parts = static_cast<float*>(arguments.workspace);
-    with_type(shape.dtype, [&]<typename T>() {
-        const GatedTensors<T> tensors{static_cast<const T*>(arguments.y),
-                                      static_cast<const T*>(arguments.dy0),
-                                      static_cast<const T*>(arguments.dy1)};
-        with_gradients(is_wide(tiled.shape), arguments.y != nullptr, arguments.dy1 != nullptr,
-                       [&]<int kWidth, bool kGated, bool kHasDy1>() {
-                           launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
-                                  grid_of(tiled.shape, tiling, stream), tiling, tensors,
-                                  static_cast<T*>(arguments.dx), parts);
-                       });
-    });
+    with_gradients(tiled.shape, arguments,
+                   [&]<typename T, int kWidth, bool kGated, bool kHasDy1>(const auto& tensors) {
+                       launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
+                              grid_of(tiled.shape, tiling, stream), tiling, tensors,
+                              static_cast<T*>(arguments.dx), parts);
+                   });
     launch(combine_parts_kernel,
-           Grid{.blocks_x = static_cast<unsigned>(divide_up(shape.channels, kWarps)),
-                .threads = kWarps * kWarp,
-                .stream = stream},
+           {.blocks_x = divide_up(shape.channels, kWarps),
+            .threads = kWarps * kWarp,
+            .stream = stream},
            static_cast<int>(tiling.chunks * tiled.fold), channel_counts(shape), parts,
            arguments.bias_gradient);
 }

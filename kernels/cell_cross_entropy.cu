@@ -79,10 +79,8 @@ void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& a
                         Stream stream) {
     check(grid);
     with_type(grid.dtype, [&]<typename T>() {
-        launch(
-            cell_kernel<T>,
-            {.blocks_x = static_cast<unsigned>(grid.images), .threads = kThreads, .stream = stream},
-            grid, arguments);
+        launch(cell_kernel<T>, {.blocks_x = grid.images, .threads = kThreads, .stream = stream},
+               grid, arguments);
     });
 }
 

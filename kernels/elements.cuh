@@ -94,12 +94,18 @@ inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
     return (dividend + divisor - 1) / divisor;
 }
 
+inline constexpr unsigned kGridThreads = 256;
+
+/// A grid whose blocks iterate over `items`.
+inline Grid blocks_over(std::int64_t items, Stream stream) {
+    constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
+    return {.blocks_x = std::clamp<std::int64_t>(items, 1, kMaxBlocks),
+            .threads = kGridThreads,
+            .stream = stream};
+}
 /// A grid whose threads iterate over `items` by first_item() and item_stride().
 inline Grid grid_over(std::int64_t items, Stream stream) {
-    constexpr std::int64_t kThreads = 256;
-    constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
-    const std::int64_t blocks = std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMaxBlocks);
-    return {.blocks_x = static_cast<unsigned>(blocks), .threads = kThreads, .stream = stream};
+    return blocks_over(divide_up(items, kGridThreads), stream);
 }
 __device__ inline std::int64_t first_item() {
     return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -57,19 +57,24 @@ struct GatedGradient {
     }
 };
 
-/// Calls `body` with the width, whether there is a ReLU and whether there are two gradients.
-template <typename Body>
-void with_gradients(bool wide, bool gated, bool has_dy1, const Body& body) {
-    const auto with_width = [&]<int kWidth>() {
-        if (gated) {
-            return has_dy1 ? body.template operator()<kWidth, true, true>()
-                           : body.template operator()<kWidth, true, false>();
-        }
-        return has_dy1 ? body.template operator()<kWidth, false, true>()
-                       : body.template operator()<kWidth, false, false>();
-    };
-    return wide ? with_width.template operator()<batch_norm::kWide>()
-                : with_width.template operator()<1>();
+/// Calls `body` with the tensors y, dy0 and dy1 of `arguments`. Its template arguments are their
+/// type, the width, whether there is a ReLU and whether there are two gradients.
+template <typename Arguments, typename Body>
+void with_gradients(const BatchNormShape& shape, const Arguments& arguments, const Body& body) {
+    with_type(shape.dtype, [&]<typename T>() {
+        const GatedTensors<T> tensors{static_cast<const T*>(arguments.y),
+                                      static_cast<const T*>(arguments.dy0),
+                                      static_cast<const T*>(arguments.dy1)};
+        const bool gated = arguments.y != nullptr, has_dy1 = arguments.dy1 != nullptr;
+        const auto with_width = [&]<int kWidth>() {
+            if (gated && has_dy1) return body.template operator()<T, kWidth, true, true>(tensors);
+            if (gated) return body.template operator()<T, kWidth, true, false>(tensors);
+            if (has_dy1) return body.template operator()<T, kWidth, false, true>(tensors);
+            body.template operator()<T, kWidth, false, false>(tensors);
+        };
+        batch_norm::is_wide(shape) ? with_width.template operator()<batch_norm::kWide>()
+                                   : with_width.template operator()<1>();
+    });
 }
 
 }  // namespace hpcai::kernels

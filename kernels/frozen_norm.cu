@@ -41,17 +41,12 @@ void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientA
                           Stream stream) {
     const BatchNormShape tiled = Folded(shape.dtype, shape.pixels, shape.channels).shape;
     const Tiling tiling = tiling_of(tiled);
-    with_type(shape.dtype, [&]<typename T>() {
-        const GatedTensors<T> tensors{static_cast<const T*>(arguments.y),
-                                      static_cast<const T*>(arguments.dy0),
-                                      static_cast<const T*>(arguments.dy1)};
-        with_gradients(is_wide(tiled), arguments.y != nullptr, arguments.dy1 != nullptr,
-                       [&]<int kWidth, bool kGated, bool kHasDy1>() {
-                           launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
-                                  grid_of(tiled, tiling, stream), tiling, tensors, arguments,
-                                  static_cast<int>(shape.channels));
-                       });
-    });
+    with_gradients(tiled, arguments,
+                   [&]<typename T, int kWidth, bool kGated, bool kHasDy1>(const auto& tensors) {
+                       launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
+                              grid_of(tiled, tiling, stream), tiling, tensors, arguments,
+                              static_cast<int>(shape.channels));
+                   });
 }
 
 }  // namespace hpcai::kernels

@@ -138,8 +138,8 @@ __global__ void parameter_kernel(const GroupNormShape shape, const float* invers
 
 Grid grid_over_groups(const GroupNormShape& shape, Stream stream) {
     const bool more_stored = shape.spans.channels > shape.channels;
-    return {.blocks_x = static_cast<unsigned>(shape.groups + (more_stored ? 1 : 0)),
-            .blocks_y = static_cast<unsigned>(shape.spans.spans),
+    return {.blocks_x = shape.groups + (more_stored ? 1 : 0),
+            .blocks_y = shape.spans.spans,
             .threads = kGroupThreads,
             .stream = stream};
 }
@@ -176,12 +176,8 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
     launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
            Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
            statistics, workspace, arguments.coefficients, sums);
-    constexpr unsigned kThreadsPerBlock = 128;
-    launch(parameter_kernel,
-           Grid{.blocks_x = static_cast<unsigned>(divide_up(shape.channels, kThreadsPerBlock)),
-                .threads = kThreadsPerBlock,
-                .stream = stream},
-           shape, statistics.inverse_deviation, sums,
+    launch(parameter_kernel, thread_per_channel(shape.channels, stream), shape,
+           statistics.inverse_deviation, sums,
            ParameterGradients{arguments.gamma_gradient, arguments.beta_gradient});
 }
 

@@ -110,8 +110,9 @@ __device__ inline int channel_of_warp() {
 
 Grid one_warp_per_channel(const PointwiseShape& shape, Stream stream) {
     constexpr unsigned kBlockThreads = 128;
-    const std::int64_t blocks = divide_up(shape.outputs * kWarp, kBlockThreads);
-    return {.blocks_x = static_cast<unsigned>(blocks), .threads = kBlockThreads, .stream = stream};
+    return {.blocks_x = divide_up(shape.outputs * kWarp, kBlockThreads),
+            .threads = kBlockThreads,
+            .stream = stream};
 }
 
 template <typename T>
@@ -283,7 +284,7 @@ void pointwise_gradients(const PointwiseShape& shape, const PointwiseGradientArg
 
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& args,
                        Stream stream) {
-    const Grid grid{.blocks_x = static_cast<unsigned>(divide_up(shape.inputs, kWarp)),
+    const Grid grid{.blocks_x = divide_up(shape.inputs, kWarp),
                     .threads = batch_norm::kFactorRows * kWarp,
                     .stream = stream};
     with_type(shape.dtype, [&]<typename T>() {

@@ -234,7 +234,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
 
 Grid one_block_per(std::int64_t rows, Stream stream) {
     if (rows < 1 || rows > 0x7fffffff) fail("pooling: expected 1 to 2^31 - 1 rows of pixels");
-    return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+    return {.blocks_x = rows, .threads = kRowThreads, .stream = stream};
 }
 
 bool has_patches(const PoolShape& shape) {

@@ -8,7 +8,7 @@ namespace hpcai::kernels {
 namespace {
 
 /// The arguments and workspace of one call. A chunk has up to kChunk anchors of a level.
-struct Plan {
+struct Call {
     AnchorGrid grid;
     RpnOutputs rpn;
     ops::ImageBounds bounds;
@@ -26,10 +26,10 @@ struct Plan {
 };
 
 template <typename T>
-__device__ ops::Box decode_anchor(const Plan& plan, int image, int level, int anchor) {
-    const AnchorGrid& grid = plan.grid;
-    const T* deltas = static_cast<const T*>(plan.rpn.deltas[level]) +
-                      anchor_index(grid, image, anchor, 4, plan.rpn.delta_stride);
+__device__ ops::Box decode_anchor(const Call& call, int image, int level, int anchor) {
+    const AnchorGrid& grid = call.grid;
+    const T* deltas = static_cast<const T*>(call.rpn.deltas[level]) +
+                      anchor_index(grid, image, anchor, 4, call.rpn.delta_stride);
     return ops::decode(
         {to_float(deltas[0]), to_float(deltas[1]), to_float(deltas[2]), to_float(deltas[3])},
         grid.box(level, anchor), ops::BoxCoder{});
@@ -38,28 +38,28 @@ __device__ ops::Box decode_anchor(const Plan& plan, int image, int level, int an
 /// Selects the best anchors of a chunk. blockIdx.x is the chunk, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    chunk_best_kernel(const __grid_constant__ Plan plan) {
+    chunk_best_kernel(const __grid_constant__ Call call) {
     const int chunk = static_cast<int>(blockIdx.x), image = static_cast<int>(blockIdx.y);
     int level = 0;
-    while (chunk >= plan.first_chunk[level + 1]) ++level;
-    const AnchorGrid& grid = plan.grid;
-    const int before = (chunk - plan.first_chunk[level]) * kChunk;
+    while (chunk >= call.first_chunk[level + 1]) ++level;
+    const AnchorGrid& grid = call.grid;
+    const int before = (chunk - call.first_chunk[level]) * kChunk;
     const int remaining = grid.count_of(level) - before;
     const int count = remaining < kChunk ? remaining : kChunk;
     const int first = grid.level[level].first + before, per_cell = grid.per_cell;
     const int pixels = grid.level[level].height * grid.level[level].width;
-    const T* logits = static_cast<const T*>(plan.rpn.logits[level]) +
-                      std::int64_t{image} * pixels * plan.rpn.logit_stride;
+    const T* logits = static_cast<const T*>(call.rpn.logits[level]) +
+                      std::int64_t{image} * pixels * call.rpn.logit_stride;
     const auto key_at = [&](int i) {
         const int pixel = (before + i) / per_cell, shape = (before + i) % per_cell;
-        const T logit = logits[std::int64_t{pixel} * plan.rpn.logit_stride + shape];
+        const T logit = logits[std::int64_t{pixel} * call.rpn.logit_stride + shape];
         return rank_key(to_float(logit), static_cast<std::uint32_t>(first + i));
     };
     std::uint64_t* best =
-        plan.chunk_best + (std::int64_t{image} * plan.chunks() + chunk) * plan.length;
-    const int taken = select_smallest(key_at, count, plan.per_level,
+        call.chunk_best + (std::int64_t{image} * call.chunks() + chunk) * call.length;
+    const int taken = select_smallest(key_at, count, call.per_level,
                                       [&](int slot, std::uint64_t key) { best[slot] = key; });
-    for (int i = taken + static_cast<int>(threadIdx.x); i < plan.length; i += kSelectThreads) {
+    for (int i = taken + static_cast<int>(threadIdx.x); i < call.length; i += kSelectThreads) {
         best[i] = kNoKey;
     }
 }
@@ -67,26 +67,26 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 /// Writes the boxes of a level, best first; blockIdx.x is the level, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    level_boxes_kernel(const __grid_constant__ Plan plan) {
+    level_boxes_kernel(const __grid_constant__ Call call) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int level = static_cast<int>(blockIdx.x), image = static_cast<int>(blockIdx.y);
-    const int chunks = plan.first_chunk[level + 1] - plan.first_chunk[level];
+    const int chunks = call.first_chunk[level + 1] - call.first_chunk[level];
     const std::uint64_t* best =
-        plan.chunk_best +
-        (std::int64_t{image} * plan.chunks() + plan.first_chunk[level]) * plan.length;
-    const int count = sorted_smallest([&](int i) { return best[i]; }, chunks * plan.length,
-                                      plan.per_level, sorted);
-    const std::int64_t list = std::int64_t{image} * plan.grid.levels + level;
-    if (threadIdx.x == 0) plan.counts[list] = count;
-    for (int i = static_cast<int>(threadIdx.x); i < plan.length; i += kSelectThreads) {
+        call.chunk_best +
+        (std::int64_t{image} * call.chunks() + call.first_chunk[level]) * call.length;
+    const int count = sorted_smallest([&](int i) { return best[i]; }, chunks * call.length,
+                                      call.per_level, sorted);
+    const std::int64_t list = std::int64_t{image} * call.grid.levels + level;
+    if (threadIdx.x == 0) call.counts[list] = count;
+    for (int i = static_cast<int>(threadIdx.x); i < call.length; i += kSelectThreads) {
         ops::Box box;
         bool is_valid = false;
         if (i < count) {
-            box = decode_anchor<T>(plan, image, level, static_cast<int>(index_of(sorted[i])));
-            is_valid = clip_to_image(box, plan.bounds);
+            box = decode_anchor<T>(call, image, level, static_cast<int>(index_of(sorted[i])));
+            is_valid = clip_to_image(box, call.bounds);
         }
-        plan.keys[list * plan.length + i] = is_valid ? sorted[i] : kNoKey;
-        reinterpret_cast<float4*>(plan.boxes)[list * plan.length + i] =
+        call.keys[list * call.length + i] = is_valid ? sorted[i] : kNoKey;
+        reinterpret_cast<float4*>(call.boxes)[list * call.length + i] =
             is_valid ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
     }
 }
@@ -94,22 +94,22 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 /// Selects the best boxes of all levels, with one block per image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    write_kernel(const __grid_constant__ Plan plan) {
+    write_kernel(const __grid_constant__ Call call) {
     __shared__ std::uint64_t sorted[kMaxSorted];
-    const int image = static_cast<int>(blockIdx.x), candidates = plan.grid.levels * plan.length;
-    const std::uint64_t* keys = plan.keys + std::int64_t{image} * candidates;
+    const int image = static_cast<int>(blockIdx.x), candidates = call.grid.levels * call.length;
+    const std::uint64_t* keys = call.keys + std::int64_t{image} * candidates;
     const int count =
-        sorted_smallest([&](int i) { return keys[i]; }, candidates, plan.limit, sorted);
-    for (int i = static_cast<int>(threadIdx.x); i < plan.limit; i += kSelectThreads) {
+        sorted_smallest([&](int i) { return keys[i]; }, candidates, call.limit, sorted);
+    for (int i = static_cast<int>(threadIdx.x); i < call.limit; i += kSelectThreads) {
         ops::Box box;
         float score = -1;
         if (i < count) {
             const int anchor = static_cast<int>(index_of(sorted[i]));
-            box = decode_anchor<T>(plan, image, plan.grid.level_of(anchor), anchor);
-            clip_to_image(box, plan.bounds);
+            box = decode_anchor<T>(call, image, call.grid.level_of(anchor), anchor);
+            clip_to_image(box, call.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));
         }
-        float* row = plan.proposals + (std::int64_t{image} * plan.limit + i) * 5;
+        float* row = call.proposals + (std::int64_t{image} * call.limit + i) * 5;
         row[0] = box.x1;
         row[1] = box.y1;
         row[2] = box.x2;
@@ -118,30 +118,30 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-Plan lay_out(const ProposalsShape& shape, Scratch& workspace) {
+Call lay_out(const ProposalsShape& shape, Scratch& workspace) {
     const AnchorGrid& grid = shape.grid;
     if (shape.images < 1 || shape.images > 65535 / grid.levels || shape.per_level < 1 ||
         shape.per_level > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
         fail("proposals: the sizes are outside the limits of ProposalsShape");
     }
-    Plan plan{.grid = grid,
+    Call call{.grid = grid,
               .bounds = shape.bounds,
               .per_level = shape.per_level,
               .limit = shape.limit,
               .length = 1};
     for (int level = 0; level < grid.levels; ++level) {
         const int count = grid.count_of(level);
-        plan.length = std::max(plan.length, std::min(count, shape.per_level));
-        plan.first_chunk[level + 1] =
-            plan.first_chunk[level] + static_cast<int>(divide_up(count, kChunk));
+        call.length = std::max(call.length, std::min(count, shape.per_level));
+        call.first_chunk[level + 1] =
+            call.first_chunk[level] + static_cast<int>(divide_up(count, kChunk));
     }
-    const std::int64_t images = shape.images, boxes = images * grid.levels * plan.length;
-    plan.chunk_best = workspace.take<std::uint64_t>(images * plan.chunks() * plan.length);
-    plan.keys = workspace.take<std::uint64_t>(boxes);
-    plan.boxes = workspace.take<float>(boxes * 4);
-    plan.counts = workspace.take<std::int32_t>(images * grid.levels);
-    plan.overlaps = workspace.take<unsigned long long>(boxes * divide_up(plan.length, 64));
-    return plan;
+    const std::int64_t images = shape.images, boxes = images * grid.levels * call.length;
+    call.chunk_best = workspace.take<std::uint64_t>(images * call.chunks() * call.length);
+    call.keys = workspace.take<std::uint64_t>(boxes);
+    call.boxes = workspace.take<float>(boxes * 4);
+    call.counts = workspace.take<std::int32_t>(images * grid.levels);
+    call.overlaps = workspace.take<unsigned long long>(boxes * divide_up(call.length, 64));
+    return call;
 }
 
 }  // namespace
@@ -154,32 +154,31 @@ std::size_t proposals_workspace_bytes(const ProposalsShape& shape) {
 
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream) {
     Scratch workspace(arguments.workspace);
-    Plan plan = lay_out(shape, workspace);
-    plan.rpn = arguments.rpn;
-    plan.proposals = arguments.proposals;
-    const auto images = static_cast<unsigned>(shape.images);
-    const auto levels = static_cast<unsigned>(plan.grid.levels);
+    Call call = lay_out(shape, workspace);
+    call.rpn = arguments.rpn;
+    call.proposals = arguments.proposals;
+    const std::int64_t images = shape.images, levels = call.grid.levels;
     with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(chunk_best_kernel<T>,
-               {.blocks_x = static_cast<unsigned>(plan.chunks()),
+               {.blocks_x = call.chunks(),
                 .blocks_y = images,
                 .threads = kSelectThreads,
                 .stream = stream},
-               plan);
+               call);
         launch(
             level_boxes_kernel<T>,
             {.blocks_x = levels, .blocks_y = images, .threads = kSelectThreads, .stream = stream},
-            plan);
+            call);
         suppress({.lists = images * levels,
-                  .length = plan.length,
+                  .length = call.length,
                   .max_iou = shape.nms_iou,
-                  .counts = plan.counts,
-                  .boxes = plan.boxes,
-                  .keys = plan.keys,
-                  .overlaps = plan.overlaps},
+                  .counts = call.counts,
+                  .boxes = call.boxes,
+                  .keys = call.keys,
+                  .overlaps = call.overlaps},
                  stream);
         launch(write_kernel<T>, {.blocks_x = images, .threads = kSelectThreads, .stream = stream},
-               plan);
+               call);
     });
 }
 

@@ -11,6 +11,21 @@
 
 namespace hpcai::kernels {
 
+/// The box of (count, 5) that has the highest IoU with a region; in a tie, the first.
+struct BestBox {
+    int index = -1;  // -1: no box overlaps the region
+    float iou = 0;
+};
+HPCAI_HOST_DEVICE inline BestBox best_box(const float* boxes, int count, const ops::Box& region) {
+    BestBox best;
+    for (int i = 0; i < count; ++i) {
+        if (!ops::is_box(boxes + i * 5)) continue;
+        const float iou = ops::iou_of(ops::box_of(boxes + i * 5), region);
+        if (iou > best.iou) best = {i, iou};
+    }
+    return best;
+}
+
 /// ops::AnchorTargets.
 struct AnchorTargetsShape {
     AnchorGrid grid;

@@ -102,16 +102,15 @@ void check(const RoiLossShape& shape) {
 
 void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream) {
     check(shape);
-    launch(roi_loss_kernel,
-           {.blocks_x = static_cast<unsigned>(shape.images), .threads = kThreads, .stream = stream},
+    launch(roi_loss_kernel, {.blocks_x = shape.images, .threads = kThreads, .stream = stream},
            shape, arguments);
 }
 
 void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments,
                        Stream stream) {
     check(shape);
-    const Grid grid{.blocks_x = static_cast<unsigned>(divide_up(shape.samples, kWarps)),
-                    .blocks_y = static_cast<unsigned>(shape.images),
+    const Grid grid{.blocks_x = divide_up(shape.samples, kWarps),
+                    .blocks_y = shape.images,
                     .threads = kThreads,
                     .stream = stream};
     with_type(arguments.dtype,

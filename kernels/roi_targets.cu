@@ -25,17 +25,8 @@ __device__ const float* candidate_row(const RoiTargetsShape& shape, const Image&
 __device__ std::int32_t match(const RoiTargetsShape& shape, const Image& image, int candidate) {
     const float* row = candidate_row(shape, image, candidate);
     if (candidate < shape.proposals ? !(row[4] >= 0) : !ops::is_box(row)) return kNoCandidate;
-    const ops::Box region = ops::box_of(row);
-    float best = 0;
-    std::int32_t found = kBackground;
-    for (int g = 0; g < shape.boxes; ++g) {
-        if (!ops::is_box(image.boxes + g * 5)) continue;
-        const float iou = ops::iou_of(ops::box_of(image.boxes + g * 5), region);
-        if (!(iou > best)) continue;
-        best = iou;
-        found = g;
-    }
-    return best >= shape.foreground_iou ? found : kBackground;
+    const BestBox best = best_box(image.boxes, shape.boxes, ops::box_of(row));
+    return best.iou >= shape.foreground_iou ? best.index : kBackground;
 }
 
 __device__ void write(const RoiTargetsShape& shape, const Image& image, int candidate, float* to) {
@@ -116,10 +107,8 @@ void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& argume
     Scratch workspace(arguments.workspace);
     std::int32_t* matches = lay_out(shape, workspace);
     launch(roi_targets_kernel,
-           {.blocks_x = static_cast<unsigned>(shape.images),
-            .threads = kSelectThreads,
-            .stream = stream},
-           shape, arguments, matches);
+           {.blocks_x = shape.images, .threads = kSelectThreads, .stream = stream}, shape,
+           arguments, matches);
 }
 
 }  // namespace hpcai::kernels

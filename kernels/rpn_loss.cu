@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
 
 Grid block_per_image(const RpnLossShape& shape, Stream stream) {
     if (shape.images < 1 || shape.samples < 1) fail("rpn_loss has no images or no samples");
-    return {.blocks_x = static_cast<unsigned>(shape.images), .threads = kThreads, .stream = stream};
+    return {.blocks_x = shape.images, .threads = kThreads, .stream = stream};
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments
     const AnchorGrid& grid = shape.grid;
     Grid over_tensors =
         grid_over(std::int64_t{shape.images} * grid.count_of(0) / grid.per_cell, stream);
-    over_tensors.blocks_y = 2 * static_cast<unsigned>(grid.levels);
+    over_tensors.blocks_y = 2 * grid.levels;
     with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(clear_kernel<T>, over_tensors, shape, arguments);
         launch(rpn_loss_gradient_kernel<T>, block_per_image(shape, stream), shape, arguments);

@@ -81,7 +81,7 @@ Target target_of(const SoftmaxShape& shape) {
 
 Grid one_block_per(std::int64_t rows, Stream stream) {
     if (rows < 1 || rows > 0x7fffffff) fail("softmax: expected 1 to 2^31 - 1 rows");
-    return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+    return {.blocks_x = rows, .threads = kRowThreads, .stream = stream};
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <reduce.cuh>
-
 #include "optimizer.hpp"
+#include "reduce.cuh"
 
 namespace hpcai::kernels {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
 constexpr int kUnit = 8;  // elements per thread and iteration; parts begin at multiples of it
 
 /// Sums of squares in fp64, where squares of fp32 numbers are exact. `others` are gradients or u.
@@ -129,32 +126,26 @@ __global__ void ratios_kernel(UpdateArguments args, UpdateParts parts, Ratio rat
     }
 }
 
-Grid grid_of_blocks(std::int64_t blocks, Stream stream) {
-    return {.blocks_x = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks)),
-            .threads = kThreads,
-            .stream = stream};
-}
-
 }  // namespace
 
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream) {
-    launch(square_sums_kernel, grid_of_blocks(parts.count, stream), arguments, parts);
+    launch(square_sums_kernel, blocks_over(parts.count, stream), arguments, parts);
 }
 
 void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
                   Stream stream) {
-    launch(lamb_moments_kernel, grid_of_blocks(parts.count, stream), arguments, rule, parts);
+    launch(lamb_moments_kernel, blocks_over(parts.count, stream), arguments, rule, parts);
 }
 
 void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const UpdateParts& parts,
                  float* ratios, Stream stream) {
-    launch(ratios_kernel, grid_of_blocks(arguments.range_count, stream), arguments, parts,
+    launch(ratios_kernel, blocks_over(arguments.range_count, stream), arguments, parts,
            Ratio{true, rule.trust_coefficient, rule.epsilon}, ratios);
 }
 
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream) {
-    launch(ratios_kernel, grid_of_blocks(arguments.range_count, stream), arguments, parts,
+    launch(ratios_kernel, blocks_over(arguments.range_count, stream), arguments, parts,
            Ratio{false, 1, 0}, ratios);
 }
 
