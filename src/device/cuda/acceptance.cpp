@@ -166,18 +166,17 @@ bool Acceptance::decide(const std::string& key, const IsPossible& is_possible,
                         const Compare& compare) {
     const auto [known, is_new] = known_.try_emplace(key);
     if (!is_new) return known->second;
-    const bool is_stored = is_timed() && context_.plans != nullptr;
-    const std::string stored = is_stored ? context_.plans->find(key) : "";
+    const std::string stored = is_timed() ? context_.plans->find(key) : "";
     if (stored == kSeparateEntry) return false;
-    const double seconds_before = is_stored ? context_.tuning->seconds : 0;
+    const double seconds_before = is_timed() ? context_.tuning->seconds : 0;
     const Stopwatch watch;
     const bool possible = is_possible();
     if (possible && stored == kFusedEntry) return known->second = true;
     const Decision decision = possible ? compare() : Decision{};
     known->second = decision.fused;
     // Replaces the time that compare() added for plans, because `watch` includes it.
-    if (is_stored) context_.tuning->seconds = seconds_before + watch.seconds();
-    if (is_stored && decision.is_final)
+    if (is_timed()) context_.tuning->seconds = seconds_before + watch.seconds();
+    if (is_timed() && decision.is_final)
         context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
     return known->second;
 }

@@ -26,7 +26,7 @@ struct Context {
     cudaStream_t stream = nullptr;
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without a device only
-    PlanCache* plans = nullptr;  // the fastest known plans; may be null
+    PlanCache* plans = nullptr;  // the fastest known plans; not null
     bool autotune = true;        // time plans for convolutions without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
     Tuning* tuning = nullptr;    // number of timed convolutions, seconds; not null with a device

@@ -153,20 +153,12 @@ std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass) {
     return fmt::format("{} {}", name_of(pass), to_string(shape));
 }
 
-namespace {
-
-std::set<std::string> barred_plans(const std::string& key, const Context& context) {
-    return context.plans == nullptr ? std::set<std::string>() : context.plans->barred(key);
-}
-
-}  // namespace
-
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
     const std::string key = plan_key(shape, pass);
-    if (context.plans != nullptr && !context.plans->find(key).empty()) return true;
+    if (!context.plans->find(key).empty()) return true;
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        return first_usable(plans, barred_plans(key, context)) >= 0;
+        return first_usable(plans, context.plans->barred(key)) >= 0;
     } catch (const Error&) {
         return false;  // cuDNN does not support this graph
     }
@@ -176,25 +168,26 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
                        const Context& context) {
     using Search = ConvolutionPlans::Search;
     const std::string key = plan_key(shape, pass);
-    const std::string known = context.plans == nullptr ? "" : context.plans->find(key);
+    const std::string known = context.plans->find(key);
     const bool may_time = context.has_device() && context.autotune;
     const Search search = may_time || !known.empty() ? Search::all : Search::quick;
     plans_ = std::make_unique<ConvolutionPlans>(shape, pass, context, search);
-    if (!known.empty()) {
-        plan_ = index_of_plan(*plans_, known);
-        if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
-    }
+    if (!known.empty()) select(known);
     if (plan_ < 0 && may_time) {
         const Stopwatch watch;
         PlanTimer timer(shape, pass, context);
         if (timer.ready()) plan_ = time_plans(key, timer, context);
-        if (plan_ >= 0)
-            reopen_with(name(), std::make_unique<ConvolutionPlans>(shape, pass, context, search));
-        if (plan_ >= 0 && context.plans != nullptr) context.plans->insert(key, name());
+        if (plan_ >= 0) {
+            const std::string fastest = name();
+            // The old graph keeps the code of all timed plans on the GPU.
+            plans_ = std::make_unique<ConvolutionPlans>(shape, pass, context, search);
+            select(fastest);
+        }
+        if (plan_ >= 0) context.plans->insert(key, name());
         ++context.tuning->convolutions;
         context.tuning->seconds += watch.seconds();
     }
-    if (plan_ < 0) plan_ = first_usable(*plans_, barred_plans(key, context));
+    if (plan_ < 0) plan_ = first_usable(*plans_, context.plans->barred(key));
     ensure(plan_ >= 0, "cuDNN cannot finalize any of its {} plans for {}", plans_->count(), key);
 }
 
@@ -203,17 +196,15 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
         try {
             return timer.run(*plans_, plan, max_seconds);
         } catch (const std::exception& error) {
-            if (context.plans != nullptr) {
-                context.plans->bar(key, plans_->name(plan));
-                context.plans->save();
-            }
+            context.plans->bar(key, plans_->name(plan));
+            context.plans->save();
             throw Error(ExitCode::internal,
                         fmt::format("cuDNN plan {} for {} made the GPU unusable; the next run "
                                     "skips it if it has this device.plan_cache: {}",
                                     plans_->name(plan), key, error.what()));
         }
     };
-    const std::vector<TimedPlan> trials = run_trials(*plans_, barred_plans(key, context), run);
+    const std::vector<TimedPlan> trials = run_trials(*plans_, context.plans->barred(key), run);
     const Majority majority = find_majority(trials);
     std::vector<PlanCache::Timing> timings;
     for (const auto& [plan, trial] : trials) {
@@ -222,12 +213,11 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
         timings.push_back(
             {plans_->name(plan), trial.seconds, plans_->workspace_bytes(plan), agrees});
     }
-    if (context.plans != nullptr) context.plans->insert_timings(key, std::move(timings));
+    context.plans->insert_timings(key, std::move(timings));
     return fastest(trials, majority).plan;
 }
 
-void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
-    plans_ = std::move(fresh);
+void ChosenPlan::select(const std::string& plan) {
     plan_ = index_of_plan(*plans_, plan);
     if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
 }

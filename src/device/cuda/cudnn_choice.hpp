@@ -29,8 +29,8 @@ public:
 private:
     /// Returns the fastest plan with the most frequent result; -1 if no plan could be compared.
     int time_plans(const std::string& key, PlanTimer& timer, const Context& context);
-    /// Replaces plans_ by `fresh`: the old graph keeps the code of all timed plans on the GPU.
-    void reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
+    /// Finalizes the plan with this name; plan_ is -1 if that fails.
+    void select(const std::string& plan);
 
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
@@ -38,7 +38,7 @@ private:
 
 /// Returns the first plan that is not barred, can be finalized and needs at most 1 GiB of
 /// workspace; else the one with the smallest workspace; -1 if none can be finalized.
-int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
+int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred);
 
 /// Whether cuDNN has a plan for this pass. Can take seconds if Context::plans has no entry for it.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);

@@ -99,7 +99,7 @@ void Product::choose_algorithm(const Context& context) {
     const auto candidates = algorithms(context);
     ensure(!candidates.empty(), "cuBLASLt has no algorithm for a product");
     algorithm_ = candidates[0];
-    if (!context.autotune || context.plans == nullptr || candidates.size() == 1) return;
+    if (!context.autotune || candidates.size() == 1) return;
     const std::string key = key_of(shape_);
     for (std::size_t index = 0; index < candidates.size(); ++index) {
         if (context.plans->find(key) != std::to_string(index)) continue;
