@@ -80,14 +80,14 @@ struct TileOrigin {
 
 /// The tiles of the coarsest level come first, because they have the most regions.
 __device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
-    for (int level = kLevels - 1; level > 0; --level) {
+    for (int level = kLevels - 1;; --level) {
         const int across = (shape.width[level] + kTile - 1) / kTile;
         const int tiles = across * ((shape.height[level] + kTile - 1) / kTile);
-        if (tile < tiles) return {level, tile / across * kTile, tile % across * kTile};
+        if (level == 0 || tile < tiles) {
+            return {level, tile / across * kTile, tile % across * kTile};
+        }
         tile -= tiles;
     }
-    const int across = (shape.width[0] + kTile - 1) / kTile;
-    return {0, tile / across * kTile, tile % across * kTile};
 }
 
 /// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects rows

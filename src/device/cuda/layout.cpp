@@ -25,16 +25,14 @@ kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
 
 }  // namespace
 
-void check_values(std::size_t values, const Shape& shape, DType dtype) {
-    ensure(is_floating(dtype), "the CUDA engine does not store values of type {}", name_of(dtype));
-    ensure(shape.rank() == 1 || shape.rank() == 2 || shape.rank() == 4,
-           "the CUDA engine has no layout for shape {}", to_string(shape));
-    ensure(values == static_cast<std::size_t>(shape.elements()), "{} values do not match shape {}",
-           values, to_string(shape));
-}
-
 void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream) {
+    ensure(is_floating(to.dtype), "the CUDA engine does not store values of type {}",
+           name_of(to.dtype));
+    ensure(to.shape.rank() == 1 || to.shape.rank() == 2 || to.shape.rank() == 4,
+           "the CUDA engine has no layout for shape {}", to_string(to.shape));
+    ensure(values.size() == static_cast<std::size_t>(to.shape.elements()),
+           "{} values do not match shape {}", values.size(), to_string(to.shape));
     if (values.empty()) return;
     const kernels::PaddedRows all = rows_of(to.shape, to.dtype);
     const std::int64_t chunk_rows =
