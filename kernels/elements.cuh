@@ -120,7 +120,7 @@ struct Pack {
     float lane[N];
 };
 
-/// Uses 16-byte accesses if N elements fill them; then `from` must be 16-byte aligned.
+/// Loads N elements, with 16-byte accesses if they fill these; then `from` must be 16-byte aligned.
 template <int N, typename T>
 __device__ Pack<N> load(const T* from) {
     Pack<N> pack;

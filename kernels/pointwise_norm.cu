@@ -67,10 +67,10 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
     return reduce_warp(sum, Sum{});
 }
 
-/// Finds the factor that can be changed most finely, to correct the rounding of a bias: the
-/// smallest of those whose column of x has at least the average sum.
+/// Finds the matrix element to which the rounding error of a bias is added: the smallest, which has
+/// the finest steps, of those whose column of x has at least the average sum.
 struct Finest {
-    unsigned long long best = ~0ull;  // the bits of the magnitude, which order it, then the index
+    unsigned long long best = ~0ull;  // bits of the magnitude, which have its order; then the index
 
     __device__ void offer(float factor, double sum, double average, std::int64_t index) {
         if (!(fabs(sum) >= average) || sum == 0) return;
@@ -92,7 +92,8 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
-/// Rounds `bias` to T, and adds its rounding error to `factor`, whose column of x has this sum.
+/// Rounds `bias` to T, and adds its rounding error to a matrix element, `factor`, unless it is
+/// null. `sum` is that of the element's column of x.
 template <typename T>
 __device__ T round_bias(double bias, T* factor, double sum, double pixels) {
     const T rounded = from_float<T>(static_cast<float>(bias));

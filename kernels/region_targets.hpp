@@ -26,7 +26,7 @@ HPCAI_HOST_DEVICE inline BestBox best_box(const float* boxes, int count, const o
     return best;
 }
 
-/// ops::AnchorTargets.
+/// The sizes and settings of ops::AnchorTargets.
 struct AnchorTargetsShape {
     AnchorGrid grid;
     int images = 0;        // N, 1 to 65535
@@ -50,7 +50,7 @@ struct AnchorTargetsArguments {
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream);
 
-/// ops::RoiTargets.
+/// The sizes and settings of ops::RoiTargets.
 struct RoiTargetsShape {
     int images = 0;          // N, at least 1
     int proposals = 0;       // R

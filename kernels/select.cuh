@@ -9,8 +9,8 @@
 
 namespace hpcai::kernels {
 
-/// Selects the smallest of many unique 64-bit keys with one block of kSelectThreads threads. All
-/// threads must call these functions; then all can read the results without a barrier.
+// These functions select the smallest of many unique 64-bit keys with one block of kSelectThreads
+// threads. All threads must call them; then all can read the results without a barrier.
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
 inline constexpr int kChunk = 16384;  // keys per block if several blocks search one list

@@ -50,10 +50,6 @@ __global__ void softmax_kernel(SoftmaxArguments args, std::int64_t classes, Targ
     args.losses[row] = static_cast<float>(loss);
 }
 
-__host__ __device__ inline float gradient_of(float probability, float target, float loss_scale) {
-    return loss_scale * (probability - target);
-}
-
 template <typename T>
 __global__ void softmax_gradient_kernel(SoftmaxGradientArguments args, std::int64_t classes,
                                         float target_off_label, float target_at_label) {
@@ -63,7 +59,7 @@ __global__ void softmax_gradient_kernel(SoftmaxGradientArguments args, std::int6
     T* gradient = static_cast<T*>(args.gradient) + first;
     for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
         const float target = i == label ? target_at_label : target_off_label;
-        const float value = gradient_of(args.probabilities[first + i], target, loss_scale);
+        const float value = loss_scale * (args.probabilities[first + i] - target);
         gradient[i] = from_float<T>(label >= 0 ? value : 0.0f);
     }
 }

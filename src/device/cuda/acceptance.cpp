@@ -130,8 +130,8 @@ Chain with_norm(const ops::Convolution& op) {
     return {op, ops::BatchNorm{.input = output_shape(op), .relu = true, .from_sums = op.sums}};
 }
 
-/// Whether PointwiseNorm has a kernel that may be faster than separate operations: in other types
-/// and for few output channels, the Gram matrix of the input costs more than it saves.
+/// Whether the engine has a kernel that may be faster than separate operations. In f32 and for few
+/// output channels, the Gram matrix of the input costs more than it saves.
 bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
     const ops::Convolution& convolution = op.convolution;
     const std::int64_t inputs = convolution.input[3];

@@ -44,8 +44,8 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
 /// The key in Context::plans under which the plan of a pass is stored.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
-/// The bytes and the type of an operand; `shape_type` is ConvolutionShape::dtype.
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
+/// The type of an operand; `shape_type` is ConvolutionShape::dtype.
 DType type_of(Operand operand, DType shape_type);
 
 /// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.

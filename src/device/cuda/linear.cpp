@@ -86,7 +86,7 @@ private:
 
     std::size_t relu_bytes() const { return array_bytes(outputs_); }
 
-    // Has its own kernel for the ReLU, because that of cuBLASLt may turn a NaN into a number.
+    // The ReLU has its own kernel, because that of cuBLASLt may turn a NaN into a number.
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
         forward_->run({.a = weight_data_,

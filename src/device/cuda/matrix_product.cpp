@@ -47,7 +47,8 @@ void describe(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows, st
           "describing a matrix");
 }
 
-/// The problem in the plan cache. The algorithms of another version have other positions.
+/// The key in the plan cache. It has the version of cuBLAS, because another version may list
+/// algorithms in another order.
 std::string key_of(const ProductShape& s) {
     return fmt::format("product by cuBLAS {} {}x{}x{}{}{} {}{} {}{}{}{}", cublasLtGetVersion(),
                        s.rows, s.columns, s.inner, s.a_transposed ? " a^T" : "",

@@ -46,7 +46,7 @@ public:
     float* ratios() const { return static_cast<float*>(ratios_->data()); }
 
 private:
-    static constexpr std::int64_t kPartElements = 1 << 13;
+    static constexpr std::int64_t kPartElements = 1 << 13;  // summed by one thread block
 
     std::unique_ptr<Memory> parts_, first_part_, sums_, ratios_;
     std::int64_t count_ = 0;
