@@ -3,8 +3,9 @@
 #include "batch_norm_gradient.cuh"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 constexpr int kDualSums = 3;  // of g, of g (x - mean) of the outer norm, and of the inner one
 
@@ -111,16 +112,14 @@ ChannelGradients gradients_of(const BatchNormDualGradientArguments::Norm& norm, 
 }
 
 }  // namespace
-}  // namespace batch_norm
 
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape) {
-    const std::int64_t partial = batch_norm::partial_floats(shape, batch_norm::kDualSums);
+    const std::int64_t partial = partial_floats(shape, kDualSums);
     return sizeof(float) * static_cast<std::size_t>(partial + 2 * 3 * shape.channels);
 }
 
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     if (shape.spans != 1 || !is_wide(shape))
         fail("fused norms require one span and a multiple of 8 channels");
     const Tiling tiling = tiling_of(shape);

@@ -3,8 +3,9 @@
 #include "batch_norm_moments.cuh"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
@@ -192,31 +193,10 @@ __global__ void apply_scalar_kernel(const BatchNormShape shape, const ApplyTenso
     }
 }
 
-template <typename T>
-void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments, Stream stream) {
-    const ApplyTensors<T> tensors{.x = static_cast<const T*>(arguments.x),
-                                  .residual = static_cast<const T*>(arguments.residual),
-                                  .y = static_cast<T*>(arguments.y),
-                                  .scale = arguments.scale,
-                                  .shift = arguments.shift,
-                                  .residual_scale = arguments.residual_scale,
-                                  .residual_shift = arguments.residual_shift,
-                                  .mask = reinterpret_cast<std::uint8_t*>(arguments.mask),
-                                  .relu = arguments.relu};
-    if (!is_wide(shape)) {
-        const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
-        return launch(apply_scalar_kernel<T>, grid_over(bytes, stream), shape, tensors);
-    }
-    const Tiling tiling = tiling_of(shape);
-    launch(arguments.residual == nullptr         ? apply_kernel<T, Residual::none>
-           : arguments.residual_scale == nullptr ? apply_kernel<T, Residual::plain>
-                                                 : apply_kernel<T, Residual::normalized>,
-           grid_of(shape, tiling, stream), tiling, tensors);
-}
-
 }  // namespace
 
-void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream) {
+void batch_norm::sum_differences(const BatchNormShape& shape, const void* x, float* workspace,
+                                 Stream stream) {
     const Tiling tiling = tiling_of(shape);
     const Grid grid = grid_of(shape, tiling, stream);
     float* pivots = workspace + partial_floats(shape);
@@ -226,12 +206,10 @@ void sum_differences(const BatchNormShape& shape, const void* x, float* workspac
     });
 }
 
-}  // namespace batch_norm
-
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
     // The backward pass needs three coefficients for each span and channel.
-    return sizeof(float) * static_cast<std::size_t>(batch_norm::partial_floats(shape) +
-                                                    3 * shape.spans * shape.channels);
+    return sizeof(float) *
+           static_cast<std::size_t>(partial_floats(shape) + 3 * shape.spans * shape.channels);
 }
 
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
@@ -240,7 +218,6 @@ std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
 
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     auto* workspace = static_cast<float*>(arguments.workspace);
     sum_differences(shape, arguments.x, workspace, stream);
     launch(combine_kernel, final_grid(shape.channels, stream), tiling_of(shape),
@@ -250,14 +227,12 @@ void batch_norm_statistics(const BatchNormShape& shape,
 
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     launch(statistics_from_sums_kernel, thread_per_channel(shape.channels, stream), shape,
            arguments);
 }
 
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream) {
-    using namespace batch_norm;
     auto* workspace = static_cast<float*>(arguments.workspace);
     sum_differences(shape, arguments.x, workspace, stream);
     launch(moments_kernel, final_grid(shape.channels, stream), tiling_of(shape), workspace,
@@ -267,21 +242,38 @@ void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArgum
 void batch_norm_statistics_from_moments(const BatchNormShape& shape,
                                         const BatchNormSharedMomentsArguments& arguments,
                                         Stream stream) {
-    using namespace batch_norm;
     launch(statistics_from_moments_kernel, thread_per_channel(shape.channels, stream), shape,
            arguments);
 }
 
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream) {
-    using namespace batch_norm;
     launch(running_affine_kernel, thread_per_channel(channels, stream), channels, parameters,
            statistics);
 }
 
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
                       Stream stream) {
-    with_type(shape.dtype, [&]<typename T>() { batch_norm::apply<T>(shape, arguments, stream); });
+    with_type(shape.dtype, [&]<typename T>() {
+        const ApplyTensors<T> tensors{.x = static_cast<const T*>(arguments.x),
+                                      .residual = static_cast<const T*>(arguments.residual),
+                                      .y = static_cast<T*>(arguments.y),
+                                      .scale = arguments.scale,
+                                      .shift = arguments.shift,
+                                      .residual_scale = arguments.residual_scale,
+                                      .residual_shift = arguments.residual_shift,
+                                      .mask = reinterpret_cast<std::uint8_t*>(arguments.mask),
+                                      .relu = arguments.relu};
+        if (!is_wide(shape)) {
+            const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
+            return launch(apply_scalar_kernel<T>, grid_over(bytes, stream), shape, tensors);
+        }
+        const Tiling tiling = tiling_of(shape);
+        launch(arguments.residual == nullptr         ? apply_kernel<T, Residual::none>
+               : arguments.residual_scale == nullptr ? apply_kernel<T, Residual::plain>
+                                                     : apply_kernel<T, Residual::normalized>,
+               grid_of(shape, tiling, stream), tiling, tensors);
+    });
 }
 
 }  // namespace hpcai::kernels

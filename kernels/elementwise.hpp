@@ -120,4 +120,8 @@ struct NormalizeArguments {
 /// channels are set to 0. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
+/// Writes Device::hash() of `values` (count) to *sum. Both are in device memory, and `values` are
+/// read fastest if they are 16-byte aligned.
+void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
+
 }  // namespace hpcai::kernels

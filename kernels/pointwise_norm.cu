@@ -6,8 +6,9 @@
 #include "pointwise_norm.hpp"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 template <typename T>
 struct ColumnTensors {
@@ -245,10 +246,8 @@ __global__ void __launch_bounds__(kFactorRows* kWarp)
 }
 
 }  // namespace
-}  // namespace batch_norm
 
 void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& args, Stream stream) {
-    using namespace batch_norm;
     if (shape.spans != 1 || !is_wide(shape))
         fail("column sums require one span and a multiple of 8 channels");
     const Tiling tiling = tiling_of(shape);
@@ -270,27 +269,24 @@ void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& args, S
 void pointwise_statistics(const PointwiseShape& shape, const PointwiseStatisticsArguments& args,
                           Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_statistics_kernel<T>,
-               batch_norm::one_warp_per_channel(shape, stream), shape, args);
+        launch(pointwise_statistics_kernel<T>, one_warp_per_channel(shape, stream), shape, args);
     });
 }
 
 void pointwise_gradients(const PointwiseShape& shape, const PointwiseGradientArguments& args,
                          Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_gradients_kernel<T>,
-               batch_norm::one_warp_per_channel(shape, stream), shape, args);
+        launch(pointwise_gradients_kernel<T>, one_warp_per_channel(shape, stream), shape, args);
     });
 }
 
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& args,
                        Stream stream) {
     const Grid grid{.blocks_x = divide_up(shape.inputs, kWarp),
-                    .threads = batch_norm::kFactorRows * kWarp,
+                    .threads = kFactorRows * kWarp,
                     .stream = stream};
-    with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_factors_kernel<T>, grid, shape, args);
-    });
+    with_type(shape.dtype,
+              [&]<typename T>() { launch(pointwise_factors_kernel<T>, grid, shape, args); });
 }
 
 }  // namespace hpcai::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/hash.hpp"
+#include "kernels/elementwise.hpp"
 
 #include <bit>
 #include <cmath>

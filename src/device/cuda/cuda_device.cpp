@@ -11,7 +11,6 @@
 #include "kernels/crop_resize.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/elementwise.hpp"
-#include "kernels/hash.hpp"
 #include "kernels/optimizer.hpp"
 
 #include "acceptance.hpp"
