@@ -29,13 +29,6 @@ std::int64_t elements_of(Operand operand, const ConvolutionShape& shape) {
     }
 }
 
-int index_of_plan(const ConvolutionPlans& plans, const std::string& name) {
-    for (int plan = 0; plan < plans.count(); ++plan) {
-        if (plans.name(plan) == name) return plan;
-    }
-    return -1;
-}
-
 }  // namespace
 
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred) {
@@ -99,8 +92,9 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
 }
 
 void ChosenPlan::select(const std::string& plan) {
-    plan_ = index_of_plan(*plans_, plan);
-    if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
+    int index = 0;
+    while (index < plans_->count() && plans_->name(index) != plan) ++index;
+    plan_ = index < plans_->count() && plans_->finalize(index) ? index : -1;
 }
 
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options) {

@@ -160,12 +160,11 @@ private:
         const auto bytes =
             pattern(type_of(operand, shape_.dtype), static_cast<std::uint32_t>(operand) + 1);
         auto* to = static_cast<std::byte*>(operands_[operand]);
-        for (std::size_t at = 0, remaining = bytes_of(operand, shape_); remaining > 0;) {
-            const std::size_t size = std::min(remaining, bytes.size());
-            check(cudaMemcpyAsync(to + at, bytes.data(), size, cudaMemcpyHostToDevice, stream_),
+        const std::size_t all = bytes_of(operand, shape_);
+        for (std::size_t at = 0; at < all; at += bytes.size()) {
+            check(cudaMemcpyAsync(to + at, bytes.data(), std::min(all - at, bytes.size()),
+                                  cudaMemcpyHostToDevice, stream_),
                   "filling an operand");
-            at += size;
-            remaining -= size;
         }
         check(cudaStreamSynchronize(stream_), "filling an operand");
     }

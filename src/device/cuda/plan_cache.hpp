@@ -32,7 +32,6 @@ public:
         double seconds = 0;
         std::size_t workspace_bytes = 0;
         std::optional<bool> agrees;  // with the most frequent result; none: not compared
-        bool operator==(const Timing&) const = default;
     };
 
     /// Reads `file` if it exists and is for this machine. With an empty path, plans are kept in
