@@ -97,15 +97,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-template <typename T>
-DualTensors<T> tensors_of(const BatchNormDualGradientArguments& args) {
-    return {{static_cast<const T*>(args.outer.x), static_cast<const T*>(args.dy0),
-             static_cast<const T*>(args.dy1), nullptr, nullptr, args.outer.statistics.mean,
-             reinterpret_cast<const std::uint8_t*>(args.mask), static_cast<T*>(args.inner.dx)},
-            static_cast<const T*>(args.inner.x),
-            args.inner.statistics.mean};
-}
-
 ChannelGradients gradients_of(const BatchNormDualGradientArguments::Norm& norm, int products) {
     return {norm.gamma,          norm.statistics.mean, norm.statistics.inverse_deviation,
             norm.gamma_gradient, norm.beta_gradient,   products};
@@ -129,14 +120,22 @@ void batch_norm_dual_gradient(const BatchNormShape& shape,
     finals.blocks_y = 2;
     with_type(shape.dtype, [&]<typename T>() {
         const Tiling apply_tiling = tiling_of(shape, kLanes<T>);
+        const auto *outer_x = static_cast<const T*>(arguments.outer.x),
+                   *inner_x = static_cast<const T*>(arguments.inner.x);
+        auto *outer_dx = static_cast<T*>(arguments.outer.dx),
+             *inner_dx = static_cast<T*>(arguments.inner.dx);
+        const DualTensors<T> tensors{
+            {outer_x, static_cast<const T*>(arguments.dy0), static_cast<const T*>(arguments.dy1),
+             nullptr, nullptr, arguments.outer.statistics.mean,
+             reinterpret_cast<const std::uint8_t*>(arguments.mask), inner_dx},
+            inner_x,
+            arguments.inner.statistics.mean};
         launch(arguments.dy1 != nullptr ? dual_sum_kernel<T, true> : dual_sum_kernel<T, false>,
-               grid_of(shape, tiling, stream), tiling, tensors_of<T>(arguments), workspace);
+               grid_of(shape, tiling, stream), tiling, tensors, workspace);
         launch(combine_dual_kernel, finals, tiling, gradients_of(arguments.outer, 1),
                gradients_of(arguments.inner, 2), workspace, coefficients);
-        launch(dual_apply_kernel<T>, grid_of(shape, apply_tiling, stream), apply_tiling,
-               static_cast<const T*>(arguments.outer.x), static_cast<const T*>(arguments.inner.x),
-               coefficients, static_cast<T*>(arguments.outer.dx),
-               static_cast<T*>(arguments.inner.dx));
+        launch(dual_apply_kernel<T>, grid_of(shape, apply_tiling, stream), apply_tiling, outer_x,
+               inner_x, coefficients, outer_dx, inner_dx);
     });
 }
 

@@ -94,12 +94,10 @@ void with_variant(bool wide, Gate gate, bool has_dy1, const Body& body) {
         if (gate == Gate::affine) return body.template operator()<kWidth, Gate::affine, kHasDy1>();
         return body.template operator()<kWidth, Gate::mask, kHasDy1>();
     };
-    if (wide) {
-        return has_dy1 ? with_gate.template operator()<kWide, true>()
-                       : with_gate.template operator()<kWide, false>();
-    }
-    return has_dy1 ? with_gate.template operator()<1, true>()
-                   : with_gate.template operator()<1, false>();
+    if (wide && has_dy1) return with_gate.template operator()<kWide, true>();
+    if (wide) return with_gate.template operator()<kWide, false>();
+    if (has_dy1) return with_gate.template operator()<1, true>();
+    with_gate.template operator()<1, false>();
 }
 
 float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArguments& arguments) {

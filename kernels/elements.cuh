@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -31,18 +32,14 @@ __host__ __device__ inline float to_float(__nv_bfloat16 value) {
 
 /// Rounds to the nearest number of type T, ties to even.
 template <typename T>
-__host__ __device__ inline T from_float(float value);
-template <>
-__host__ __device__ inline float from_float<float>(float value) {
-    return value;
-}
-template <>
-__host__ __device__ inline __half from_float<__half>(float value) {
-    return __float2half_rn(value);
-}
-template <>
-__host__ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
-    return __float2bfloat16_rn(value);
+__host__ __device__ inline T from_float(float value) {
+    if constexpr (std::is_same_v<T, __half>) {
+        return __float2half_rn(value);
+    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+        return __float2bfloat16_rn(value);
+    } else {
+        return value;
+    }
 }
 
 /// Loads or stores kLanes<T> numbers as fp32 with one aligned 16-byte access.

@@ -15,14 +15,20 @@ __device__ inline bool is_used(const RpnLossShape& shape, const float* row) {
     return row[0] >= 0 && row[0] < static_cast<float>(shape.grid.count);
 }
 
-/// The number of sampled anchors of an image, at least 1.
-__device__ double sample_count(const RpnLossShape& shape, const float* targets) {
+/// The number of an image's samples for which is_used(index) is true, at least 1.
+template <typename IsUsed>
+__device__ double count_used(int samples, const IsUsed& is_used) {
     double count = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
-        if (is_used(shape, targets + i * kRpnColumns)) ++count;
+    for (int i = static_cast<int>(threadIdx.x); i < samples; i += kThreads) {
+        if (is_used(i)) ++count;
     }
     count = reduce_block(count, 0.0, Sum{});
     return count < 1 ? 1 : count;
+}
+
+__device__ double anchor_count(const RpnLossShape& shape, const float* targets) {
+    return count_used(shape.samples,
+                      [&](int i) { return is_used(shape, targets + i * kRpnColumns); });
 }
 
 template <typename T>
@@ -53,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
                           anchor_index(shape.grid, image, anchor, 4, args.rpn.delta_stride);
         for (int k = 0; k < 4; ++k) boxes += ops::smooth_l1(to_float(deltas[k]) - row[2 + k]);
     }
-    const double count = sample_count(shape, targets);
+    const double count = anchor_count(shape, targets);
     objectness = reduce_block(objectness, 0.0, Sum{});
     boxes = reduce_block(boxes, 0.0, Sum{});
     if (threadIdx.x != 0) return;
@@ -89,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
                              const __grid_constant__ RpnLossGradientArguments args) {
     const int image = static_cast<int>(blockIdx.x);
     const float* targets = args.targets + std::int64_t{image} * shape.samples * kRpnColumns;
-    const double scale = *args.loss_scale / sample_count(shape, targets);
+    const double scale = *args.loss_scale / anchor_count(shape, targets);
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
         const float* row = targets + i * kRpnColumns;
         if (!is_used(shape, row)) continue;
@@ -124,14 +130,9 @@ __device__ inline int label_of(const RoiLossShape& shape, const float* target) {
     return is_used ? static_cast<int>(target[4]) : -1;
 }
 
-/// The number of used regions of an image, at least 1.
 __device__ double region_count(const RoiLossShape& shape, const float* targets) {
-    double count = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
-        if (label_of(shape, targets + i * kRoiColumns) >= 0) ++count;
-    }
-    count = reduce_block(count, 0.0, Sum{});
-    return count < 1 ? 1 : count;
+    return count_used(shape.samples,
+                      [&](int i) { return label_of(shape, targets + i * kRoiColumns) >= 0; });
 }
 
 /// The logarithm of the sum of the exponentials of a row, in every lane of a warp.

@@ -49,20 +49,10 @@ public:
     Builder(fe::graph::Graph& graph, const ConvolutionShape& shape) : graph_(graph), s_(shape) {}
 
     void build(ConvolutionPass pass) {
-        switch (pass) {
-            case ConvolutionPass::forward:
-                forward();
-                break;
-            case ConvolutionPass::forward_with_statistics:
-                statistics(forward());
-                break;
-            case ConvolutionPass::input_gradient:
-                input_gradient();
-                break;
-            case ConvolutionPass::weight_gradient:
-                weight_gradient();
-                break;
-        }
+        if (pass == ConvolutionPass::input_gradient) return input_gradient();
+        if (pass == ConvolutionPass::weight_gradient) return weight_gradient();
+        const Tensor y = forward();
+        if (pass == ConvolutionPass::forward_with_statistics) statistics(y);
     }
 
 private:
