@@ -236,60 +236,42 @@ __device__ void over_units(const UpdatePart& part, const Body& body) {
     }
 }
 
-struct SumPack {
-    const UpdateArguments& args;
-    Squares& squares;
-
-    template <int N>
-    __device__ void operator()(std::int64_t at) const {
-        const Pack<N> weight = load<N>(args.parameters + at),
-                      gradient = load<N>(args.gradients + at);
-        for (int lane = 0; lane < N; ++lane) squares.add(weight.lane[lane], gradient.lane[lane]);
-    }
-};
-
 __global__ void square_sums_kernel(UpdateArguments args, UpdateParts parts) {
     for (std::int64_t index = blockIdx.x; index < parts.count; index += gridDim.x) {
         Squares squares;
-        over_units(parts.parts[index], SumPack{args, squares});
+        over_units(parts.parts[index], [&]<int N>(std::int64_t at) {
+            const Pack<N> weight = load<N>(args.parameters + at);
+            const Pack<N> gradient = load<N>(args.gradients + at);
+            for (int i = 0; i < N; ++i) squares.add(weight.lane[i], gradient.lane[i]);
+        });
         squares.store_total(parts, index);
     }
 }
-
-struct LambPack {
-    const UpdateArguments& args;
-    const AdamConstants& moments;
-    float weight_decay;
-    Squares& squares;
-
-    template <int N>
-    __device__ void operator()(std::int64_t at) const {
-        const Pack<N> weight = load<N>(args.parameters + at),
-                      gradient = load<N>(args.gradients + at);
-        Pack<N> mean = load<N>(args.states[0] + at), square = load<N>(args.states[1] + at);
-        for (int lane = 0; lane < N; ++lane) {
-            moments.update(mean.lane[lane], square.lane[lane],
-                           moments.gradient_factor * gradient.lane[lane]);
-            const float direction = fmaf(weight_decay, weight.lane[lane],
-                                         moments.direction(mean.lane[lane], square.lane[lane]));
-            squares.add(weight.lane[lane], direction);
-        }
-        store(args.states[0] + at, mean);
-        store(args.states[1] + at, square);
-    }
-};
 
 __global__ void lamb_moments_kernel(UpdateArguments args, ops::Lamb rule, UpdateParts parts) {
     if (args.scalars->finite == 0) return;
     __shared__ AdamConstants shared;
     if (threadIdx.x == 0) shared.set(rule, *args.scalars);
     __syncthreads();
-    const AdamConstants moments = shared;
+    const AdamConstants constants = shared;
     for (std::int64_t index = blockIdx.x; index < parts.count; index += gridDim.x) {
         const UpdatePart part = parts.parts[index];
         const float weight_decay = args.ranges[part.range].decays ? args.weight_decay : 0.0f;
         Squares squares;
-        over_units(part, LambPack{args, moments, weight_decay, squares});
+        over_units(part, [&]<int N>(std::int64_t at) {
+            const Pack<N> weight = load<N>(args.parameters + at);
+            const Pack<N> gradient = load<N>(args.gradients + at);
+            Pack<N> mean = load<N>(args.states[0] + at), square = load<N>(args.states[1] + at);
+            for (int i = 0; i < N; ++i) {
+                constants.update(mean.lane[i], square.lane[i],
+                                 constants.gradient_factor * gradient.lane[i]);
+                const float direction = fmaf(weight_decay, weight.lane[i],
+                                             constants.direction(mean.lane[i], square.lane[i]));
+                squares.add(weight.lane[i], direction);
+            }
+            store(args.states[0] + at, mean);
+            store(args.states[1] + at, square);
+        });
         squares.store_total(parts, index);
     }
 }
