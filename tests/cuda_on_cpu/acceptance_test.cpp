@@ -31,7 +31,7 @@ TEST(Acceptance, TimesWithAutotuneAndRemembersWhichIsFaster) {
     EXPECT_EQ(device->accepts(kConvolution, kHalf), accepted);
 }
 
-TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndWritesAllDown) {
+TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndStoresAll) {
     const storage::TemporaryFolder folder;
     const std::string file = (folder / "plans.json").string();
     const auto device = make_cuda_device({.autotune = true, .plan_cache = file});
