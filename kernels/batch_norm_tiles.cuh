@@ -14,7 +14,7 @@
 /// memory from one end to the other.
 namespace hpcai::kernels::batch_norm {
 
-inline constexpr int kWide = 8;  // channels of a thread if C is a multiple: a byte of the mask
+inline constexpr int kWide = 8;  // channels of a thread if they divide C: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
 // Resident blocks of an H100 or H200. All GPUs use this number, so that the order of sums is fixed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations with one number for each channel, for any number of channels.
+// Operations that have one number per channel, for any number of channels.
 #include <numeric>
 
 #include "batch_norm_tiles.cuh"

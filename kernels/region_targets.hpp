@@ -41,7 +41,7 @@ std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape);
 
 struct AnchorTargetsArguments {
     const float* boxes = nullptr;        // (N, G, 5)
-    const std::int32_t* keys = nullptr;  // (N)
+    const std::int32_t* keys = nullptr;  // (N), random key of each image
     float* targets = nullptr;            // (N, S, 6)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
@@ -66,7 +66,7 @@ std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape);
 struct RoiTargetsArguments {
     const float* proposals = nullptr;    // (N, R, 5)
     const float* boxes = nullptr;        // (N, G, 5)
-    const std::int32_t* keys = nullptr;  // (N)
+    const std::int32_t* keys = nullptr;  // (N), random key of each image
     float* targets = nullptr;            // (N, S, 9)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };

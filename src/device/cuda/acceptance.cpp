@@ -13,7 +13,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr int kRepeats = 5;
+constexpr int kRepeats = 5;  // timed runs of a chain with autotune
 
 std::int64_t weights_of(const ops::Convolution& op) {
     return op.filters * op.kernel * op.kernel * op.input[3];
@@ -29,6 +29,7 @@ std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     return {channels, channels};
 }
 
+/// A kernel with operands in temporary memory.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,

@@ -8,7 +8,7 @@
 
 namespace hpcai::device::cuda {
 
-/// Operations of which each reads the output of the one before.
+/// Operations, each of which reads the output of the previous one.
 using Chain = std::vector<ops::Operation>;
 
 /// Times one forward and one backward pass through convolutions, BatchNorms and PointwiseNorms, in

@@ -139,11 +139,7 @@ std::string to_string(const ConvolutionShape& shape) {
 
 std::string_view name_of(ConvolutionPass pass) {
     static constexpr std::array<std::string_view, kConvolutionPasses> kNames{
-        "forward",
-        "forward_with_statistics",
-        "input_gradient",
-        "weight_gradient",
-    };
+        "forward", "forward_with_statistics", "input_gradient", "weight_gradient"};
     return kNames.at(static_cast<std::size_t>(pass));
 }
 
