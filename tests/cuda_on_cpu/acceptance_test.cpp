@@ -46,7 +46,7 @@ TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndStoresAll) {
 }
 
 TEST(Acceptance, EndsWhereAPlanBreaksTheDevice) {
-    simt::set_bad_plans({.deadly = 14});
+    simt::set_bad_plans({.fatal = 14});
     const std::string message = storage::error_of(ExitCode::internal, [] {
         make_cuda_device({.autotune = true})->accepts(kConvolution, kHalf);
     });

@@ -92,7 +92,7 @@ TEST_F(Autotune, TimesASlowPlanOnceAndDoesNotCompareIt) {
 }
 
 TEST_F(Autotune, NamesAPlanThatBreaksTheDeviceAndNeverRunsItAgain) {
-    simt::set_bad_plans({.wrong = -1, .deadly = 14});
+    simt::set_bad_plans({.wrong = -1, .fatal = 14});
     for (int pass = 0; pass < 3; ++pass) {
         const std::string message =
             storage::error_of(ExitCode::internal, [&] { plans_after({.plan_cache = file_}); });

@@ -95,7 +95,7 @@ TEST_P(CastKernels, WriteEveryElementAndNoMore) {
         Buffer to(GetParam(), count), back(DType::f32, count);
         pad_rows(flat(GetParam(), count), DType::f32, from.data(), to.data(), nullptr);
         strip_rows(flat(GetParam(), count), to.data(), DType::f32, back.data(), nullptr);
-        EXPECT_TRUE(to.fence_stands());
+        EXPECT_TRUE(to.guard_is_intact());
         EXPECT_TRUE(same(back, from)) << count;
     }
 }
