@@ -5,21 +5,21 @@
 
 /// The parts of z = ReLU(norm(x w^T) + r) and its gradients that are not products of large
 /// matrices, for x (n, K), w (C, K) and r, z (n, C); n is the number of pixels. y = x w^T is never
-/// stored:
+/// stored. * is the elementwise product:
 ///
 ///   S = x^T x, s = the column sums of x, P = w S
-///   mean(y) = w s / n, mean(y^2) = the row sums of P w, divided by n
+///   mean(y) = w s / n, mean(y^2) = the row sums of P * w, divided by n
 ///   z = ReLU(x (scale w)^T + shift + r)
 ///
 /// The gradient of y is dy = a g + b y + c (batch_norm_gradient_apply), where g is the gradient of
 /// the ReLU's input. With G = g^T x, M = w^T (b w), and a, b and c per channel:
 ///
-///   sum(g y) = the row sums of G w
+///   sum(g y) = the row sums of G * w
 ///   dw = dy^T x = a G + b P + c s
 ///   dx = dy w   = g (a w) + x M + c w
 ///
 /// A rounding error of a matrix or bias is the same in all pixels, so it accumulates in sums over
-/// pixels. Two means are therefore kept exact: beta + mean(r), of z before the ReLU, and 0, of dx.
+/// pixels. Two means are therefore preserved: beta + mean(r), of z before the ReLU, and 0, of dx.
 /// Each bias is computed from the rounded matrix, and the rounding error of the bias is added to
 /// one element of the matrix. The terms x M and c w of dx are too small for fp16, so they are
 /// multiplied by a power of two, f, until g (a w) is added. The ReLU may turn a NaN into 0, but

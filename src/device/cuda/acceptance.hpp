@@ -23,9 +23,8 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
 /// - of norms: statistics of the whole batch
 /// - of poolings: windows of 3 x 3 with stride 2 and padding 1
 /// - of convolutions that compute sums: a cuDNN plan, which exists in fp16 only
-/// - of a PointwiseNorm: f16 or bf16, and a multiple of 128 output channels that is at least twice
-/// the
-///   number of input channels
+/// - of a PointwiseNorm: f16 or bf16, and output channels that are a multiple of 128 and at least
+///   twice the input channels
 /// The last two also need a successful trial (seconds_of()) if the context has a device. With
 /// autotune they must be faster than separate operations, all with their fastest plans;
 /// Context::plans stores the decision. A deterministic device makes no trial without autotune. An
