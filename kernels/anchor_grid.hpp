@@ -7,22 +7,23 @@
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
-/// ops::Anchors in the form of kernel arguments.
 namespace hpcai::kernels {
 
+/// ops::Anchors as a kernel argument. Anchors are numbered over all levels; within a level, those
+/// of a cell are adjacent, and cells are in row-major order.
 struct AnchorGrid {
     static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // limited by 4 KiB of kernel arguments
 
     struct Level {
-        int first = 0;  // index of the level's first anchor, counted over all levels
+        int first = 0;  // the level's first anchor
         int height = 0;
         int width = 0;
         int stride = 0;
         float cell[kMaxInCell][4] = {};  // boxes of the anchors of the cell at (0, 0)
     };
     int levels = 0;
-    int per_cell = 0;
-    int count = 0;  // anchors of all levels
+    int per_cell = 0;  // anchors of a cell
+    int count = 0;     // anchors of all levels
     Level level[kMaxLevels];
 
     HPCAI_HOST_DEVICE int count_of(int level_index) const {
@@ -59,8 +60,8 @@ struct RpnOutputs {
     const void* deltas[AnchorGrid::kMaxLevels] = {};
 };
 
-/// The index of the first element of an anchor in the logits or deltas of its level (RpnOutputs).
-/// `anchor` counts over all levels and has `elements` elements; `stride` is that of RpnOutputs.
+/// The index of an anchor's first element in the logits or deltas of its level (RpnOutputs), which
+/// have `elements` elements for each anchor and this stride.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int anchor,
                                                    int elements, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];

@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without mask: passes g where x scale + shift > 0
+    bool relu = false;                    // without a mask: it passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -134,8 +134,8 @@ struct BatchNormGradientArguments {
     void* workspace = nullptr;
 };
 /// Computes the gradients of gamma, beta and the residual, and writes the coefficients of the
-/// input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3,
-/// and one bit if there is a mask; then writes 1, else no activation.
+/// input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3.
+/// With a mask, also reads one bit and writes 1.
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 

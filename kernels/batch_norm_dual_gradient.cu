@@ -3,8 +3,9 @@
 #include "batch_norm_gradient.cuh"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 constexpr int kDualSums = 3;  // of g, of g (x - mean) of the outer norm, and of the inner one
 
@@ -96,31 +97,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-template <typename T>
-DualTensors<T> tensors_of(const BatchNormDualGradientArguments& args) {
-    return {{static_cast<const T*>(args.outer.x), static_cast<const T*>(args.dy0),
-             static_cast<const T*>(args.dy1), nullptr, nullptr, args.outer.statistics.mean,
-             reinterpret_cast<const std::uint8_t*>(args.mask), static_cast<T*>(args.inner.dx)},
-            static_cast<const T*>(args.inner.x),
-            args.inner.statistics.mean};
-}
-
 ChannelGradients gradients_of(const BatchNormDualGradientArguments::Norm& norm, int products) {
     return {norm.gamma,          norm.statistics.mean, norm.statistics.inverse_deviation,
             norm.gamma_gradient, norm.beta_gradient,   products};
 }
 
 }  // namespace
-}  // namespace batch_norm
 
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape) {
-    const std::int64_t partial = batch_norm::partial_floats(shape, batch_norm::kDualSums);
+    const std::int64_t partial = partial_floats(shape, kDualSums);
     return sizeof(float) * static_cast<std::size_t>(partial + 2 * 3 * shape.channels);
 }
 
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     if (shape.spans != 1 || !is_wide(shape))
         fail("fused norms require one span and a multiple of 8 channels");
     const Tiling tiling = tiling_of(shape);
@@ -130,14 +120,22 @@ void batch_norm_dual_gradient(const BatchNormShape& shape,
     finals.blocks_y = 2;
     with_type(shape.dtype, [&]<typename T>() {
         const Tiling apply_tiling = tiling_of(shape, kLanes<T>);
+        const auto *outer_x = static_cast<const T*>(arguments.outer.x),
+                   *inner_x = static_cast<const T*>(arguments.inner.x);
+        auto *outer_dx = static_cast<T*>(arguments.outer.dx),
+             *inner_dx = static_cast<T*>(arguments.inner.dx);
+        const DualTensors<T> tensors{
+            {outer_x, static_cast<const T*>(arguments.dy0), static_cast<const T*>(arguments.dy1),
+             nullptr, nullptr, arguments.outer.statistics.mean,
+             reinterpret_cast<const std::uint8_t*>(arguments.mask), inner_dx},
+            inner_x,
+            arguments.inner.statistics.mean};
         launch(arguments.dy1 != nullptr ? dual_sum_kernel<T, true> : dual_sum_kernel<T, false>,
-               grid_of(shape, tiling, stream), tiling, tensors_of<T>(arguments), workspace);
+               grid_of(shape, tiling, stream), tiling, tensors, workspace);
         launch(combine_dual_kernel, finals, tiling, gradients_of(arguments.outer, 1),
                gradients_of(arguments.inner, 2), workspace, coefficients);
-        launch(dual_apply_kernel<T>, grid_of(shape, apply_tiling, stream), apply_tiling,
-               static_cast<const T*>(arguments.outer.x), static_cast<const T*>(arguments.inner.x),
-               coefficients, static_cast<T*>(arguments.outer.dx),
-               static_cast<T*>(arguments.inner.dx));
+        launch(dual_apply_kernel<T>, grid_of(shape, apply_tiling, stream), apply_tiling, outer_x,
+               inner_x, coefficients, outer_dx, inner_dx);
     });
 }
 

@@ -3,8 +3,9 @@
 #include "batch_norm_moments.cuh"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
@@ -65,36 +66,29 @@ __global__ void __launch_bounds__(kFinalThreads)
     moments[tiling.channels + channel] = own.variance + own.mean * own.mean;
 }
 
-__global__ void statistics_from_moments_kernel(const BatchNormShape shape, const double* moments,
-                                               int ranks, const BatchNormParameters parameters,
-                                               const BatchNormStatistics statistics) {
+__global__ void statistics_from_moments_kernel(const BatchNormShape shape,
+                                               const BatchNormSharedMomentsArguments args) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
-    const Moments all = moments_of({moments[channel], moments[shape.channels + channel]}, 0, ranks);
-    write_affine(parameters, statistics, channel, channel, all);
-    RunningStatistics running(parameters, 1, static_cast<double>(ranks * shape.pixels));
+    const Moments all =
+        moments_of({args.moments[channel], args.moments[shape.channels + channel]}, 0, args.ranks);
+    write_affine(args.parameters, args.statistics, channel, channel, all);
+    RunningStatistics running(args.parameters, 1, static_cast<double>(args.ranks * shape.pixels));
     running.add(all);
     running.update(channel);
 }
 
-/// Sums of x and of x^2 for each channel, from the epilogue of the convolution that computed x.
-struct EpilogueSums {
-    const float* sum;
-    const float* squares;
-};
-
-__global__ void statistics_from_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
-                                            const BatchNormParameters parameters,
-                                            const BatchNormStatistics statistics) {
+__global__ void statistics_from_sums_kernel(const BatchNormShape shape,
+                                            const BatchNormSumsArguments args) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
     const auto count = static_cast<double>(shape.pixels);
     const int spans = static_cast<int>(shape.spans);
-    RunningStatistics running(parameters, spans, count);
+    RunningStatistics running(args.parameters, spans, count);
     for (int span = 0; span < spans; ++span) {
         const std::int64_t index = span * shape.channels + channel;
-        const Moments moments = moments_of({sums.sum[index], sums.squares[index]}, 0, count);
-        write_affine(parameters, statistics, channel, index, moments);
+        const Moments moments = moments_of({args.sum[index], args.squares[index]}, 0, count);
+        write_affine(args.parameters, args.statistics, channel, index, moments);
         running.add(moments);
     }
     running.update(channel);
@@ -108,20 +102,7 @@ __global__ void running_affine_kernel(std::int64_t channels, const BatchNormPara
                  channel, {parameters.running_mean[channel], parameters.running_variance[channel]});
 }
 
-Grid grid_over_channels(std::int64_t channels, Stream stream) {
-    constexpr unsigned kThreadsPerBlock = 128;
-    return {.blocks_x = static_cast<unsigned>(divide_up(channels, kThreadsPerBlock)),
-            .threads = kThreadsPerBlock,
-            .stream = stream};
-}
-
 enum class Residual { none, plain, normalized };
-
-template <Residual kResidual>
-__device__ inline float affine(float x, float scale, float shift, float r) {
-    const float value = fmaf(x, scale, shift);
-    return kResidual == Residual::none ? value : value + r;
-}
 
 template <typename T>
 struct ApplyTensors {
@@ -175,11 +156,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
             if constexpr (kResidual != Residual::none) residual = loaded.r.numbers();
             unsigned bits = 0;
             for (unsigned i = 0; i < kWide; ++i) {
-                float r = residual.lane[i];
+                float value = fmaf(x.lane[i], scale.lane[i], shift.lane[i]);
+                if constexpr (kResidual == Residual::plain) value += residual.lane[i];
                 if constexpr (kResidual == Residual::normalized) {
-                    r = fmaf(r, residual_scale.lane[i], residual_shift.lane[i]);
+                    value += fmaf(residual.lane[i], residual_scale.lane[i], residual_shift.lane[i]);
                 }
-                const float value = affine<kResidual>(x.lane[i], scale.lane[i], shift.lane[i], r);
                 y.lane[i] = rectify(tensors.relu, value, i, bits);
             }
             const std::int64_t at = last - pixel * channels;
@@ -198,8 +179,7 @@ __global__ void apply_scalar_kernel(const BatchNormShape shape, const ApplyTenso
         for (unsigned bit = 0; bit < 8 && byte * 8 + bit < elements; ++bit) {
             const std::int64_t at = byte * 8 + bit;
             const std::int64_t index = at / span_elements * shape.channels + at % shape.channels;
-            const float scale = tensors.scale[index], shift = tensors.shift[index];
-            float value = affine<Residual::none>(to_float(tensors.x[at]), scale, shift, 0);
+            float value = fmaf(to_float(tensors.x[at]), tensors.scale[index], tensors.shift[index]);
             if (tensors.residual != nullptr) {
                 float r = to_float(tensors.residual[at]);
                 if (tensors.residual_scale != nullptr) {
@@ -213,38 +193,10 @@ __global__ void apply_scalar_kernel(const BatchNormShape shape, const ApplyTenso
     }
 }
 
-template <typename T, Residual kResidual>
-void apply_wide(const BatchNormShape& shape, const ApplyTensors<T>& tensors, Stream stream) {
-    const Tiling tiling = tiling_of(shape);
-    launch(apply_kernel<T, kResidual>, grid_of(shape, tiling, stream), tiling, tensors);
-}
-
-template <typename T>
-void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments, Stream stream) {
-    const ApplyTensors<T> tensors{.x = static_cast<const T*>(arguments.x),
-                                  .residual = static_cast<const T*>(arguments.residual),
-                                  .y = static_cast<T*>(arguments.y),
-                                  .scale = arguments.scale,
-                                  .shift = arguments.shift,
-                                  .residual_scale = arguments.residual_scale,
-                                  .residual_shift = arguments.residual_shift,
-                                  .mask = reinterpret_cast<std::uint8_t*>(arguments.mask),
-                                  .relu = arguments.relu};
-    if (!is_wide(shape)) {
-        const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
-        launch(apply_scalar_kernel<T>, grid_over(bytes, stream), shape, tensors);
-    } else if (arguments.residual == nullptr) {
-        apply_wide<T, Residual::none>(shape, tensors, stream);
-    } else if (arguments.residual_scale == nullptr) {
-        apply_wide<T, Residual::plain>(shape, tensors, stream);
-    } else {
-        apply_wide<T, Residual::normalized>(shape, tensors, stream);
-    }
-}
-
 }  // namespace
 
-void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream) {
+void batch_norm::sum_differences(const BatchNormShape& shape, const void* x, float* workspace,
+                                 Stream stream) {
     const Tiling tiling = tiling_of(shape);
     const Grid grid = grid_of(shape, tiling, stream);
     float* pivots = workspace + partial_floats(shape);
@@ -254,12 +206,10 @@ void sum_differences(const BatchNormShape& shape, const void* x, float* workspac
     });
 }
 
-}  // namespace batch_norm
-
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
     // The backward pass needs three coefficients for each span and channel.
-    return sizeof(float) * static_cast<std::size_t>(batch_norm::partial_floats(shape) +
-                                                    3 * shape.spans * shape.channels);
+    return sizeof(float) *
+           static_cast<std::size_t>(partial_floats(shape) + 3 * shape.spans * shape.channels);
 }
 
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
@@ -268,7 +218,6 @@ std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
 
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     auto* workspace = static_cast<float*>(arguments.workspace);
     sum_differences(shape, arguments.x, workspace, stream);
     launch(combine_kernel, final_grid(shape.channels, stream), tiling_of(shape),
@@ -278,15 +227,12 @@ void batch_norm_statistics(const BatchNormShape& shape,
 
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream) {
-    using namespace batch_norm;
-    launch(statistics_from_sums_kernel, grid_over_channels(shape.channels, stream), shape,
-           EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
-           arguments.statistics);
+    launch(statistics_from_sums_kernel, thread_per_channel(shape.channels, stream), shape,
+           arguments);
 }
 
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream) {
-    using namespace batch_norm;
     auto* workspace = static_cast<float*>(arguments.workspace);
     sum_differences(shape, arguments.x, workspace, stream);
     launch(moments_kernel, final_grid(shape.channels, stream), tiling_of(shape), workspace,
@@ -296,21 +242,38 @@ void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArgum
 void batch_norm_statistics_from_moments(const BatchNormShape& shape,
                                         const BatchNormSharedMomentsArguments& arguments,
                                         Stream stream) {
-    using namespace batch_norm;
-    launch(statistics_from_moments_kernel, grid_over_channels(shape.channels, stream), shape,
-           arguments.moments, arguments.ranks, arguments.parameters, arguments.statistics);
+    launch(statistics_from_moments_kernel, thread_per_channel(shape.channels, stream), shape,
+           arguments);
 }
 
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream) {
-    using namespace batch_norm;
-    launch(running_affine_kernel, grid_over_channels(channels, stream), channels, parameters,
+    launch(running_affine_kernel, thread_per_channel(channels, stream), channels, parameters,
            statistics);
 }
 
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
                       Stream stream) {
-    with_type(shape.dtype, [&]<typename T>() { batch_norm::apply<T>(shape, arguments, stream); });
+    with_type(shape.dtype, [&]<typename T>() {
+        const ApplyTensors<T> tensors{.x = static_cast<const T*>(arguments.x),
+                                      .residual = static_cast<const T*>(arguments.residual),
+                                      .y = static_cast<T*>(arguments.y),
+                                      .scale = arguments.scale,
+                                      .shift = arguments.shift,
+                                      .residual_scale = arguments.residual_scale,
+                                      .residual_shift = arguments.residual_shift,
+                                      .mask = reinterpret_cast<std::uint8_t*>(arguments.mask),
+                                      .relu = arguments.relu};
+        if (!is_wide(shape)) {
+            const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
+            return launch(apply_scalar_kernel<T>, grid_over(bytes, stream), shape, tensors);
+        }
+        const Tiling tiling = tiling_of(shape);
+        launch(arguments.residual == nullptr         ? apply_kernel<T, Residual::none>
+               : arguments.residual_scale == nullptr ? apply_kernel<T, Residual::plain>
+                                                     : apply_kernel<T, Residual::normalized>,
+               grid_of(shape, tiling, stream), tiling, tensors);
+    });
 }
 
 }  // namespace hpcai::kernels

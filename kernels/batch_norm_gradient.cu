@@ -3,8 +3,9 @@
 #include "batch_norm_gradient.cuh"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
@@ -93,12 +94,10 @@ void with_variant(bool wide, Gate gate, bool has_dy1, const Body& body) {
         if (gate == Gate::affine) return body.template operator()<kWidth, Gate::affine, kHasDy1>();
         return body.template operator()<kWidth, Gate::mask, kHasDy1>();
     };
-    if (wide) {
-        return has_dy1 ? with_gate.template operator()<kWide, true>()
-                       : with_gate.template operator()<kWide, false>();
-    }
-    return has_dy1 ? with_gate.template operator()<1, true>()
-                   : with_gate.template operator()<1, false>();
+    if (wide && has_dy1) return with_gate.template operator()<kWide, true>();
+    if (wide) return with_gate.template operator()<kWide, false>();
+    if (has_dy1) return with_gate.template operator()<1, true>();
+    with_gate.template operator()<1, false>();
 }
 
 float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArguments& arguments) {
@@ -107,8 +106,8 @@ float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArgum
 
 }  // namespace
 
-void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
-                   Stream stream) {
+void batch_norm::sum_gradients(const BatchNormShape& shape,
+                               const BatchNormGradientArguments& arguments, Stream stream) {
     const Gate gate = arguments.mask != nullptr ? Gate::mask
                       : arguments.relu          ? Gate::affine
                                                 : Gate::none;
@@ -124,11 +123,8 @@ void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments
     });
 }
 
-}  // namespace batch_norm
-
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     sum_gradients(shape, arguments, stream);
     const BatchNormStatistics& statistics = arguments.statistics;
     Tiling tiling = tiling_of(shape);
@@ -143,12 +139,11 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
 void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream) {
-    launch(batch_norm::coefficients_kernel, grid_over(shape.channels, stream), shape, arguments);
+    launch(coefficients_kernel, grid_over(shape.channels, stream), shape, arguments);
 }
 
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream) {
-    using namespace batch_norm;
     BatchNormGradientArguments args = arguments;
     if (args.mask != nullptr) {  // the sums have written the gradient of the ReLU's input
         args.dy0 = args.residual_gradient;

@@ -3,7 +3,7 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// Code that the gradient kernels of one BatchNorm and of two fused ones share.
+/// Code that gradient kernels of BatchNorm share, also those of fused operations.
 namespace hpcai::kernels::batch_norm {
 
 /// How a kernel determines where the ReLU passed its input. none: there is no ReLU; affine: where x

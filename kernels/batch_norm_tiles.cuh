@@ -14,7 +14,7 @@
 /// memory from one end to the other.
 namespace hpcai::kernels::batch_norm {
 
-inline constexpr int kWide = 8;  // channels of a thread if C is a multiple: a byte of the mask
+inline constexpr int kWide = 8;  // channels of a thread if they divide C: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
 // Resident blocks of an H100 or H200. All GPUs use this number, so that the order of sums is fixed.
@@ -50,8 +50,8 @@ inline Tiling tiling_of(const BatchNormShape& shape) {
 }
 
 inline Grid grid_of(const BatchNormShape& shape, const Tiling& tiling, Stream stream) {
-    return {.blocks_x = static_cast<unsigned>(tiling.tiles * tiling.chunks),
-            .blocks_y = static_cast<unsigned>(shape.spans),
+    return {.blocks_x = tiling.tiles * tiling.chunks,
+            .blocks_y = shape.spans,
             .threads = kThreads,
             .stream = stream};
 }
@@ -163,9 +163,16 @@ inline constexpr unsigned kFinalThreads = 512;
 inline constexpr int kFinalWarps = kFinalThreads / kWarp;
 
 inline Grid final_grid(std::int64_t channels, Stream stream) {
-    return {.blocks_x = static_cast<unsigned>(divide_up(channels, kFinalChannels)),
+    return {.blocks_x = divide_up(channels, kFinalChannels),
             .threads = kFinalThreads,
             .stream = stream};
+}
+
+/// One thread for each channel.
+inline Grid thread_per_channel(std::int64_t channels, Stream stream) {
+    constexpr unsigned kBlockThreads = 128;
+    return {
+        .blocks_x = divide_up(channels, kBlockThreads), .threads = kBlockThreads, .stream = stream};
 }
 
 struct Sums {

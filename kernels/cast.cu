@@ -31,23 +31,31 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
     launch(cast_kernel<From, To>, grid_over(count / kLanes<__half>, stream), from, to, count);
 }
 
+template <typename Body>
+void with_types(tensor::DType from, tensor::DType to, const Body& body) {
+    with_type(from, [&]<typename From>() {
+        with_type(to, [&]<typename To>() { body.template operator()<From, To>(); });
+    });
+}
+
 // Threads handle single elements, because only first-layer filters and small images are padded.
-template <typename T>
-__global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
+template <typename From, typename To>
+__global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const From* from, To* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
         const std::int64_t row = at / shape.padded_channels;
         const auto channel = static_cast<int>(at - row * shape.padded_channels);
         const bool is_inside = channel < shape.channels;
-        to[at] = from_float<T>(is_inside ? from[row * shape.channels + channel] : 0.0f);
+        to[at] = from_float<To>(is_inside ? to_float(from[row * shape.channels + channel]) : 0.0f);
     }
 }
 
-template <typename T>
-__global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
+template <typename From, typename To>
+__global__ void strip_kernel(PaddedRows shape, const From* from, To* to) {
     const std::int64_t elements = shape.rows * shape.channels;
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
         const std::int64_t row = at / shape.channels;
-        to[at] = to_float(from[row * shape.padded_channels + (at - row * shape.channels)]);
+        const std::int64_t padded = row * shape.padded_channels + (at - row * shape.channels);
+        to[at] = from_float<To>(to_float(from[padded]));
     }
 }
 
@@ -55,11 +63,11 @@ __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
 struct Blocks : BlockedImages {
     int rows, stored_columns, offset;
 
-    explicit Blocks(const BlockedImages& images)
-        : BlockedImages(images),
-          rows(images.block_rows()),
-          stored_columns(images.columns()),
-          offset(images.first_offset()) {}
+    explicit Blocks(const BlockedImages& shape)
+        : BlockedImages(shape),
+          rows(shape.block_rows()),
+          stored_columns(shape.columns()),
+          offset(shape.first_offset()) {}
 
     /// Returns the index in all images of pixel `at` (0 to 3) of block (row, column); -1 outside of
     /// the image. Block rows are numbered over all images.
@@ -132,28 +140,28 @@ __global__ void filters_from_blocks_kernel(Blocks blocks, std::int64_t elements,
 
 }  // namespace
 
-void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count,
-                   Stream stream) {
-    with_type(dtype, [&]<typename T>() { cast(from, static_cast<T*>(to), count, stream); });
-}
-
-void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
-                 Stream stream) {
-    with_type(dtype, [&]<typename T>() { cast(static_cast<const T*>(from), to, count, stream); });
-}
-
-void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream) {
-    with_type(shape.dtype, [&]<typename T>() {
-        const std::int64_t elements = shape.padded_elements();
-        launch(pad_kernel<T>, grid_over(elements, stream), shape, elements, from,
-               static_cast<T*>(to));
+void pad_rows(const PaddedRows& shape, tensor::DType from_dtype, const void* from, void* to,
+              Stream stream) {
+    if (shape.channels < 1 || shape.padded_channels < shape.channels) {
+        fail("pad_rows: expected 1 <= channels <= padded_channels");
+    }
+    const std::int64_t elements = shape.padded_elements();
+    with_types(from_dtype, shape.dtype, [&]<typename From, typename To>() {
+        const auto* source = static_cast<const From*>(from);
+        auto* target = static_cast<To*>(to);
+        if (shape.channels == shape.padded_channels) return cast(source, target, elements, stream);
+        launch(pad_kernel<From, To>, grid_over(elements, stream), shape, elements, source, target);
     });
 }
 
-void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream) {
-    with_type(shape.dtype, [&]<typename T>() {
-        launch(strip_kernel<T>, grid_over(shape.rows * shape.channels, stream), shape,
-               static_cast<const T*>(from), to);
+void strip_rows(const PaddedRows& shape, const void* from, tensor::DType to_dtype, void* to,
+                Stream stream) {
+    const std::int64_t elements = shape.rows * shape.channels;
+    with_types(shape.dtype, to_dtype, [&]<typename From, typename To>() {
+        const auto* source = static_cast<const From*>(from);
+        auto* target = static_cast<To*>(to);
+        if (shape.channels == shape.padded_channels) return cast(source, target, elements, stream);
+        launch(strip_kernel<From, To>, grid_over(elements, stream), shape, source, target);
     });
 }
 

@@ -7,19 +7,13 @@
 
 #include "stream.hpp"
 
-/// Conversions between fp32 master weights and working copies for libraries. Working copies are
-/// f32, f16 or bf16, rounded to nearest even; all buffers are 16-byte aligned and disjoint.
+/// Conversions of images and weights to the types and layouts that kernels and libraries read.
+/// Types are f32, f16 and bf16, rounded to nearest even; all buffers are 16-byte aligned and
+/// disjoint.
 namespace hpcai::kernels {
 
-/// to[i] = from[i] for i < count.
-void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count,
-                   Stream stream);
-/// to[i] = from[i] for i < count, which is exact.
-void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
-                 Stream stream);
-
-/// Rows without padding, (rows, channels) f32, or padded with zeros, (rows, padded_channels) of
-/// `dtype`. A row is a pixel of an image or a tap of a KRSC filter.
+/// Rows (rows, padded_channels) of `dtype`, padded with zeros, for rows (rows, channels) without
+/// padding. A row is, for example, a pixel of an image or a tap of a KRSC filter.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;
@@ -28,10 +22,13 @@ struct PaddedRows {
 
     std::int64_t padded_elements() const { return rows * padded_channels; }
 };
-/// Writes all padded elements of `to`.
-void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
-/// Copies the elements without padding to `to`.
-void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
+/// Writes the padded rows `to` from rows of `from_dtype`. Fastest if there is no padding. Throws
+/// Error(internal) unless 1 <= channels <= padded_channels.
+void pad_rows(const PaddedRows& shape, tensor::DType from_dtype, const void* from, void* to,
+              Stream stream);
+/// Writes rows `to` of `to_dtype` from the padded rows `from`. Fastest if there is no padding.
+void strip_rows(const PaddedRows& shape, const void* from, tensor::DType to_dtype, void* to,
+                Stream stream);
 
 /// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(), columns(),
 /// adjacent, 4 padded_channels) of `dtype`. Block (i, j) has the channels of four pixels (row,

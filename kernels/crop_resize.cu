@@ -100,8 +100,8 @@ void crop_resize(const ViewBatch& batch, Stream stream) {
     const std::int64_t tiles_across = divide_up(batch.side, kTileWidth);
     const std::int64_t tiles = tiles_across * divide_up(batch.side, kTileHeight);
     launch(crop_resize_kernel,
-           {.blocks_x = static_cast<unsigned>(tiles),
-            .blocks_y = static_cast<unsigned>(batch.rows),
+           {.blocks_x = tiles,
+            .blocks_y = batch.rows,
             .threads = kTileWidth * kTileHeight,
             .stream = stream},
            batch, static_cast<int>(tiles_across));

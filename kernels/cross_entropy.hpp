@@ -10,7 +10,7 @@
 namespace hpcai::kernels {
 
 /// Cross-entropy of logits (N, F) against labels (N) in [0, F) with the target distribution (1 - s)
-/// onehot + s / F; a row with label -1 is padding. Sums are fp64 in a fixed order.
+/// (one-hot label) + s / F; a row with label -1 is padding. Sums are fp64 in a fixed order.
 struct SoftmaxShape {
     std::int64_t rows = 0;       // N, 1 to 2^31 - 1
     std::int64_t classes = 0;    // F
@@ -41,7 +41,7 @@ void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
 /// Adds the losses (rows) to *total, which is in device memory, in a fixed order.
 void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
 
-/// ops::CellCrossEntropy. Sums are fp64 in a fixed order.
+/// The sizes of ops::CellCrossEntropy, whose sums are fp64 in a fixed order.
 struct CellGrid {
     std::int64_t images = 0;                   // N, 1 to 2^31 - 1
     std::int64_t height = 0;                   // H, cells, at least 1

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -31,18 +32,14 @@ __host__ __device__ inline float to_float(__nv_bfloat16 value) {
 
 /// Rounds to the nearest number of type T, ties to even.
 template <typename T>
-__host__ __device__ inline T from_float(float value);
-template <>
-__host__ __device__ inline float from_float<float>(float value) {
-    return value;
-}
-template <>
-__host__ __device__ inline __half from_float<__half>(float value) {
-    return __float2half_rn(value);
-}
-template <>
-__host__ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
-    return __float2bfloat16_rn(value);
+__host__ __device__ inline T from_float(float value) {
+    if constexpr (std::is_same_v<T, __half>) {
+        return __float2half_rn(value);
+    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+        return __float2bfloat16_rn(value);
+    } else {
+        return value;
+    }
 }
 
 /// Loads or stores kLanes<T> numbers as fp32 with one aligned 16-byte access.
@@ -94,12 +91,18 @@ inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
     return (dividend + divisor - 1) / divisor;
 }
 
+inline constexpr unsigned kGridThreads = 256;
+
+/// A grid whose blocks iterate over `items`.
+inline Grid blocks_over(std::int64_t items, Stream stream) {
+    constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
+    return {.blocks_x = std::clamp<std::int64_t>(items, 1, kMaxBlocks),
+            .threads = kGridThreads,
+            .stream = stream};
+}
 /// A grid whose threads iterate over `items` by first_item() and item_stride().
 inline Grid grid_over(std::int64_t items, Stream stream) {
-    constexpr std::int64_t kThreads = 256;
-    constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
-    const std::int64_t blocks = std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMaxBlocks);
-    return {.blocks_x = static_cast<unsigned>(blocks), .threads = kThreads, .stream = stream};
+    return blocks_over(divide_up(items, kGridThreads), stream);
 }
 __device__ inline std::int64_t first_item() {
     return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -114,7 +117,7 @@ struct Pack {
     float lane[N];
 };
 
-/// Uses 16-byte accesses if N elements fill them; then `from` must be 16-byte aligned.
+/// Loads N elements, with 16-byte accesses if they fill these; then `from` must be 16-byte aligned.
 template <int N, typename T>
 __device__ Pack<N> load(const T* from) {
     Pack<N> pack;

@@ -8,10 +8,10 @@
 
 #include "stream.hpp"
 
-namespace hpcai::kernels {
-
 /// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16) and
 /// are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
+namespace hpcai::kernels {
+
 struct AddArguments {
     tensor::DType dtype = tensor::DType::f32;
     const void* a = nullptr;
@@ -43,9 +43,9 @@ void relu_gradient(const ReluGradientArguments& arguments, Stream stream);
 /// Sets every element to `value`, rounded to `dtype`.
 void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream stream);
 
-/// Adds a bias to each channel of an image. Images and the workspace are 16-byte aligned; sums
-/// are fp32 within a block and double over blocks, in a fixed order. Padding channels must
-/// be 0 and stay 0.
+/// The images of bias() and bias_gradient(). They and the workspace are 16-byte aligned; sums are
+/// fp32 within a block and double over blocks, in a fixed order. Padding channels must be 0 and
+/// stay 0.
 struct BiasShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t pixels = 1;                   // N x H x W
@@ -76,9 +76,10 @@ struct BiasGradientArguments {
 /// pixels of dx before rounding.
 void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream stream);
 
-/// Adds an upsampled coarse image to a fine image. Pixel (i, j) of the fine image reads pixel (i H'
-/// / H, j W' / W) of the coarse image, rounded down. Images are 16-byte aligned. Fast if C is a
-/// multiple of 8, correct for any C. Throws Error(internal) unless each side is 1 to 32768.
+/// A fine image, to which upsample_add() adds a coarse one. Pixel (i, j) of the fine image reads
+/// pixel (i H' / H, j W' / W) of the coarse image, rounded down. Images are 16-byte aligned. Fast
+/// if C is a multiple of 8, correct for any C. Functions throw Error(internal) unless each side is
+/// 1 to 32768.
 struct UpsampleShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t images = 1;
@@ -119,17 +120,8 @@ struct NormalizeArguments {
 /// channels are set to 0. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
-struct StoreNumbersArguments {
-    tensor::DType from_dtype = tensor::DType::f32;  // f32, f16 or bf16, like `dtype`
-    const void* from = nullptr;                     // (count, channels)
-    tensor::DType dtype = tensor::DType::f32;
-    void* to = nullptr;      // (count, padded_channels)
-    std::int64_t count = 0;  // pixels
-    int channels = 0;
-    int padded_channels = 0;  // at least `channels`; fastest if equal
-};
-/// Copies the numbers, rounded to `dtype`, and writes 0 to the padding channels. Both buffers are
-/// 16-byte aligned. Throws Error(internal) unless 1 <= channels <= padded_channels.
-void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
+/// Writes Device::hash() of `values` (count) to *sum. Both are in device memory, and `values` are
+/// read fastest if they are 16-byte aligned.
+void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -45,16 +45,17 @@ __device__ double sum_of_warps(const Group& group, double value) {
     return reduce_block(group.lane == 0 ? value : 0.0, 0.0, Sum{});
 }
 
-struct Affine {
+struct GroupParameters {
     const float *gamma, *beta;
     double epsilon;
     int channels, per_group;
 };
 
 __global__ void __launch_bounds__(kGroupThreads)
-    combine_groups_kernel(const Tiling tiling, const Affine affine, const BatchNormStatistics to,
-                          const float* workspace, const float* pivots) {
-    const Group group(tiling, affine.per_group, affine.channels);
+    combine_groups_kernel(const Tiling tiling, const GroupParameters parameters,
+                          const BatchNormStatistics to, const float* workspace,
+                          const float* pivots) {
+    const Group group(tiling, parameters.per_group, parameters.channels);
     const auto pixels = static_cast<double>(tiling.pixels);
     // Means are relative to the pivot of the first channel, so that their squares do not cancel.
     const double pivot = pivots[group.sample_offset + group.first];
@@ -70,14 +71,15 @@ __global__ void __launch_bounds__(kGroupThreads)
     const double difference = sum_of_warps(group, squares) / group.count() - offset * offset;
     // fmax() would turn a NaN variance into 0.
     const double variance = difference < 0 ? 0 : difference, mean = pivot + offset;
-    const double inverse = 1 / sqrt(variance + affine.epsilon);
+    const double inverse = 1 / sqrt(variance + parameters.epsilon);
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
          channel += static_cast<int>(kGroupThreads)) {
         const std::int64_t at = group.sample_offset + channel;
-        const bool has_parameters = channel < affine.channels;
-        const double scale = has_parameters ? affine.gamma[channel] * inverse : 0;
+        const bool has_parameters = channel < parameters.channels;
+        const double scale = has_parameters ? parameters.gamma[channel] * inverse : 0;
         to.scale[at] = static_cast<float>(scale);
-        to.shift[at] = has_parameters ? static_cast<float>(affine.beta[channel] - mean * scale) : 0;
+        to.shift[at] =
+            has_parameters ? static_cast<float>(parameters.beta[channel] - mean * scale) : 0;
         to.mean[at] = static_cast<float>(mean);
         to.inverse_deviation[at] = static_cast<float>(inverse);
     }
@@ -85,15 +87,15 @@ __global__ void __launch_bounds__(kGroupThreads)
 
 /// Writes the coefficients, and the sums of each sample and channel: (2, samples, stored C).
 __global__ void __launch_bounds__(kGroupThreads)
-    combine_gradients_kernel(const Tiling tiling, const Affine affine,
+    combine_gradients_kernel(const Tiling tiling, const GroupParameters parameters,
                              const BatchNormStatistics from, const float* workspace,
                              float* coefficients, float* sums_to) {
-    const Group group(tiling, affine.per_group, affine.channels);
+    const Group group(tiling, parameters.per_group, parameters.channels);
     const std::int64_t all = static_cast<std::int64_t>(gridDim.y) * tiling.channels;
     double sum = 0, products = 0;
     for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
         const Sums sums = sums_of_channel(tiling, channel, workspace);
-        const double gamma = channel < affine.channels ? affine.gamma[channel] : 0;
+        const double gamma = channel < parameters.channels ? parameters.gamma[channel] : 0;
         sum += gamma * sums.first;
         products += gamma * sums.second;
         if (group.lane != 0) continue;
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
          channel += static_cast<int>(kGroupThreads)) {
         const std::int64_t at = group.sample_offset + channel;
-        const double gamma = channel < affine.channels ? affine.gamma[channel] : 0;
+        const double gamma = channel < parameters.channels ? parameters.gamma[channel] : 0;
         coefficients[at] = static_cast<float>(gamma * inverse);
         coefficients[all + at] = static_cast<float>(input_factor);
         coefficients[2 * all + at] = static_cast<float>(constant);
@@ -138,8 +140,8 @@ __global__ void parameter_kernel(const GroupNormShape shape, const float* invers
 
 Grid grid_over_groups(const GroupNormShape& shape, Stream stream) {
     const bool more_stored = shape.spans.channels > shape.channels;
-    return {.blocks_x = static_cast<unsigned>(shape.groups + (more_stored ? 1 : 0)),
-            .blocks_y = static_cast<unsigned>(shape.spans.spans),
+    return {.blocks_x = shape.groups + (more_stored ? 1 : 0),
+            .blocks_y = shape.spans.spans,
             .threads = kGroupThreads,
             .stream = stream};
 }
@@ -155,8 +157,8 @@ void group_norm_statistics(const GroupNormShape& shape,
     auto* workspace = static_cast<float*>(arguments.workspace);
     sum_differences(shape.spans, arguments.x, workspace, stream);
     launch(combine_groups_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
-           Affine{arguments.gamma, arguments.beta, arguments.epsilon,
-                  static_cast<int>(shape.channels), per_group(shape)},
+           GroupParameters{arguments.gamma, arguments.beta, arguments.epsilon,
+                           static_cast<int>(shape.channels), per_group(shape)},
            arguments.statistics, workspace, workspace + partial_floats(shape.spans));
 }
 
@@ -174,14 +176,11 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
     auto* workspace = static_cast<float*>(arguments.workspace);
     float* sums = workspace + partial_floats(shape.spans);  // in place of batch_norm's coefficients
     launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
-           Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
+           GroupParameters{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels),
+                           per_group(shape)},
            statistics, workspace, arguments.coefficients, sums);
-    constexpr unsigned kThreadsPerBlock = 128;
-    launch(parameter_kernel,
-           Grid{.blocks_x = static_cast<unsigned>(divide_up(shape.channels, kThreadsPerBlock)),
-                .threads = kThreadsPerBlock,
-                .stream = stream},
-           shape, statistics.inverse_deviation, sums,
+    launch(parameter_kernel, thread_per_channel(shape.channels, stream), shape,
+           statistics.inverse_deviation, sums,
            ParameterGradients{arguments.gamma_gradient, arguments.beta_gradient});
 }
 

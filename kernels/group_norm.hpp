@@ -33,7 +33,7 @@ struct GroupNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;   // of the forward pass
-    bool relu = false;                // passes g where x scale + shift > 0
+    bool relu = false;                // it passed where x scale + shift > 0
     float* gamma_gradient = nullptr;  // (C), written
     float* beta_gradient = nullptr;   // (C), written
     float* coefficients = nullptr;    // (3, samples, stored C), written

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elements.cuh"
-#include "hash.hpp"
+#include "elementwise.hpp"
 #include "reduce.cuh"
 
 namespace hpcai::kernels {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <cuda_runtime.h>
@@ -11,8 +12,8 @@ namespace hpcai::kernels {
 
 /// The launch configuration: `blocks_x` x `blocks_y` blocks of `threads`, on `stream`.
 struct Grid {
-    unsigned blocks_x = 1;
-    unsigned blocks_y = 1;
+    std::int64_t blocks_x = 1;
+    std::int64_t blocks_y = 1;
     unsigned threads = 1;
     cudaStream_t stream = nullptr;
 };
@@ -30,8 +31,8 @@ inline void check_launch(const void* kernel) {
 /// Enqueues a kernel. Throws like check_launch().
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
-    kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, 0, grid.stream>>>(
-        static_cast<Parameters>(arguments)...);
+    const dim3 blocks(static_cast<unsigned>(grid.blocks_x), static_cast<unsigned>(grid.blocks_y));
+    kernel<<<blocks, grid.threads, 0, grid.stream>>>(static_cast<Parameters>(arguments)...);
     check_launch(reinterpret_cast<const void*>(kernel));
 }
 

@@ -31,8 +31,8 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
     if (!all_finite) scalars->finite = 0;  // all writers write the same value
 }
 
-__host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePolicy& policy,
-                                                         ops::StepScalars scalars) {
+__global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* step_scalars) {
+    ops::StepScalars scalars = *step_scalars;
     if (scalars.finite != 0) {
         ++scalars.good_steps;
         ++scalars.taken_steps;
@@ -51,11 +51,7 @@ __host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePol
     }
     scalars.gradient_factor = policy.loss_weight / scalars.loss_scale;
     scalars.finite = 1;
-    return scalars;
-}
-
-__global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* scalars) {
-    *scalars = next_scalars(policy, *scalars);
+    *step_scalars = scalars;
 }
 
 }  // namespace

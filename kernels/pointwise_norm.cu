@@ -6,8 +6,9 @@
 #include "pointwise_norm.hpp"
 
 namespace hpcai::kernels {
-namespace batch_norm {
 namespace {
+
+using namespace batch_norm;
 
 template <typename T>
 struct ColumnTensors {
@@ -67,10 +68,10 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
     return reduce_warp(sum, Sum{});
 }
 
-/// Finds the factor that can be changed most finely, to correct the rounding of a bias: the
-/// smallest of those whose column of x has at least the average sum.
+/// Finds the matrix element to which the rounding error of a bias is added: the smallest, which has
+/// the finest steps, of those whose column of x has at least the average sum.
 struct Finest {
-    unsigned long long best = ~0ull;  // the bits of the magnitude, which order it, then the index
+    unsigned long long best = ~0ull;  // bits of the magnitude, which have its order; then the index
 
     __device__ void offer(float factor, double sum, double average, std::int64_t index) {
         if (!(fabs(sum) >= average) || sum == 0) return;
@@ -92,7 +93,8 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
-/// Rounds `bias` to T, and adds its rounding error to `factor`, whose column of x has this sum.
+/// Rounds `bias` to T, and adds its rounding error to a matrix element, `factor`, unless it is
+/// null. `sum` is that of the element's column of x.
 template <typename T>
 __device__ T round_bias(double bias, T* factor, double sum, double pixels) {
     const T rounded = from_float<T>(static_cast<float>(bias));
@@ -110,8 +112,9 @@ __device__ inline int channel_of_warp() {
 
 Grid one_warp_per_channel(const PointwiseShape& shape, Stream stream) {
     constexpr unsigned kBlockThreads = 128;
-    const std::int64_t blocks = divide_up(shape.outputs * kWarp, kBlockThreads);
-    return {.blocks_x = static_cast<unsigned>(blocks), .threads = kBlockThreads, .stream = stream};
+    return {.blocks_x = divide_up(shape.outputs * kWarp, kBlockThreads),
+            .threads = kBlockThreads,
+            .stream = stream};
 }
 
 template <typename T>
@@ -243,10 +246,8 @@ __global__ void __launch_bounds__(kFactorRows* kWarp)
 }
 
 }  // namespace
-}  // namespace batch_norm
 
 void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& args, Stream stream) {
-    using namespace batch_norm;
     if (shape.spans != 1 || !is_wide(shape))
         fail("column sums require one span and a multiple of 8 channels");
     const Tiling tiling = tiling_of(shape);
@@ -268,27 +269,24 @@ void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& args, S
 void pointwise_statistics(const PointwiseShape& shape, const PointwiseStatisticsArguments& args,
                           Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_statistics_kernel<T>,
-               batch_norm::one_warp_per_channel(shape, stream), shape, args);
+        launch(pointwise_statistics_kernel<T>, one_warp_per_channel(shape, stream), shape, args);
     });
 }
 
 void pointwise_gradients(const PointwiseShape& shape, const PointwiseGradientArguments& args,
                          Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_gradients_kernel<T>,
-               batch_norm::one_warp_per_channel(shape, stream), shape, args);
+        launch(pointwise_gradients_kernel<T>, one_warp_per_channel(shape, stream), shape, args);
     });
 }
 
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& args,
                        Stream stream) {
-    const Grid grid{.blocks_x = static_cast<unsigned>(divide_up(shape.inputs, kWarp)),
-                    .threads = batch_norm::kFactorRows * kWarp,
+    const Grid grid{.blocks_x = divide_up(shape.inputs, kWarp),
+                    .threads = kFactorRows * kWarp,
                     .stream = stream};
-    with_type(shape.dtype, [&]<typename T>() {
-        launch(batch_norm::pointwise_factors_kernel<T>, grid, shape, args);
-    });
+    with_type(shape.dtype,
+              [&]<typename T>() { launch(pointwise_factors_kernel<T>, grid, shape, args); });
 }
 
 }  // namespace hpcai::kernels

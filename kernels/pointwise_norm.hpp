@@ -5,28 +5,28 @@
 
 /// The parts of z = ReLU(norm(x w^T) + r) and its gradients that are not products of large
 /// matrices, for x (n, K), w (C, K) and r, z (n, C); n is the number of pixels. y = x w^T is never
-/// stored:
+/// stored. * is the elementwise product:
 ///
 ///   S = x^T x, s = the column sums of x, P = w S
-///   mean(y) = w s / n, mean(y^2) = the row sums of P w, divided by n
+///   mean(y) = w s / n, mean(y^2) = the row sums of P * w, divided by n
 ///   z = ReLU(x (scale w)^T + shift + r)
 ///
 /// The gradient of y is dy = a g + b y + c (batch_norm_gradient_apply), where g is the gradient of
 /// the ReLU's input. With G = g^T x, M = w^T (b w), and a, b and c per channel:
 ///
-///   sum(g y) = the row sums of G w
+///   sum(g y) = the row sums of G * w
 ///   dw = dy^T x = a G + b P + c s
 ///   dx = dy w   = g (a w) + x M + c w
 ///
-/// A rounding error of a matrix or bias is the same in all pixels, so sums over pixels would keep
-/// it. Therefore the mean of z before the ReLU is beta + mean(r), and that of dx 0: each bias
-/// follows from the rounded matrix, and its own rounding error is added to one element of the
-/// matrix. The terms of x and c in dx are so small in fp16 that they are multiplied by a power of
-/// two until they are added to those of g. The ReLU may turn a NaN into 0, but then the statistics
-/// or r are NaN as well.
+/// A rounding error of a matrix or bias is the same in all pixels, so it accumulates in sums over
+/// pixels. Two means are therefore preserved: beta + mean(r), of z before the ReLU, and 0, of dx.
+/// Each bias is computed from the rounded matrix, and the rounding error of the bias is added to
+/// one element of the matrix. The terms x M and c w of dx are too small for fp16, so they are
+/// multiplied by a power of two, f, until g (a w) is added. The ReLU may turn a NaN into 0, but
+/// then the statistics or r are NaN as well.
 ///
 /// A relative error e of S becomes a relative error e (1 + mean(y)^2 / variance) of the variance,
-/// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of some 2^-15.
+/// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of about 2^-15.
 namespace hpcai::kernels {
 
 struct PointwiseShape {

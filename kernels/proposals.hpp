@@ -10,7 +10,7 @@
 
 namespace hpcai::kernels {
 
-/// ops::Proposals.
+/// The sizes and settings of ops::Proposals.
 struct ProposalsShape {
     AnchorGrid grid;
     int images = 0;     // N, at least 1; N x levels up to 65535
@@ -31,7 +31,7 @@ struct ProposalsArguments {
 /// the limits of ProposalsShape.
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream);
 
-/// ops::Detections.
+/// The sizes and settings of ops::Detections.
 struct DetectionsShape {
     int images = 0;   // N, at least 1
     int regions = 0;  // R, 1 to 4096

@@ -8,7 +8,7 @@
 
 namespace hpcai::kernels {
 
-/// ops::RpnLoss. Sums are fp64 in a fixed order. N and S must be at least 1.
+/// The sizes of ops::RpnLoss, whose sums are fp64 in a fixed order. N and S must be at least 1.
 struct RpnLossShape {
     AnchorGrid grid;
     int images = 0;   // N
@@ -33,7 +33,7 @@ struct RpnLossGradientArguments {
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
                        Stream stream);
 
-/// ops::RoiLoss. Sums are fp64 in a fixed order. N, S and K must be at least 1.
+/// The sizes of ops::RoiLoss, whose sums are fp64 in a fixed order. N, S and K must be at least 1.
 struct RoiLossShape {
     int images = 0;   // N, up to 65535
     int samples = 0;  // S, per image

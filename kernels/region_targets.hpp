@@ -11,7 +11,22 @@
 
 namespace hpcai::kernels {
 
-/// ops::AnchorTargets.
+/// The box of (count, 5) that has the highest IoU with a region; in a tie, the first.
+struct BestBox {
+    int index = -1;  // -1: no box overlaps the region
+    float iou = 0;
+};
+HPCAI_HOST_DEVICE inline BestBox best_box(const float* boxes, int count, const ops::Box& region) {
+    BestBox best;
+    for (int i = 0; i < count; ++i) {
+        if (!ops::is_box(boxes + i * 5)) continue;
+        const float iou = ops::iou_of(ops::box_of(boxes + i * 5), region);
+        if (iou > best.iou) best = {i, iou};
+    }
+    return best;
+}
+
+/// The sizes and settings of ops::AnchorTargets.
 struct AnchorTargetsShape {
     AnchorGrid grid;
     int images = 0;        // N, 1 to 65535
@@ -26,7 +41,7 @@ std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape);
 
 struct AnchorTargetsArguments {
     const float* boxes = nullptr;        // (N, G, 5)
-    const std::int32_t* keys = nullptr;  // (N)
+    const std::int32_t* keys = nullptr;  // (N), random key of each image
     float* targets = nullptr;            // (N, S, 6)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
@@ -35,7 +50,7 @@ struct AnchorTargetsArguments {
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream);
 
-/// ops::RoiTargets.
+/// The sizes and settings of ops::RoiTargets.
 struct RoiTargetsShape {
     int images = 0;          // N, at least 1
     int proposals = 0;       // R
@@ -51,7 +66,7 @@ std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape);
 struct RoiTargetsArguments {
     const float* proposals = nullptr;    // (N, R, 5)
     const float* boxes = nullptr;        // (N, G, 5)
-    const std::int32_t* keys = nullptr;  // (N)
+    const std::int32_t* keys = nullptr;  // (N), random key of each image
     float* targets = nullptr;            // (N, S, 9)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };

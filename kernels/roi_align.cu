@@ -80,14 +80,14 @@ struct TileOrigin {
 
 /// The tiles of the coarsest level come first, because they have the most regions.
 __device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
-    for (int level = kLevels - 1; level > 0; --level) {
+    for (int level = kLevels - 1;; --level) {
         const int across = (shape.width[level] + kTile - 1) / kTile;
         const int tiles = across * ((shape.height[level] + kTile - 1) / kTile);
-        if (tile < tiles) return {level, tile / across * kTile, tile % across * kTile};
+        if (level == 0 || tile < tiles) {
+            return {level, tile / across * kTile, tile % across * kTile};
+        }
         tile -= tiles;
     }
-    const int across = (shape.width[0] + kTile - 1) / kTile;
-    return {0, tile / across * kTile, tile % across * kTile};
 }
 
 /// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects rows
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     }
 }
 
-/// Calls `body` with the element type and the number of channels per thread.
+/// Checks the shape, and calls `body` with the element type and the number of channels per thread.
 template <typename Body>
 void with_vectors(const RoiAlignShape& shape, const Body& body) {
     if (shape.images < 1 || shape.images > 1023 || shape.regions < 1 ||
@@ -255,14 +255,8 @@ void with_vectors(const RoiAlignShape& shape, const Body& body) {
         shape.pooled * shape.sampling_ratio > RoiAlignShape::kMaxSamples) {
         fail("roi_align: the sizes are outside the limits of RoiAlignShape");
     }
-    with_type(shape.dtype, [&]<typename T>() {
-        const bool fills = shape.channels % kLanes<T> == 0;
-        if (fills && shape.stored_channels == shape.channels) {
-            body.template operator()<T, kLanes<T>>();
-        } else {
-            body.template operator()<T, 1>();
-        }
-    });
+    const bool is_padded = shape.stored_channels != shape.channels;
+    kernels::with_vectors(shape.dtype, is_padded ? 1 : shape.channels, body);
 }
 
 }  // namespace
@@ -270,9 +264,7 @@ void with_vectors(const RoiAlignShape& shape, const Body& body) {
 void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream) {
     with_vectors(shape, [&]<typename T, int V>() {
         launch(roi_align_kernel<T, V>,
-               {.blocks_x = static_cast<unsigned>(shape.images * shape.regions),
-                .threads = kThreads,
-                .stream = stream},
+               {.blocks_x = shape.images * shape.regions, .threads = kThreads, .stream = stream},
                shape, arguments);
     });
 }
@@ -289,8 +281,8 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
         if (blocks_y > 65535)
             fail("roi_align_gradient: the channels of all images need more than 65535 blocks");
         launch(roi_align_gradient_kernel<T, V>,
-               {.blocks_x = static_cast<unsigned>(tiles),
-                .blocks_y = static_cast<unsigned>(blocks_y),
+               {.blocks_x = tiles,
+                .blocks_y = blocks_y,
                 .threads = kGradientThreads,
                 .stream = stream},
                shape, arguments, static_cast<int>(channel_chunks));

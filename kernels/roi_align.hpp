@@ -6,7 +6,7 @@
 
 #include "stream.hpp"
 
-/// ops::RoiAlign on channels-last levels. Samples and sums are fp32.
+/// ops::RoiAlign for channels-last images. Samples and sums are fp32.
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
@@ -15,7 +15,7 @@ struct RoiAlignShape {
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
     int regions = 0;          // R, per image; N R up to 2^31 - 1
-    int region_columns = 0;   // elements per region, from 5; the fifth is < 0 if it is unused
+    int region_columns = 0;   // at least 5; the fifth is < 0 if the region is unused
     int channels = 0;         // C
     int stored_channels = 0;  // of a pixel in memory, at least C
     int pooled = 0;           // bins on a side of a region, up to kMaxBins
@@ -37,7 +37,7 @@ struct AxisSample {
     float low_weight, high_weight;
 };
 
-/// Returns the grid of a region, which has shape.region_columns elements.
+/// Returns the bins of a region, which has shape.region_columns elements.
 HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};

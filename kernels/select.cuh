@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "reduce.cuh"
+#include "scratch.hpp"
 #include "suppression.hpp"
 
 namespace hpcai::kernels {
 
-/// A bump allocator for the arrays of a workspace, which begin at multiples of 256 bytes. Without
-/// memory it only counts bytes.
-class Scratch {
-public:
-    explicit Scratch(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
-
-    template <typename T>
-    T* take(std::int64_t count) {
-        std::byte* at = base_ == nullptr ? nullptr : base_ + bytes_;
-        bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
-        return reinterpret_cast<T*>(at);
-    }
-    std::size_t bytes() const { return bytes_; }
-
-private:
-    std::byte* base_;
-    std::size_t bytes_ = 0;
-};
-
-/// Selects the smallest of many unique 64-bit keys with one block of kSelectThreads threads. All
-/// threads must call these functions; then all can read the results without a barrier.
+// These functions select the smallest of many unique 64-bit keys with one block of kSelectThreads
+// threads. All threads must call them; then all can read the results without a barrier.
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
 inline constexpr int kChunk = 16384;  // keys per block if several blocks search one list

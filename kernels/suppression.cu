@@ -90,13 +90,12 @@ void suppress(const RankedLists& lists, Stream stream) {
         lists.lists > 65535) {
         fail("suppress: the lists are outside the limits of RankedLists");
     }
-    const auto words = static_cast<unsigned>(lists.overlap_words());
-    const auto count = static_cast<unsigned>(lists.lists);
+    const int words = static_cast<int>(lists.overlap_words());
     launch(overlap_kernel,
-           {.blocks_x = words * words, .blocks_y = count, .threads = kTile, .stream = stream},
-           lists, static_cast<int>(words));
-    launch(suppress_kernel, {.blocks_x = count, .threads = kSuppressThreads, .stream = stream},
-           lists, static_cast<int>(words));
+           {.blocks_x = words * words, .blocks_y = lists.lists, .threads = kTile, .stream = stream},
+           lists, words);
+    launch(suppress_kernel,
+           {.blocks_x = lists.lists, .threads = kSuppressThreads, .stream = stream}, lists, words);
 }
 
 }  // namespace hpcai::kernels

@@ -100,10 +100,9 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
 Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
     constexpr std::int64_t kItemsPerThread = 2;
     constexpr std::int64_t kMaxBlocks = 65535;
-    const std::int64_t blocks =
-        std::clamp<std::int64_t>(divide_up(items, kItemsPerThread * kRowThreads), 1, kMaxBlocks);
-    return {.blocks_x = static_cast<unsigned>(rows),
-            .blocks_y = static_cast<unsigned>(blocks),
+    const std::int64_t blocks = divide_up(items, kItemsPerThread * kRowThreads);
+    return {.blocks_x = rows,
+            .blocks_y = std::clamp<std::int64_t>(blocks, 1, kMaxBlocks),
             .threads = kRowThreads,
             .stream = stream};
 }
@@ -114,21 +113,14 @@ void check_sides(const UpsampleShape& shape) {
     }
 }
 
-template <typename T>
-bool fills_vectors(const UpsampleShape& shape) {
-    return shape.channels % kLanes<T> == 0;
-}
-
 }  // namespace
 
 void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
                   Stream stream) {
     check_sides(shape);
-    with_type(shape.dtype, [&]<typename T>() {
-        const bool wide = fills_vectors<T>(shape);
-        const std::int64_t items = shape.width * shape.channels / (wide ? kLanes<T> : 1);
-        launch(wide ? add_kernel<kLanes<T>, T> : add_kernel<1, T>,
-               grid_over_rows(shape.images * shape.height, items, stream), shape,
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        const std::int64_t items = shape.width * shape.channels / N;
+        launch(add_kernel<N, T>, grid_over_rows(shape.images * shape.height, items, stream), shape,
                static_cast<const T*>(fine), static_cast<const T*>(coarse), static_cast<T*>(y));
     });
 }
@@ -136,16 +128,14 @@ void upsample_add(const UpsampleShape& shape, const void* fine, const void* coar
 void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream) {
     check_sides(shape);
-    with_type(shape.dtype, [&]<typename T>() {
-        const bool wide = fills_vectors<T>(shape), has_dy1 = arguments.dy1 != nullptr;
-        const std::int64_t items = shape.coarse_width * shape.channels / (wide ? kLanes<T> : 1);
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        const std::int64_t items = shape.coarse_width * shape.channels / N;
         const GradientTensors<T> tensors{
             static_cast<const T*>(arguments.dy0), static_cast<const T*>(arguments.dy1),
             static_cast<T*>(arguments.fine_gradient), static_cast<T*>(arguments.coarse_gradient)};
-        launch(wide ? (has_dy1 ? gradient_kernel<kLanes<T>, true, T>
-                               : gradient_kernel<kLanes<T>, false, T>)
-                    : (has_dy1 ? gradient_kernel<1, true, T> : gradient_kernel<1, false, T>),
-               grid_over_rows(shape.images * shape.coarse_height, items, stream), shape, tensors);
+        launch(
+            arguments.dy1 != nullptr ? gradient_kernel<N, true, T> : gradient_kernel<N, false, T>,
+            grid_over_rows(shape.images * shape.coarse_height, items, stream), shape, tensors);
     });
 }
 

@@ -136,14 +136,10 @@ __global__ void decode_kernel(const typename Format::Stored* stored, const float
     }
 }
 
-std::int64_t count_of(std::span<const float> values) {
-    return static_cast<std::int64_t>(values.size());
-}
-
 template <bool kAdds>
 void decode(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
             Stream stream) {
-    const std::int64_t count = count_of(values);
+    const std::int64_t count = std::ssize(values);
     if (count == 0) return;
     with_format(format, [&]<typename Format>() {
         const auto* stored = reinterpret_cast<const typename Format::Stored*>(wire);
@@ -173,7 +169,7 @@ __global__ void clear_if_skipped_kernel(const int* is_skipped, float* residual,
 
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream) {
-    const std::int64_t count = count_of(values);
+    const std::int64_t count = std::ssize(values);
     if (count == 0) return;
     with_format(format, [&]<typename Format>() {
         auto* stored = reinterpret_cast<typename Format::Stored*>(wire);
@@ -195,14 +191,14 @@ void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<f
 
 void mark_skipped_unless_finite(std::span<const float> values, int* is_skipped, Stream stream) {
     if (values.empty()) return;
-    launch(mark_skipped_kernel, grid_over(divide_up(count_of(values), 4), stream), values.data(),
-           count_of(values), is_skipped);
+    launch(mark_skipped_kernel, grid_over(divide_up(std::ssize(values), 4), stream), values.data(),
+           std::ssize(values), is_skipped);
 }
 
 void clear_if_skipped(const int* is_skipped, std::span<float> residual, Stream stream) {
     if (residual.empty()) return;
-    launch(clear_if_skipped_kernel, grid_over(divide_up(count_of(residual), 4), stream), is_skipped,
-           residual.data(), count_of(residual));
+    launch(clear_if_skipped_kernel, grid_over(divide_up(std::ssize(residual), 4), stream),
+           is_skipped, residual.data(), std::ssize(residual));
 }
 
 }  // namespace hpcai::kernels

@@ -16,7 +16,8 @@ namespace hpcai::kernels {
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 
-/// These do what comm::decode and comm::add_decoded do, with the same bits except for NaN.
+/// These functions do what comm::decode and comm::add_decoded do, with the same bits except for
+/// NaN.
 void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                       Stream stream);
 void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,

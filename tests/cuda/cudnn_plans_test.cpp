@@ -54,7 +54,7 @@ std::vector<Layer> configured_layers() {
 std::string refusal(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        const int plan = first_usable(plans);
+        const int plan = first_usable(plans, {});
         if (plan < 0) return "none of " + std::to_string(plans.count()) + " plans is supported";
         return plans.name(plan).empty() ? "a plan without a name" : "";
     } catch (const std::exception& error) {

@@ -61,7 +61,7 @@ TEST(FusedModels, HavePlansForEveryFusedConvolutionOfEveryConfiguredModel) {
     EXPECT_GT(seen.size(), 40U);
 }
 
-TEST(FusedModels, JoinAllOfResNet50InFp16) {
+TEST(FusedModels, FuseAllOfResNet50InFp16) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, DType::f16));
@@ -73,7 +73,7 @@ TEST(FusedModels, JoinAllOfResNet50InFp16) {
     EXPECT_EQ(counts["batch_norm_add_relu"], 2);
 }
 
-TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
+TEST(FusedModels, FuseNormsOnlyInOtherTypes) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     for (const DType compute : {DType::bf16, DType::f32}) {

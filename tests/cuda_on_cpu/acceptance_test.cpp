@@ -31,7 +31,7 @@ TEST(Acceptance, TimesWithAutotuneAndRemembersWhichIsFaster) {
     EXPECT_EQ(device->accepts(kConvolution, kHalf), accepted);
 }
 
-TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndWritesAllDown) {
+TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndStoresAll) {
     const storage::TemporaryFolder folder;
     const std::string file = (folder / "plans.json").string();
     const auto device = make_cuda_device({.autotune = true, .plan_cache = file});
@@ -46,7 +46,7 @@ TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndWritesAllDown) {
 }
 
 TEST(Acceptance, EndsWhereAPlanBreaksTheDevice) {
-    simt::set_bad_plans({.deadly = 14});
+    simt::set_bad_plans({.fatal = 14});
     const std::string message = storage::error_of(ExitCode::internal, [] {
         make_cuda_device({.autotune = true})->accepts(kConvolution, kHalf);
     });

@@ -38,7 +38,7 @@ protected:
     std::string file_ = (folder_ / "plans.json").string();
 };
 
-TEST_F(Autotune, TakesPlansThatAgreeWithOthersAndWritesThemDown) {
+TEST_F(Autotune, TakesPlansThatAgreeWithOthersAndStoresThem) {
     const auto plans = plans_after({.plan_cache = file_});
     EXPECT_EQ(plans.size(), 3U) << "output, gradients of the filters and of the image";
     for (const auto& [problem, plan] : plans) {
@@ -61,7 +61,7 @@ TEST_F(Autotune, ComparesTheFirstPlanEvenIfItTakesLongToCompile) {
     }
 }
 
-TEST_F(Autotune, WritesDownTheTimeOfEveryPlan) {
+TEST_F(Autotune, StoresTheTimeOfEveryPlan) {
     const auto plans = plans_after({.plan_cache = file_});
     const nlohmann::json timings = written()["timings"];
     EXPECT_EQ(timings.size(), plans.size());
@@ -92,7 +92,7 @@ TEST_F(Autotune, TimesASlowPlanOnceAndDoesNotCompareIt) {
 }
 
 TEST_F(Autotune, NamesAPlanThatBreaksTheDeviceAndNeverRunsItAgain) {
-    simt::set_bad_plans({.wrong = -1, .deadly = 14});
+    simt::set_bad_plans({.wrong = -1, .fatal = 14});
     for (int pass = 0; pass < 3; ++pass) {
         const std::string message =
             storage::error_of(ExitCode::internal, [&] { plans_after({.plan_cache = file_}); });

@@ -151,13 +151,13 @@ TEST_P(DecodedPicturesOnGpu, LeaveFilesOfOtherFormatsToTheHost) {
     EXPECT_EQ(got.batches, expected.batches);
     EXPECT_EQ(got.bad.count, 2);
     EXPECT_EQ(got.bad.first, expected.bad.first);
-    EXPECT_LE(simt::nvjpeg_calls().batches, 10) << "a file was tried that nvJPEG refuses";
+    EXPECT_LE(simt::nvjpeg_calls().batches, 10) << "a file was tried that nvJPEG rejects";
     EXPECT_GT(simt::nvjpeg_calls().pictures, 10);
 }
 
 TEST_P(DecodedPicturesOnGpu, LeaveToTheHostWhatTheLibraryRefuses) {
     const Course expected = run(nullptr);
-    simt::set_nvjpeg({.refused_width = width(2)});
+    simt::set_nvjpeg({.rejected_width = width(2)});
     DecodedPictures pictures(*gpu_, kRows);
     EXPECT_EQ(run(&pictures).batches, expected.batches);
     EXPECT_EQ(pictures.summary(), "the GPU decoded 34 training images of rank 0, the CPU 6");

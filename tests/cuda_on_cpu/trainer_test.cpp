@@ -12,7 +12,7 @@
 #include "storage/temporary_folder.hpp"
 #include "training/networks.hpp"
 
-/// The Trainer's loop with recorded, repeated steps whose results are read seldom.
+/// The Trainer's loop with recorded, repeated steps whose results are read rarely.
 namespace hpcai::training {
 namespace {
 

@@ -36,7 +36,7 @@ TEST(BatchNormCoefficients, MakeTheGradientForAnySourceOfTheSums) {
                 ASSERT_NEAR(got[i], want, tolerance * (1 + std::abs(want))) << i;
                 ASSERT_NEAR(twin[i], want, tolerance * (1 + std::abs(want))) << i;
             }
-            EXPECT_TRUE(got.fence_stands());
+            EXPECT_TRUE(got.guard_is_intact());
         }
     }
 }

@@ -96,7 +96,7 @@ void expect_bits_of_each(const BatchNormShape& shape, bool two) {
     batch_norm_dual_gradient(shape, of, nullptr);
     EXPECT_TRUE(same(dy1, want_outer.dx)) << "in the memory of the output's gradient";
     EXPECT_TRUE(same(dy0, want_inner.dx)) << "in the memory of the output's gradient";
-    EXPECT_TRUE(workspace.fence_stands());
+    EXPECT_TRUE(workspace.guard_is_intact());
 }
 
 class BatchNormDualGradient : public ForEachDtype {};

@@ -131,7 +131,7 @@ protected:
             run_ranks(engine, ranks);
             expect_statistics(ranks, whole);
             EXPECT_TRUE(near(ranks.coefficients, whole.coefficients, 1e-5));
-            EXPECT_TRUE(ranks.workspace.fence_stands());
+            EXPECT_TRUE(ranks.workspace.guard_is_intact());
         }
     }
 };

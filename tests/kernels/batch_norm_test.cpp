@@ -107,7 +107,7 @@ struct Written {
         for (const Buffer* buffer :
              {&y, &dx, &dr, &dgamma, &dbeta, &running_mean, &running_variance, &mean,
               &inverse_deviation, &scale, &shift, &mask, &workspace}) {
-            if (!buffer->fence_stands()) return false;
+            if (!buffer->guard_is_intact()) return false;
         }
         return true;
     }

@@ -93,7 +93,7 @@ TEST_P(BiasKernels, GradientIsTheReferences) {
                 EXPECT_TRUE(same(got, expected)) << shape.pixels << " " << shape.channels;
                 EXPECT_TRUE(near(sum, expected_sum, sum_tolerance(shape.pixels)))
                     << shape.pixels << " " << shape.channels;
-                EXPECT_TRUE(workspace.fence_stands());
+                EXPECT_TRUE(workspace.guard_is_intact());
             }
         }
     }

@@ -39,9 +39,9 @@ public:
         : dtype_(dtype),
           count_(count),
           bytes_(static_cast<std::size_t>(count) * size_of(dtype)),
-          memory_(
-              static_cast<std::byte*>(std::aligned_alloc(64, (bytes_ + kFence + 63) / 64 * 64))) {
-        std::memset(memory_.get(), 0xff, bytes_ + kFence);
+          memory_(static_cast<std::byte*>(
+              std::aligned_alloc(64, (bytes_ + kGuardBytes + 63) / 64 * 64))) {
+        std::memset(memory_.get(), 0xff, bytes_ + kGuardBytes);
     }
     Buffer(const Buffer& other) : Buffer(other.dtype_, other.count_) {
         std::memcpy(data(), other.data(), bytes_);
@@ -87,15 +87,15 @@ public:
         for (std::int64_t i = 0; i < count_; ++i) result[i] = (*this)[i];
         return result;
     }
-    bool fence_stands() const {
-        for (std::size_t i = 0; i < kFence; ++i) {
+    bool guard_is_intact() const {
+        for (std::size_t i = 0; i < kGuardBytes; ++i) {
             if (memory_.get()[bytes_ + i] != std::byte{0xff}) return false;
         }
         return true;
     }
 
 private:
-    static constexpr std::size_t kFence = 64;
+    static constexpr std::size_t kGuardBytes = 64;
     struct Free {
         void operator()(std::byte* memory) const { std::free(memory); }
     };
@@ -131,7 +131,7 @@ private:
 
 /// Returns whether the numbers are equal, where NaN equals NaN, and nothing was written after them.
 inline testing::AssertionResult same(const Buffer& got, const Buffer& expected) {
-    if (!got.fence_stands()) return testing::AssertionFailure() << "written beyond the end";
+    if (!got.guard_is_intact()) return testing::AssertionFailure() << "written beyond the end";
     if (got.count() != expected.count()) return testing::AssertionFailure() << "another size";
     if (std::memcmp(got.data(), expected.data(), got.bytes()) == 0) {
         return testing::AssertionSuccess();
@@ -148,7 +148,7 @@ inline testing::AssertionResult same(const Buffer& got, const Buffer& expected) 
 /// the number and 1.
 template <typename Numbers>
 testing::AssertionResult near(const Buffer& got, const Numbers& expected, double tolerance) {
-    if (!got.fence_stands()) return testing::AssertionFailure() << "written beyond the end";
+    if (!got.guard_is_intact()) return testing::AssertionFailure() << "written beyond the end";
     for (std::int64_t i = 0; i < got.count(); ++i) {
         const double error = std::fabs(got[i] - expected[i]);
         if (error <= tolerance * std::fmax(1, std::fabs(expected[i]))) continue;

@@ -7,21 +7,13 @@
 #include <elements.cuh>
 #include <gtest/gtest.h>
 
+#include <hpcai/base/error.hpp>
+
 #include "kernels/buffer.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels {
 namespace reference {
-
-inline void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count,
-                          Stream) {
-    for (std::int64_t i = 0; i < count; ++i) put(dtype, to, i, from[i]);
-}
-
-inline void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
-                        Stream) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(get(dtype, from, i));
-}
 
 /// Calls body(padded index, index, or -1 in the padding) for every padded element.
 template <typename Body>
@@ -51,21 +43,28 @@ void for_each_in_blocks(const BlockedImages& shape, const Body& body) {
     }
 }
 
-inline void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream) {
+inline void pad_rows(const PaddedRows& shape, tensor::DType from_dtype, const void* from, void* to,
+                     Stream) {
     for_each_padded(shape, [&](std::int64_t padded, std::int64_t at) {
-        put(shape.dtype, to, padded, at < 0 ? 0 : from[at]);
+        put(shape.dtype, to, padded, at < 0 ? 0 : get(from_dtype, from, at));
     });
 }
 
-inline void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream) {
+inline void strip_rows(const PaddedRows& shape, const void* from, tensor::DType to_dtype, void* to,
+                       Stream) {
     for_each_padded(shape, [&](std::int64_t padded, std::int64_t at) {
-        if (at >= 0) to[at] = static_cast<float>(get(shape.dtype, from, padded));
+        if (at >= 0) put(to_dtype, to, at, get(shape.dtype, from, padded));
     });
 }
 
 }  // namespace reference
 
 namespace {
+
+/// `count` numbers of `dtype` without padding.
+PaddedRows flat(DType dtype, std::int64_t count) {
+    return {.dtype = dtype, .rows = count, .channels = 1, .padded_channels = 1};
+}
 
 class CastKernels : public ForEachDtype {};
 
@@ -77,15 +76,15 @@ TEST_P(CastKernels, RoundAsTheFormatsAreDefined) {
         const auto low = static_cast<std::uint32_t>(i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 0xfff);
         from.as<std::uint32_t>()[i] = static_cast<std::uint32_t>(i) << 12 | low;
     }
+    const PaddedRows shape = flat(GetParam(), from.count());
     Buffer got(GetParam(), from.count()), expected(GetParam(), from.count());
-    cast_from_f32(from.as<float>(), GetParam(), got.data(), from.count(), nullptr);
-    reference::cast_from_f32(from.as<float>(), GetParam(), expected.data(), from.count(), nullptr);
+    pad_rows(shape, DType::f32, from.data(), got.data(), nullptr);
+    reference::pad_rows(shape, DType::f32, from.data(), expected.data(), nullptr);
     EXPECT_TRUE(same(got, expected));
 
     Buffer back(DType::f32, from.count()), expected_back(DType::f32, from.count());
-    cast_to_f32(GetParam(), got.data(), back.as<float>(), from.count(), nullptr);
-    reference::cast_to_f32(GetParam(), got.data(), expected_back.as<float>(), from.count(),
-                           nullptr);
+    strip_rows(shape, got.data(), DType::f32, back.data(), nullptr);
+    reference::strip_rows(shape, got.data(), DType::f32, expected_back.data(), nullptr);
     EXPECT_TRUE(same(back, expected_back));
 }
 
@@ -94,35 +93,40 @@ TEST_P(CastKernels, WriteEveryElementAndNoMore) {
     for (const std::int64_t count : {1, 7, 8, 15, 16, 17, 4103, 1056 * 256 * 16 + 9}) {
         Buffer from = contents.whole(DType::f32, count, 200, -100);
         Buffer to(GetParam(), count), back(DType::f32, count);
-        cast_from_f32(from.as<float>(), GetParam(), to.data(), count, nullptr);
-        cast_to_f32(GetParam(), to.data(), back.as<float>(), count, nullptr);
-        EXPECT_TRUE(to.fence_stands());
+        pad_rows(flat(GetParam(), count), DType::f32, from.data(), to.data(), nullptr);
+        strip_rows(flat(GetParam(), count), to.data(), DType::f32, back.data(), nullptr);
+        EXPECT_TRUE(to.guard_is_intact());
         EXPECT_TRUE(same(back, from)) << count;
     }
 }
 
-TEST_P(CastKernels, PadAndStripChannels) {
+TEST_P(CastKernels, PadAndStripRowsOfEveryType) {
     Contents contents(3);
-    const auto shape_of = [](std::int64_t rows, int channels, int padded) {
-        return PaddedRows{
-            .dtype = GetParam(), .rows = rows, .channels = channels, .padded_channels = padded};
-    };
-    for (const PaddedRows& shape :
-         {shape_of(1, 1, 1), shape_of(49 * 64, 3, 4), shape_of(5, 3, 8), shape_of(7, 16, 16)}) {
-        const std::int64_t count = shape.rows * shape.channels;
-        Buffer from = contents.whole(DType::f32, count, 200, -100);
-        Buffer got(GetParam(), shape.padded_elements()),
-            expected(GetParam(), shape.padded_elements());
-        pad_channels(shape, from.as<float>(), got.data(), nullptr);
-        reference::pad_channels(shape, from.as<float>(), expected.data(), nullptr);
-        EXPECT_TRUE(same(got, expected));
+    const DType dtype = GetParam();
+    for (const DType other : kComputeDtypes) {
+        for (const PaddedRows& shape : {PaddedRows{dtype, 1, 1, 1},
+                                        {dtype, 49 * 64, 3, 4},
+                                        {dtype, 5, 3, 8},
+                                        {dtype, 7, 16, 16},
+                                        {dtype, 1000, 20, 20}}) {
+            Buffer from = contents.normal(other, shape.rows * shape.channels);
+            from.set(0, other == DType::f16 ? 65504 : 1e30);
+            Buffer got(dtype, shape.padded_elements()), expected(dtype, shape.padded_elements());
+            pad_rows(shape, other, from.data(), got.data(), nullptr);
+            reference::pad_rows(shape, other, from.data(), expected.data(), nullptr);
+            EXPECT_TRUE(same(got, expected)) << shape.rows;
 
-        Buffer back(DType::f32, count), twin(DType::f32, count);
-        strip_channels(shape, got.data(), back.as<float>(), nullptr);
-        reference::strip_channels(shape, got.data(), twin.as<float>(), nullptr);
-        EXPECT_TRUE(same(back, from));
-        EXPECT_TRUE(same(twin, from));
+            Buffer back(other, from.count()), twin(other, from.count());
+            strip_rows(shape, got.data(), other, back.data(), nullptr);
+            reference::strip_rows(shape, got.data(), other, twin.data(), nullptr);
+            EXPECT_TRUE(same(back, twin)) << shape.rows;
+        }
     }
+}
+
+TEST(PaddedRows, HaveAtLeastTheChannelsOfRowsWithoutPadding) {
+    EXPECT_THROW(pad_rows({.channels = 4, .padded_channels = 3}, DType::f32, nullptr, nullptr, {}),
+                 Error);
 }
 
 /// Returns the index of a pixel's channel in packed images; -1 outside of the image.

@@ -66,7 +66,7 @@ protected:
         proposals(shape, {in.rpn, got.as<float>(), workspace.data()}, nullptr);
         reference::proposals(shape, {in.rpn, want.as<float>(), nullptr}, nullptr);
         EXPECT_TRUE(same(got, want)) << shape.per_level << ", " << shape.limit;
-        EXPECT_TRUE(workspace.fence_stands());
+        EXPECT_TRUE(workspace.guard_is_intact());
     }
 };
 
@@ -166,7 +166,7 @@ TEST(DetectionKernels, EqualTheReferences) {
         of.detections = want.as<float>();
         reference::detections(shape, of, nullptr);
         EXPECT_TRUE(near(got, want, 1e-6)) << regions << " regions";
-        EXPECT_TRUE(workspace.fence_stands());
+        EXPECT_TRUE(workspace.guard_is_intact());
     }
 }
 
@@ -191,7 +191,7 @@ protected:
         of.targets = want.as<float>();
         reference::anchor_targets(shape, of, nullptr);
         EXPECT_TRUE(same(got, want)) << samples;
-        EXPECT_TRUE(workspace.fence_stands());
+        EXPECT_TRUE(workspace.guard_is_intact());
     }
 };
 
@@ -239,7 +239,7 @@ TEST(RoiTargetKernels, EqualTheReferences) {
         of.targets = want.as<float>();
         reference::roi_targets(shape, of, nullptr);
         EXPECT_TRUE(same(got, want)) << proposals << " proposals";
-        EXPECT_TRUE(workspace.fence_stands());
+        EXPECT_TRUE(workspace.guard_is_intact());
     }
 }
 

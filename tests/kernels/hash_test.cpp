@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/hash.hpp"
-
 #include <bit>
 #include <cmath>
 
@@ -9,6 +7,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/elementwise.hpp"
 
 namespace hpcai::kernels {
 namespace reference {
@@ -39,15 +38,16 @@ std::uint64_t hash_of(const float* values, std::int64_t count) {
 
 TEST(HashKernel, IsTheHashOfTheCpuDeviceAtEveryPlace) {
     Contents contents(11);
-    constexpr std::int64_t kMost = 1056 * 256 * 4 + 1027;  // more than the grid processes at once
-    Buffer values = contents.normal(DType::f32, kMost + 4);
+    constexpr std::int64_t kMaxCount =
+        1056 * 256 * 4 + 1027;  // more than the grid processes at once
+    Buffer values = contents.normal(DType::f32, kMaxCount + 4);
     values.set(3, NAN);
     values.set(4, -0.0);
     const auto device = device::make_cpu_device({});
     for (const std::int64_t first : {0, 1, 2, 3}) {
         const float* from = values.as<float>() + first;
         for (const std::int64_t count :
-             std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 7, 1001, kMost}) {
+             std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 7, 1001, kMaxCount}) {
             std::uint64_t twin = 0;
             reference::hash(from, count, &twin, nullptr);
             EXPECT_EQ(hash_of(from, count), twin) << first << " " << count;

@@ -30,16 +30,6 @@ inline void input_normalize(const NormalizeArguments& arguments, Stream) {
     }
 }
 
-inline void store_numbers(const StoreNumbersArguments& arguments, Stream) {
-    for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
-        for (int c = 0; c < arguments.padded_channels; ++c) {
-            const std::int64_t from = pixel * arguments.channels + c;
-            put(arguments.dtype, arguments.to, pixel * arguments.padded_channels + c,
-                c < arguments.channels ? get(arguments.from_dtype, arguments.from, from) : 0);
-        }
-    }
-}
-
 }  // namespace reference
 
 namespace {
@@ -102,27 +92,6 @@ TEST_P(InputNormalizeKernel, AgreesWithTheNaiveOperationAndPadsWithZero) {
     }
 }
 
-TEST_P(InputNormalizeKernel, StoresNumbersAsTheReferenceDoes) {
-    Contents contents(7);
-    for (const DType from : kComputeDtypes) {
-        for (const auto& [channels, padded] :
-             std::vector<std::array<int, 2>>{{16, 16}, {3, 4}, {1, 1}, {20, 20}, {5, 8}}) {
-            for (const std::int64_t count : {1, 77, 1000}) {
-                Buffer numbers = contents.normal(from, count * channels);
-                numbers.set(0, from == DType::f16 ? 65504 : 1e30);
-                Buffer got(GetParam(), count * padded), expected(GetParam(), count * padded);
-                store_numbers(
-                    {from, numbers.data(), GetParam(), got.data(), count, channels, padded},
-                    nullptr);
-                reference::store_numbers(
-                    {from, numbers.data(), GetParam(), expected.data(), count, channels, padded},
-                    nullptr);
-                EXPECT_TRUE(same(got, expected)) << channels << " " << padded << " " << count;
-            }
-        }
-    }
-}
-
 TEST(InputNormalizeTwin, HasTheBitsOfTheCpuDevice) {
     Contents contents(6);
     const auto op = operation({2, 16, 16, 3});
@@ -148,7 +117,6 @@ TEST(InputNormalizeTwin, RejectsChannelsThatDoNotFit) {
     arguments.channels = 4;
     arguments.padded_channels = 3;
     EXPECT_THROW(input_normalize(arguments, nullptr), Error);
-    EXPECT_THROW(store_numbers({.channels = 4, .padded_channels = 3}, nullptr), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(, InputNormalizeKernel, testing::ValuesIn(kComputeDtypes), dtype_name);

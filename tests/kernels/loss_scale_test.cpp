@@ -47,8 +47,9 @@ bool finite(Buffer& gradients) {
 }
 
 TEST(CheckFinite, FindsOneBadNumberAnywhere) {
-    constexpr std::int64_t kMost = 2 * 1056 * 256 * 16 + 3;  // more than the grid processes at once
-    for (const std::int64_t count : std::vector<std::int64_t>{1, 2, 3, 4, 5, 1023, kMost}) {
+    constexpr std::int64_t kMaxCount =
+        2 * 1056 * 256 * 16 + 3;  // more than the grid processes at once
+    for (const std::int64_t count : std::vector<std::int64_t>{1, 2, 3, 4, 5, 1023, kMaxCount}) {
         Buffer gradients(DType::f32, std::vector<double>(static_cast<std::size_t>(count), 1.5));
         gradients.set(count / 2, std::numeric_limits<float>::max());
         gradients.set(count / 3, -std::numeric_limits<float>::denorm_min());

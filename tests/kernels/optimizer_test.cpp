@@ -68,7 +68,7 @@ void expect_agreement(const State& got, const State& twin) {
 /// Expects that working copies are the rounded parameters where the step updated them, and
 /// unchanged elsewhere.
 void expect_rounded(const State& state) {
-    EXPECT_TRUE(state.working.fence_stands());
+    EXPECT_TRUE(state.working.guard_is_intact());
     Buffer expected(state.working.dtype(), state.working.count());
     for (const UpdateRange& range : state.ranges) {
         if (range.working_copy == nullptr) continue;

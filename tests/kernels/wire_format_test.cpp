@@ -56,7 +56,7 @@ TEST_P(WireKernels, GiveTheBitsOfTheirTwins) {
         Buffer wire = wire_for(count), wanted_wire = wire_for(count);
         encode_for_wire(GetParam(), floats(values), nullptr, wire.as<std::byte>(), nullptr);
         comm::encode(GetParam(), floats(values), bytes(wanted_wire), {});
-        ASSERT_TRUE(wire.fence_stands());
+        ASSERT_TRUE(wire.guard_is_intact());
         Buffer got(DType::f32, count), wanted(DType::f32, count);
         decode_from_wire(GetParam(), wanted_wire.as<std::byte>(), floats(got), nullptr);
         comm::decode(GetParam(), bytes(wanted_wire), floats(wanted));

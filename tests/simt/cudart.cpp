@@ -192,7 +192,8 @@ const char* cudaGetErrorName(cudaError_t code) {
 
 const char* cudaGetErrorString(cudaError_t code) {
     const Runtime& all = runtime();
-    return code == all.last && !all.last_words.empty() ? all.last_words.c_str() : named(code).words;
+    return code == all.last && !all.last_message.empty() ? all.last_message.c_str()
+                                                         : named(code).words;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

@@ -12,7 +12,7 @@ using namespace hpcai::simt;
 void refuse_captured(cudaStream_t stream, const char* what) {
     if (stream == nullptr || stream->graph == nullptr) return;
     stream->graph->invalid = what;
-    throw Refusal{cudaErrorStreamCaptureUnsupported, std::string(what) + " of a captured stream"};
+    throw CallError{cudaErrorStreamCaptureUnsupported, std::string(what) + " of a captured stream"};
 }
 
 void finish(const CUevent_st& event) {
@@ -29,14 +29,14 @@ void demand_waitable(const CUevent_st& event, const char* what) {
 /// Runs one more task, so that repeated queries complete the queue.
 void query(Queue& queue, std::size_t number) {
     if (queue.done() >= number) return;
-    runtime().is_only_asked = true;
+    runtime().is_query = true;
     try {
         runtime().carry_out([&] { queue.finish(queue.done() + 1); });
     } catch (const NotYet&) {
         // The task still waits for another process.
     }
-    runtime().is_only_asked = false;
-    throw Refusal{cudaErrorNotReady, "not ready"};
+    runtime().is_query = false;
+    throw CallError{cudaErrorNotReady, "not ready"};
 }
 
 /// Ends the capture that began on `stream`.

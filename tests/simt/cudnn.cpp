@@ -49,16 +49,16 @@ using O = Operand;
 using P = ConvolutionPass;
 
 /// The kinds of plans that the engine must distinguish.
-enum class Quality { refuses, wants_too_much, runs, runs_without_workspace };
+enum class Quality { rejects, wants_too_much, runs, runs_without_workspace };
 /// As in cuDNN, the first plans may be excluded and the next may need gigabytes.
-constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
+constexpr int kRejecting = 13, kQuick = kRejecting + 2, kAll = kQuick + 2;
 constexpr std::size_t kWorkspaceBytes = 768, kTooManyBytes = (std::size_t{1} << 30) + 1;
 
 Quality quality_of(int plan) {
-    if (plan < kRefusing) return Quality::refuses;
+    if (plan < kRejecting) return Quality::rejects;
     constexpr std::array kOthers{Quality::wants_too_much, Quality::runs, Quality::runs,
                                  Quality::runs_without_workspace};
-    return kOthers.at(static_cast<std::size_t>(plan - kRefusing));
+    return kOthers.at(static_cast<std::size_t>(plan - kRejecting));
 }
 
 std::optional<ConvolutionPass>& failing_pass() {
@@ -200,7 +200,7 @@ std::string ConvolutionPlans::name(int plan) const {
 bool ConvolutionPlans::finalize(int plan) {
     const auto index = static_cast<std::size_t>(plan);
     if (plan == bad_plans().bulky) std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    return graph_->finalized.at(index) = quality_of(plan) != Quality::refuses;
+    return graph_->finalized.at(index) = quality_of(plan) != Quality::rejects;
 }
 
 std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
@@ -226,7 +226,7 @@ void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspa
     graph_->has_run[static_cast<std::size_t>(plan)] = true;
     simt::enqueue(stream, [=, shape = graph_->shape, pass = graph_->pass] {
         if (scratch > 0) std::memset(workspace, 0xee, scratch);  // the previous content is lost
-        ensure(plan != bad.deadly, "plan {} reads what is not there", plan);
+        ensure(plan != bad.fatal, "plan {} reads an invalid address", plan);
         if (plan == bad.slow) simt::pretend(1);
         Convolution(shape, pass, operands, plan == bad.wrong ? 1.01 : 1).run();
     });

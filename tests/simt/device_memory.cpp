@@ -101,7 +101,7 @@ bool DeviceMemory::free(void* block) {
     blocks_.erase(found);
     allocated_ -= bytes;
     shrink();
-    ensure(whole, "device memory was written behind a block of {} bytes", bytes);
+    ensure(whole, "device memory was written after a block of {} bytes", bytes);
     return true;
 }
 

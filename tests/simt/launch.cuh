@@ -137,8 +137,8 @@ inline unsigned __float_as_uint(float value) {
 namespace hpcai::kernels {
 
 struct Grid {
-    unsigned blocks_x = 1;
-    unsigned blocks_y = 1;
+    std::int64_t blocks_x = 1;
+    std::int64_t blocks_y = 1;
     unsigned threads = 1;
     cudaStream_t stream = nullptr;
 };
@@ -146,7 +146,8 @@ struct Grid {
 /// Copies the arguments, as CUDA does, before it returns.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
-    const simt::Dim3 blocks{grid.blocks_x, grid.blocks_y, 1};
+    const simt::Dim3 blocks{static_cast<unsigned>(grid.blocks_x),
+                            static_cast<unsigned>(grid.blocks_y), 1};
     simt::check_grid(blocks, grid.threads);
     simt::enqueue(grid.stream,
                   [kernel, blocks, threads = grid.threads,

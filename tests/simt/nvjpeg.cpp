@@ -56,9 +56,9 @@ Status read(const std::vector<unsigned char>& file, const Image* image, Size* si
         *size = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
         return kSuccess;
     }
-    const int refused_width = emulation().behaviour.refused_width;
+    const int rejected_width = emulation().behaviour.rejected_width;
     if (info.progressive_mode != FALSE || info.num_components != 3 ||
-        static_cast<int>(info.image_width) == refused_width) {
+        static_cast<int>(info.image_width) == rejected_width) {
         return refusal(kUnsupported);
     }
     if (image == nullptr) return kSuccess;

@@ -70,16 +70,16 @@ bool CUgraph_st::is_joined() const {
 }
 
 void CUgraph_st::run(Order order) const {
-    bool& is_only_asked = hpcai::simt::Runtime::instance().is_only_asked;
-    const bool was_only_asked = std::exchange(is_only_asked, false);
+    bool& is_query = hpcai::simt::Runtime::instance().is_query;
+    const bool was_only_asked = std::exchange(is_query, false);
     GraphRun(*this, order).finish(0, lanes[0].size());
-    is_only_asked = was_only_asked;
+    is_query = was_only_asked;
 }
 
 namespace hpcai::simt {
 
 void demand(bool condition, cudaError_t code, const std::string& why) {
-    if (!condition) throw Refusal{code, why};
+    if (!condition) throw CallError{code, why};
 }
 
 std::size_t Queue::append(Work work) {
@@ -117,8 +117,8 @@ void Runtime::carry_out(const Work& work) {
         work();
     } catch (const std::exception& error) {
         failure = error.what();
-    } catch (const Refusal& refusal) {
-        failure = refusal.why;
+    } catch (const CallError& error) {
+        failure = error.why;
     }
     if (failure.empty()) return;
     for (const auto& stream : streams) stream->queue->clear();
@@ -171,8 +171,8 @@ void Runtime::refuse_during_capture(const char* what) {
             continue;
         }
         capture->invalid = what;
-        throw Refusal{cudaErrorStreamCaptureUnsupported,
-                      std::string(what) + " while a stream is captured"};
+        throw CallError{cudaErrorStreamCaptureUnsupported,
+                        std::string(what) + " while a stream is captured"};
     }
 }
 
@@ -187,13 +187,13 @@ cudaError_t call_after_all(const std::function<void()>& body) {
     const std::lock_guard lock(runtime.mutex);
     const auto report = [&](cudaError_t code, const std::string& words) {
         runtime.last = code;
-        runtime.last_words = words;
+        runtime.last_message = words;
         return code;
     };
     try {
         body();
-    } catch (const Refusal& refusal) {
-        return report(refusal.code, refusal.why);
+    } catch (const CallError& error) {
+        return report(error.code, error.why);
     } catch (const std::exception& error) {
         runtime.failure = error.what();
     }
@@ -202,18 +202,18 @@ cudaError_t call_after_all(const std::function<void()>& body) {
 }
 
 void Moment::come() {
-    at = std::chrono::steady_clock::now() + Runtime::instance().pretended;
+    at = std::chrono::steady_clock::now() + Runtime::instance().simulated_time;
     has_come = true;
 }
 
 void pretend(double seconds) {
-    Runtime::instance().pretended +=
+    Runtime::instance().simulated_time +=
         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
             std::chrono::duration<double>(seconds));
 }
 
-bool is_only_asked() {
-    return Runtime::instance().is_only_asked;
+bool is_query() {
+    return Runtime::instance().is_query;
 }
 
 void set_order(Order order) {
@@ -226,8 +226,8 @@ void enqueue(CUstream_st* stream, std::function<void()> work) {
     ensure(runtime.failure.empty(), "a kernel after {}", runtime.failure);
     try {
         runtime.enqueue(stream, std::move(work));
-    } catch (const Refusal& refusal) {
-        throw Error(ExitCode::internal, "CUDA refuses a kernel: " + refusal.why);
+    } catch (const CallError& error) {
+        throw Error(ExitCode::internal, "CUDA rejects a kernel: " + error.why);
     }
 }
 

@@ -24,20 +24,20 @@ namespace hpcai::simt {
 using Work = std::function<void()>;
 
 /// The error that a CUDA function returns.
-struct Refusal {
+struct CallError {
     cudaError_t code = cudaErrorInvalidValue;
     std::string why;
 };
 
 /// Thrown by work that waits for another process. The work restarts from its beginning when the
-/// stream is queried or awaited again. Only valid if is_only_asked().
+/// stream is queried or awaited again. Only valid if is_query().
 struct NotYet {};
 
 /// Returns whether the current work runs for a query of its stream's progress. Recorded work always
 /// runs to its end.
-bool is_only_asked();
+bool is_query();
 
-/// Throws Refusal unless `condition` holds.
+/// Throws CallError unless `condition` holds.
 void demand(bool condition, cudaError_t code, const std::string& why);
 
 /// The time of an event, updated each time its position in a stream or graph is reached.
@@ -121,11 +121,11 @@ public:
     std::vector<std::unique_ptr<CUstream_st>> streams;
     std::vector<std::unique_ptr<CUgraph_st>> captures;  // in progress
     Order next_order = Order::late;
-    bool is_only_asked = false;
+    bool is_query = false;
     std::string failure;  // of work on a stream, reported by all later calls
-    std::chrono::steady_clock::duration pretended{};  // simulated duration of work
+    std::chrono::steady_clock::duration simulated_time{};  // simulated duration of work
     cudaError_t last = cudaSuccess;
-    std::string last_words;  // message of `last`
+    std::string last_message;  // message of `last`
     std::recursive_mutex mutex;
 
     void enqueue(cudaStream_t stream, Work work);
@@ -133,8 +133,8 @@ public:
     void finish_all();
     /// Runs a task and stores its exception as the failure of the device.
     void carry_out(const Work& work);
-    /// Throws Refusal for calls that CUDA forbids while a stream is captured in a mode that affects
-    /// this thread.
+    /// Throws CallError for calls that CUDA forbids while a stream is captured in a mode that
+    /// affects this thread.
     void refuse_during_capture(const char* what);
 
 private:
@@ -145,7 +145,8 @@ inline Runtime& runtime() {
     return Runtime::instance();
 }
 
-/// Runs the body of a CUDA function. Returns success, the refusal, or an earlier failure.
+/// Runs the body of a CUDA function. Returns success, the error of a CallError, or an earlier
+/// failure.
 cudaError_t call(const std::function<void()>& body);
 
 /// Like call(), for functions that free something, which also run after a failure.

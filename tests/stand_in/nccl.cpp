@@ -106,7 +106,7 @@ private:
             if (std::chrono::steady_clock::now() > end_) {
                 throw std::runtime_error("NCCL's work waited too long for another rank");
             }
-            if (hpcai::simt::is_only_asked()) throw hpcai::simt::NotYet{};
+            if (hpcai::simt::is_query()) throw hpcai::simt::NotYet{};
         }
     }
 

@@ -13,7 +13,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr int kRepeats = 5;
+constexpr int kRepeats = 5;  // timed runs of a chain with autotune
 
 std::int64_t weights_of(const ops::Convolution& op) {
     return op.filters * op.kernel * op.kernel * op.input[3];
@@ -29,6 +29,7 @@ std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     return {channels, channels};
 }
 
+/// A kernel with operands in temporary memory.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
@@ -130,8 +131,8 @@ Chain with_norm(const ops::Convolution& op) {
     return {op, ops::BatchNorm{.input = output_shape(op), .relu = true, .from_sums = op.sums}};
 }
 
-/// Whether PointwiseNorm has a kernel that may be faster than separate operations: in other types
-/// and for few output channels, the Gram matrix of the input costs more than it saves.
+/// Whether the engine has a kernel that may be faster than separate operations. In f32 and for few
+/// output channels, the Gram matrix of the input costs more than it saves.
 bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
     const ops::Convolution& convolution = op.convolution;
     const std::int64_t inputs = convolution.input[3];
@@ -166,18 +167,17 @@ bool Acceptance::decide(const std::string& key, const IsPossible& is_possible,
                         const Compare& compare) {
     const auto [known, is_new] = known_.try_emplace(key);
     if (!is_new) return known->second;
-    const bool is_stored = is_timed() && context_.plans != nullptr;
-    const std::string stored = is_stored ? context_.plans->find(key) : "";
+    const std::string stored = is_timed() ? context_.plans->find(key) : "";
     if (stored == kSeparateEntry) return false;
-    const double seconds_before = is_stored ? context_.tuning->seconds : 0;
+    const double seconds_before = is_timed() ? context_.tuning->seconds : 0;
     const Stopwatch watch;
     const bool possible = is_possible();
     if (possible && stored == kFusedEntry) return known->second = true;
     const Decision decision = possible ? compare() : Decision{};
     known->second = decision.fused;
     // Replaces the time that compare() added for plans, because `watch` includes it.
-    if (is_stored) context_.tuning->seconds = seconds_before + watch.seconds();
-    if (is_stored && decision.is_final)
+    if (is_timed()) context_.tuning->seconds = seconds_before + watch.seconds();
+    if (is_timed() && decision.is_final)
         context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
     return known->second;
 }

@@ -8,7 +8,7 @@
 
 namespace hpcai::device::cuda {
 
-/// Operations of which each reads the output of the one before.
+/// Operations, each of which reads the output of the previous one.
 using Chain = std::vector<ops::Operation>;
 
 /// Times one forward and one backward pass through convolutions, BatchNorms and PointwiseNorms, in
@@ -18,12 +18,15 @@ using Chain = std::vector<ops::Operation>;
 std::optional<double> seconds_of(const Chain& chain, const KernelOptions& options,
                                  const Context& context);
 
-/// Decides whether a network uses a fused operation; see Device::accepts. Fused operations need
-/// training and multiples of 8 channels; norms need statistics of the whole batch, poolings windows
-/// of 3 x 3 with stride 2 and padding 1. A convolution that computes sums needs a cuDNN plan, which
-/// exists in fp16 only, and a PointwiseNorm a half type and at least twice as many output channels,
-/// a multiple of 128. Both also need a successful trial (seconds_of()) if the context has a device.
-/// With autotune they must be faster than separate operations, all with their fastest plans;
+/// Decides whether a network uses a fused operation; see Device::accepts. It requires:
+/// - of all operations: training and multiples of 8 channels
+/// - of norms: statistics of the whole batch
+/// - of poolings: windows of 3 x 3 with stride 2 and padding 1
+/// - of convolutions that compute sums: a cuDNN plan, which exists in fp16 only
+/// - of a PointwiseNorm: f16 or bf16, and output channels that are a multiple of 128 and at least
+///   twice the input channels
+/// The last two also need a successful trial (seconds_of()) if the context has a device. With
+/// autotune they must be faster than separate operations, all with their fastest plans;
 /// Context::plans stores the decision. A deterministic device makes no trial without autotune. An
 /// Acceptance returns the same decision for every call with the same operation.
 class Acceptance {
@@ -32,7 +35,6 @@ public:
     bool operator()(const ops::Operation& operation, const KernelOptions& options);
 
 private:
-    /// Whether the network uses `op`, a convolution that computes sums.
     bool accepts_sums(const ops::Convolution& op, const KernelOptions& options);
     bool is_timed() const { return context_.has_device() && context_.autotune; }
     bool accepts_pointwise(const ops::PointwiseNorm& op, const KernelOptions& options);

@@ -148,24 +148,22 @@ public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
         : OperationKernel(op, options, context),
           vectors_(op.input[3], context),
-          sync_batch_norm_sums_(options.sync_batch_norm_reducer, trains() ? ranks_of(op) : 1,
-                                stored_channels(op.input[3]), context) {
+          rank_sums_(options.sync_batch_norm_reducer, trains() ? ranks_of(op) : 1,
+                     stored_channels(op.input[3]), context) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition requires a ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
-        const bool has_spans =
-            trains() && op.statistics_samples > 0 && sync_batch_norm_sums_.ranks() == 1;
+        const bool has_spans = trains() && op.statistics_samples > 0 && rank_sums_.ranks() == 1;
         shape_ = {.dtype = options.compute,
                   .spans = has_spans ? samples / op.statistics_samples : 1,
                   .pixels = (has_spans ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
-        ensure(!op.from_sums || (trains() && sync_batch_norm_sums_.ranks() == 1 &&
-                                 shape_.spans == 1 && vectors_.copy_bytes() == 0),
+        ensure(!op.from_sums || (trains() && rank_sums_.ranks() == 1 && shape_.spans == 1 &&
+                                 vectors_.copy_bytes() == 0),
                "statistics from sums require training, and one span and one rank");
     }
 
     KernelMemory memory() const override {
-        const std::size_t scratch_bytes =
-            sync_batch_norm_sums_offset() + sync_batch_norm_sums_.bytes();
+        const std::size_t scratch_bytes = rank_sums_offset() + rank_sums_.bytes();
         if (!trains()) return {.workspace_bytes = scratch_bytes + 2 * statistic_bytes()};
         const std::size_t mask_bytes = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
@@ -179,8 +177,7 @@ public:
         OperationKernel::bind(tensors);
         auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_offset();
         vectors_.bind(tensors, copies);
-        sync_batch_norm_sums_.bind(static_cast<std::byte*>(tensors.workspace) +
-                                   sync_batch_norm_sums_offset());
+        rank_sums_.bind(static_cast<std::byte*>(tensors.workspace) + rank_sums_offset());
         // An inference kernel saves nothing, so its scale and shift are in the workspace.
         auto* kept =
             trains() ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
@@ -204,55 +201,6 @@ private:
             kernels::batch_norm_running_statistics(shape_.channels, parameters(), statistics_,
                                                    context_.stream);
         }
-        apply();
-    }
-    void input_gradient() override {
-        vectors_.load();
-        apply_gradients();
-    }
-
-    /// The number of ranks whose samples share statistics.
-    static std::int64_t ranks_of(const ops::BatchNorm& op) {
-        return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
-    }
-    std::size_t statistic_bytes() const { return array_bytes(shape_.spans * shape_.channels); }
-    std::size_t copies_offset() const {
-        return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
-    }
-
-    std::size_t sync_batch_norm_sums_offset() const {
-        return rounded_up(copies_offset() + vectors_.copy_bytes());
-    }
-
-    kernels::BatchNormParameters parameters() const {
-        return {.gamma = vectors_[ChannelVectors::gamma],
-                .beta = vectors_[ChannelVectors::beta],
-                .running_mean = vectors_[ChannelVectors::running_mean],
-                .running_variance = vectors_[ChannelVectors::running_variance],
-                .epsilon = op_.epsilon,
-                .momentum = op_.momentum};
-    }
-
-    void compute_statistics() const {
-        if (sync_batch_norm_sums_.ranks() > 1) return compute_shared_statistics();
-        compute_batch_statistics(
-            op_, shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
-            context_.stream);
-    }
-
-    void compute_shared_statistics() const {
-        kernels::batch_norm_moments(
-            shape_, {tensors_.inputs[0], sync_batch_norm_sums_.values(), tensors_.workspace},
-            context_.stream);
-        sync_batch_norm_sums_.sum_values();
-        kernels::batch_norm_statistics_from_moments(
-            shape_,
-            {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(), parameters(),
-             statistics_},
-            context_.stream);
-    }
-
-    void apply() const {
         kernels::batch_norm_apply(shape_,
                                   {.x = tensors_.inputs[0],
                                    .scale = statistics_.scale,
@@ -263,8 +211,8 @@ private:
                                    .relu = op_.relu},
                                   context_.stream);
     }
-
-    void apply_gradients() const {
+    void input_gradient() override {
+        vectors_.load();
         kernels::BatchNormGradientArguments arguments{
             .x = tensors_.inputs[0],
             .dy0 = output_gradient(),
@@ -280,24 +228,57 @@ private:
             .workspace = tensors_.workspace};
         kernels::batch_norm_gradient_sums(shape_, arguments, context_.stream);
         vectors_.store({ChannelVectors::gamma_gradient, ChannelVectors::beta_gradient});
-        if (sync_batch_norm_sums_.ranks() > 1) arguments.coefficients = shared_coefficients();
+        if (rank_sums_.ranks() > 1) {
+            rank_sums_.sum(arguments.gamma_gradient, arguments.beta_gradient);
+            kernels::batch_norm_gradient_coefficients(
+                shape_,
+                {rank_sums_.values(), rank_sums_.ranks(), arguments.gamma, statistics_,
+                 rank_sums_.coefficients()},
+                context_.stream);
+            arguments.coefficients = rank_sums_.coefficients();
+        }
         if (arguments.dx == nullptr) return;
         kernels::batch_norm_gradient_apply(shape_, arguments, context_.stream);
     }
 
-    const float* shared_coefficients() const {
-        sync_batch_norm_sums_.sum(vectors_[ChannelVectors::gamma_gradient],
-                                  vectors_[ChannelVectors::beta_gradient]);
-        kernels::batch_norm_gradient_coefficients(
-            shape_,
-            {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(),
-             vectors_[ChannelVectors::gamma], statistics_, sync_batch_norm_sums_.coefficients()},
+    /// The number of ranks whose samples share statistics.
+    static std::int64_t ranks_of(const ops::BatchNorm& op) {
+        return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
+    }
+    std::size_t statistic_bytes() const { return array_bytes(shape_.spans * shape_.channels); }
+    std::size_t copies_offset() const {
+        return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
+    }
+
+    std::size_t rank_sums_offset() const {
+        return rounded_up(copies_offset() + vectors_.copy_bytes());
+    }
+
+    kernels::BatchNormParameters parameters() const {
+        return {.gamma = vectors_[ChannelVectors::gamma],
+                .beta = vectors_[ChannelVectors::beta],
+                .running_mean = vectors_[ChannelVectors::running_mean],
+                .running_variance = vectors_[ChannelVectors::running_variance],
+                .epsilon = op_.epsilon,
+                .momentum = op_.momentum};
+    }
+
+    void compute_statistics() const {
+        if (rank_sums_.ranks() == 1) {
+            return compute_batch_statistics(
+                op_, shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
+                context_.stream);
+        }
+        kernels::batch_norm_moments(
+            shape_, {tensors_.inputs[0], rank_sums_.values(), tensors_.workspace}, context_.stream);
+        rank_sums_.sum_values();
+        kernels::batch_norm_statistics_from_moments(
+            shape_, {rank_sums_.values(), rank_sums_.ranks(), parameters(), statistics_},
             context_.stream);
-        return sync_batch_norm_sums_.coefficients();
     }
 
     ChannelVectors vectors_;
-    SyncBatchNormSums sync_batch_norm_sums_;
+    SyncBatchNormSums rank_sums_;
     kernels::BatchNormShape shape_;
     kernels::BatchNormStatistics statistics_;
     std::uint32_t* mask_ = nullptr;

@@ -6,13 +6,6 @@
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::device::cuda {
-namespace {
-
-[[noreturn]] void reject_shards() {
-    throw Error(ExitCode::internal, "the CUDA engine does not support shards of networks");
-}
-
-}  // namespace
 
 void check(cudaError_t status, const char* what) {
     if (status != cudaSuccess) cudaGetLastError();  // clears the error
@@ -35,11 +28,11 @@ void rethrow_fault() {
 }
 
 KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&) {
-    reject_shards();
+    throw Error(ExitCode::internal, "the CUDA engine does not support shards of networks");
 }
 
-KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
-    reject_shards();
+KernelPtr build(const ops::ReduceScatter&, const KernelOptions& options, const Context& context) {
+    return build(ops::AllGather{}, options, context);
 }
 
 PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {

@@ -17,19 +17,19 @@ using tensor::Shape;
 
 class PlanCache;
 
-/// What all CUDA kernels of a device use. The device owns this object and the handles, and has set
-/// cuDNN's stream to `stream`. Without a device (`cudnn` null), kernels can be planned for the GPU
-/// that `properties` describes, but cannot run.
+/// The resources that all CUDA kernels of a device share. The device owns this object and the
+/// handles, and has set cuDNN's stream to `stream`. Without a device (`cudnn` null), kernels can be
+/// planned for the GPU that `properties` describes, but cannot run.
 struct Context {
     cudnnHandle_t cudnn = nullptr;
     cublasLtHandle_t cublas_lt = nullptr;
     cudaStream_t stream = nullptr;
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without a device only
-    PlanCache* plans = nullptr;  // the fastest known plans; may be null
+    PlanCache* plans = nullptr;  // the fastest known plans; not null
     bool autotune = true;        // time plans for convolutions without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
-    Tuning* tuning = nullptr;    // number of timed convolutions, seconds; not null with a device
+    Tuning* tuning = nullptr;    // counts timed convolutions and the time; not null with a device
 
     bool has_device() const { return cudnn != nullptr; }
 };

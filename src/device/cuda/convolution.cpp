@@ -16,20 +16,19 @@ namespace {
 class FilterLayout {
 public:
     FilterLayout(const ops::Convolution& op, const KernelOptions& options)
-        : dtype_(options.compute),
-          elements_(op.filters * op.kernel * op.kernel * op.input[3]),
-          is_blocked_(reads_blocks(op, options)) {
+        : is_blocked_(reads_blocks(op, options)) {
+        const DType dtype = options.compute;
         const ConvolutionShape shape = convolution_shape(op, options);
         const auto channels = static_cast<int>(op.input[3]);
         const auto padded = static_cast<int>(stored_channels(op.input[3]));
         const auto side = static_cast<int>(op.kernel);
-        rows_ = {dtype_, op.filters * op.kernel * op.kernel, channels, padded};
-        blocks_ = {dtype_, op.filters, side, side, channels, padded};
+        rows_ = {dtype, op.filters * op.kernel * op.kernel, channels, padded};
+        blocks_ = {dtype, op.filters, side, side, channels, padded};
         filled_ =
             static_cast<std::size_t>(is_blocked_ ? blocks_.elements() : rows_.padded_elements()) *
-            size_of(dtype_);
+            size_of(dtype);
         bytes_ = bytes_of(Operand::filters, shape);
-        uses_masters_ = dtype_ == DType::f32 && !is_padded() && shape.filters == op.filters;
+        uses_masters_ = dtype == DType::f32 && !is_padded() && shape.filters == op.filters;
     }
 
     /// Bytes of a copy; 0 if cuDNN reads the master weights directly.
@@ -43,10 +42,8 @@ public:
         if (uses_masters_) return;
         if (is_blocked_) {
             kernels::filters_to_blocks(blocks_, weights, copy, context.stream);
-        } else if (is_padded()) {
-            kernels::pad_channels(rows_, weights, copy, context.stream);
         } else {
-            kernels::cast_from_f32(weights, dtype_, copy, elements_, context.stream);
+            kernels::pad_rows(rows_, DType::f32, weights, copy, context.stream);
         }
         if (filled_ == bytes_) return;
         check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled_, 0, bytes_ - filled_,
@@ -59,18 +56,14 @@ public:
         if (uses_masters_) return;
         if (is_blocked_) {
             kernels::filters_from_blocks(blocks_, copy, gradient, context.stream);
-        } else if (is_padded()) {
-            kernels::strip_channels(rows_, copy, gradient, context.stream);
         } else {
-            kernels::cast_to_f32(dtype_, copy, gradient, elements_, context.stream);
+            kernels::strip_rows(rows_, copy, DType::f32, gradient, context.stream);
         }
     }
 
 private:
-    bool is_padded() const { return elements_ != rows_.padded_elements(); }
+    bool is_padded() const { return rows_.channels != rows_.padded_channels; }
 
-    DType dtype_;
-    std::int64_t elements_;  // of the master weights
     bool is_blocked_;
     kernels::PaddedRows rows_;
     kernels::BlockedImages blocks_;

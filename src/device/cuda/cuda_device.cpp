@@ -11,7 +11,6 @@
 #include "kernels/crop_resize.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/elementwise.hpp"
-#include "kernels/hash.hpp"
 #include "kernels/optimizer.hpp"
 
 #include "acceptance.hpp"
@@ -55,26 +54,20 @@ private:
     std::deque<TimedEvent> marks_;
 };
 
-using Graph = OwnedHandle<cudaGraph_t, cudaGraphDestroy>;
-
-void capture(cudaStream_t stream, const std::function<void()>& enqueue, Graph& graph) {
-    // Thread-local mode lets other threads of the process allocate pinned memory at the same time.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
-    try {
-        enqueue();
-    } catch (...) {
-        cudaStreamEndCapture(stream, graph.out());
-        cudaGetLastError();  // clears the error
-        throw;
-    }
-    check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-}
-
 class GraphRecording final : public Recording {
 public:
     GraphRecording(cudaStream_t stream, const std::function<void()>& enqueue) : stream_(stream) {
-        Graph graph;
-        capture(stream, enqueue, graph);
+        OwnedHandle<cudaGraph_t, cudaGraphDestroy> graph;
+        // Thread-local mode lets other threads of the process allocate pinned memory meanwhile.
+        check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
+        try {
+            enqueue();
+        } catch (...) {
+            cudaStreamEndCapture(stream, graph.out());
+            cudaGetLastError();  // clears the error
+            throw;
+        }
+        check(cudaStreamEndCapture(stream, graph.out()), "capturing");
         // Kernels keep the priority of their stream, because that of all-reduces is higher.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
@@ -205,7 +198,6 @@ public:
     }
     void store_channels_last(void* to, const Shape& shape, DType dtype,
                              std::span<const float> values) override {
-        check_values(values.size(), shape, dtype);
         store_values(values, {shape, dtype, to}, transfers_, stream_);
     }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }

@@ -49,20 +49,10 @@ public:
     Builder(fe::graph::Graph& graph, const ConvolutionShape& shape) : graph_(graph), s_(shape) {}
 
     void build(ConvolutionPass pass) {
-        switch (pass) {
-            case ConvolutionPass::forward:
-                forward();
-                break;
-            case ConvolutionPass::forward_with_statistics:
-                statistics(forward());
-                break;
-            case ConvolutionPass::input_gradient:
-                input_gradient();
-                break;
-            case ConvolutionPass::weight_gradient:
-                weight_gradient();
-                break;
-        }
+        if (pass == ConvolutionPass::input_gradient) return input_gradient();
+        if (pass == ConvolutionPass::weight_gradient) return weight_gradient();
+        const Tensor y = forward();
+        if (pass == ConvolutionPass::forward_with_statistics) statistics(y);
     }
 
 private:
@@ -140,10 +130,9 @@ std::vector<fe::NumericalNote_t> excluded_notes(const ConvolutionShape& shape,
                                                 const Context& context) {
     std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
     if (shape.dtype == DType::f32 && !shape.tf32) {
-        notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
-        notes.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
-        notes.push_back(fe::NumericalNote_t::WINOGRAD);
-        notes.push_back(fe::NumericalNote_t::FFT);
+        using Note = fe::NumericalNote_t;
+        notes.insert(notes.end(),
+                     {Note::TENSOR_CORE, Note::DOWN_CONVERT_INPUTS, Note::WINOGRAD, Note::FFT});
     }
     if (context.deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
     return notes;
@@ -154,36 +143,30 @@ std::vector<fe::NumericalNote_t> excluded_notes(const ConvolutionShape& shape,
 struct ConvolutionPlans::Graph {
     fe::graph::Graph graph;
     cudnnHandle_t handle = nullptr;
-
-    fe::error_t open(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context,
-                     Search search) {
-        handle = context.cudnn;
-        graph.set_io_data_type(cudnn_type(shape.dtype))
-            .set_intermediate_data_type(fe::DataType_t::FLOAT)
-            .set_compute_data_type(fe::DataType_t::FLOAT);
-        if (handle == nullptr) {
-            graph.set_sm_version(context.sm).set_device_properties(device_properties(context));
-        }
-        Builder(graph, shape).build(pass);
-        if (auto status = graph.validate(); status.is_bad()) return status;
-        auto status =
-            handle == nullptr ? graph.build_operation_graph() : graph.build_operation_graph(handle);
-        if (status.is_bad()) return status;
-        using fe::HeurMode_t;
-        std::vector<HeurMode_t> modes{HeurMode_t::A};
-        if (search == Search::all) modes.push_back(HeurMode_t::B);
-        modes.push_back(HeurMode_t::FALLBACK);
-        status = graph.create_execution_plans(modes);
-        if (status.is_good()) graph.deselect_numeric_notes(excluded_notes(shape, context));
-        return status;
-    }
 };
 
 ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPass pass,
                                    const Context& context, Search search)
     : graph_(std::make_unique<Graph>()) {
-    check(graph_->open(shape, pass, context, search),
-          fmt::format("{} of {}", name_of(pass), to_string(shape)));
+    using fe::HeurMode_t;
+    const std::string what = fmt::format("{} of {}", name_of(pass), to_string(shape));
+    fe::graph::Graph& graph = graph_->graph;
+    const cudnnHandle_t handle = graph_->handle = context.cudnn;
+    graph.set_io_data_type(cudnn_type(shape.dtype))
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (handle == nullptr) {
+        graph.set_sm_version(context.sm).set_device_properties(device_properties(context));
+    }
+    Builder(graph, shape).build(pass);
+    check(graph.validate(), what);
+    check(handle == nullptr ? graph.build_operation_graph() : graph.build_operation_graph(handle),
+          what);
+    std::vector<HeurMode_t> modes{HeurMode_t::A};
+    if (search == Search::all) modes.push_back(HeurMode_t::B);
+    modes.push_back(HeurMode_t::FALLBACK);
+    check(graph.create_execution_plans(modes), what);
+    graph.deselect_numeric_notes(excluded_notes(shape, context));
 }
 
 ConvolutionPlans::~ConvolutionPlans() = default;

@@ -28,7 +28,6 @@ struct ConvolutionShape {
     std::int64_t output_width() const {
         return (width + 2 * width_padding() - kernel_width()) / stride + 1;
     }
-    bool operator==(const ConvolutionShape&) const = default;
 };
 
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This

@@ -5,14 +5,41 @@
 #include <cstring>
 #include <limits>
 
+#include <fmt/core.h>
+
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/half.hpp>
 
-#include "context.hpp"
 #include "cudnn_choice.hpp"
+#include "plan_cache.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
+
+/// Limits of the trials for each pass. cuDNN's heuristics list good plans first: over 66 cuDNN
+/// graphs of ResNet-50 on an H200, the fastest of the first twenty plans of each together take
+/// 0.05 % longer than the fastest of all. Trials of all plans take a minute more for the 66 graphs,
+/// because compiling a plan can take seconds.
+constexpr std::size_t kMaxTrials = 20;
+constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results of two plans agree
+/// A plan that is slower than the best by this factor is not compared and not chosen.
+constexpr double kMaxSlowdown = 1.5;
+
+struct Access {
+    std::vector<Operand> reads, writes;
+};
+
+const Access& access_of(ConvolutionPass pass) {
+    using O = Operand;
+    static const std::array<Access, kConvolutionPasses> kAccess{{
+        {{O::image, O::filters}, {O::output}},
+        {{O::image, O::filters}, {O::output, O::sum, O::square_sum}},
+        {{O::output, O::filters}, {O::image}},
+        {{O::image, O::output}, {O::gradient}},
+    }};
+    return kAccess.at(static_cast<std::size_t>(pass));
+}
 
 double element(DType dtype, std::span<const std::byte> from, std::size_t index) {
     if (dtype == DType::f32) {
@@ -62,13 +89,199 @@ struct Sample {
     }
 };
 
-}  // namespace
-
+/// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
+/// in the Euclidean norm. Both results are rounded once; the error of tf32 factors is at most
+/// 2^-10.
 double agreement_bound(const ConvolutionShape& shape) {
     if (shape.dtype == DType::bf16) return 1.0 / 128;
     if (shape.dtype == DType::f16 || shape.tf32) return 1.0 / 512;
     return 1e-5;
 }
+
+/// The time and the result of a plan.
+struct Trial {
+    int plan = -1;
+    double seconds = 0;         // median, or the only time
+    std::optional<int> result;  // equal for plans whose results agree; none: not compared
+};
+
+/// Times finalized plans of a graph on random operands and compares their results.
+class PlanTimer {
+public:
+    PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context)
+        : shape_(shape), access_(access_of(pass)), stream_(context.stream) {
+        for (const Operand operand : access_.reads) allocate(operand);
+        for (const Operand operand : access_.writes) allocate(operand);
+        if (!ready_) return;
+        for (const Operand operand : access_.reads) fill(operand);
+    }
+
+    /// False when the device has too little free memory for the operands.
+    bool ready() const { return ready_; }
+
+    /// Runs a finalized plan. A plan that takes more than `max_seconds` is timed once and not
+    /// compared. Returns nothing if the plan fails or its results are not finite. Throws if the
+    /// device is unusable afterwards.
+    std::optional<Trial> run(const ConvolutionPlans& plans, int plan, double max_seconds) {
+        constexpr int kRepeats = 5;
+        try {
+            const DeviceBytes workspace(plans.workspace_bytes(plan));
+            fill_results_with_nan();
+            plans.execute(plan, operands_, workspace.data());  // may load code, so not timed
+            std::array<double, kRepeats> seconds{time_once(plans, plan, workspace.data())};
+            if (seconds[0] > max_seconds) return Trial{plan, seconds[0], {}};
+            const auto result = result_index();
+            if (!result) return std::nullopt;
+            for (double& repeat : std::span(seconds).subspan(1)) {
+                repeat = time_once(plans, plan, workspace.data());
+            }
+            std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
+            return Trial{plan, seconds[kRepeats / 2], result};
+        } catch (const std::exception&) {
+            rethrow_fault();
+            return std::nullopt;  // the plan does not run or does not fit in memory
+        }
+    }
+
+private:
+    using Samples = std::vector<std::vector<std::byte>>;  // one per operand that the pass writes
+
+    void allocate(Operand operand) {
+        if (!ready_) return;
+        try {
+            buffers_.emplace_back(bytes_of(operand, shape_));
+            operands_[operand] = buffers_.back().data();
+        } catch (const Error&) {
+            ready_ = false;
+        }
+    }
+
+    void fill(Operand operand) {
+        const auto bytes =
+            pattern(type_of(operand, shape_.dtype), static_cast<std::uint32_t>(operand) + 1);
+        auto* to = static_cast<std::byte*>(operands_[operand]);
+        const std::size_t all = bytes_of(operand, shape_);
+        for (std::size_t at = 0; at < all; at += bytes.size()) {
+            check(cudaMemcpyAsync(to + at, bytes.data(), std::min(all - at, bytes.size()),
+                                  cudaMemcpyHostToDevice, stream_),
+                  "filling an operand");
+        }
+        check(cudaStreamSynchronize(stream_), "filling an operand");
+    }
+
+    /// Fills the results with NaN (all bits 1), to detect elements that a plan does not write.
+    void fill_results_with_nan() const {
+        for (const Operand operand : access_.writes) {
+            check(cudaMemsetAsync(operands_[operand], 255, bytes_of(operand, shape_), stream_),
+                  "filling a result");
+        }
+    }
+
+    Samples results() const {
+        Samples samples;
+        for (const Operand operand : access_.writes) {
+            const Sample sample(bytes_of(operand, shape_));
+            auto& bytes = samples.emplace_back(sample.pieces * sample.piece_bytes);
+            check(cudaMemcpy2DAsync(bytes.data(), sample.piece_bytes, operands_[operand],
+                                    sample.pitch, sample.piece_bytes, sample.pieces,
+                                    cudaMemcpyDeviceToHost, stream_),
+                  "reading a result");
+        }
+        check(cudaStreamSynchronize(stream_), "reading a result");
+        return samples;
+    }
+
+    bool agrees(const Samples& a, const Samples& b) const {
+        const auto& writes = access_.writes;
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            const DType dtype = type_of(writes[i], shape_.dtype);
+            if (!(relative_difference(dtype, a[i], b[i]) <= agreement_bound(shape_))) return false;
+        }
+        return true;
+    }
+
+    /// Returns the index of the result in distinct_results_, to which it adds a new one; none if
+    /// the result is not finite.
+    std::optional<int> result_index() {
+        Samples samples = results();
+        const auto found = std::ranges::find_if(
+            distinct_results_, [&](const Samples& other) { return agrees(samples, other); });
+        const auto number = static_cast<int>(found - distinct_results_.begin());
+        if (found != distinct_results_.end()) return number;
+        if (!agrees(samples, samples)) return std::nullopt;
+        distinct_results_.push_back(std::move(samples));
+        return number;
+    }
+
+    double time_once(const ConvolutionPlans& plans, int plan, void* workspace) {
+        constexpr int kLaunches = 4;  // because launching a small plan takes as long as running it
+        start_.record(stream_);
+        for (int i = 0; i < kLaunches; ++i) plans.execute(plan, operands_, workspace);
+        stop_.record(stream_);
+        return stop_.seconds_since(start_) / kLaunches;
+    }
+
+    const ConvolutionShape shape_;
+    const Access& access_;
+    cudaStream_t stream_;
+    std::vector<DeviceBytes> buffers_;
+    Operands operands_;
+    bool ready_ = true;
+    std::vector<Samples> distinct_results_;  // no two agree
+    TimedEvent start_, stop_;
+};
+
+/// The result on which most plans agree; in a tie, the first.
+struct Majority {
+    std::optional<int> result;
+    std::ptrdiff_t plans = 0;
+};
+
+Majority find_majority(const std::vector<Trial>& trials) {
+    Majority best;
+    for (const Trial& trial : trials) {
+        if (!trial.result) continue;
+        const auto plans = std::ranges::count(trials, trial.result, &Trial::result);
+        if (plans > best.plans) best = {trial.result, plans};
+    }
+    return best;
+}
+
+/// The fastest plan with the result of the majority; plan -1 if no plan was compared.
+Trial fastest(const std::vector<Trial>& trials, const Majority& majority) {
+    Trial best{.seconds = std::numeric_limits<double>::infinity()};
+    for (const Trial& trial : trials) {
+        const bool agrees = trial.result && trial.result == majority.result;
+        if (agrees && trial.seconds < best.seconds) best = trial;
+    }
+    return best;
+}
+
+/// Tries plans in order, each once, except those in `excluded`, up to kMaxTrials and kMaxSeconds.
+/// `run` takes a plan and a limit in seconds, above which it compares no results.
+template <typename Run>
+std::vector<Trial> run_trials(ConvolutionPlans& plans, std::set<std::string> excluded,
+                              const Run& run) {
+    const Stopwatch watch;
+    std::vector<Trial> trials;
+    std::size_t runs = 0;
+    for (int plan = 0; plan < plans.count() && runs < kMaxTrials; ++plan) {
+        const Majority majority = find_majority(trials);
+        const Trial best = fastest(trials, majority);
+        // A result that no other plan confirms may be wrong, so trials then have no time limit.
+        if (majority.plans > 1 && watch.seconds() > kMaxSeconds) break;
+        if (!excluded.insert(plans.name(plan)).second) continue;  // barred, or already tried
+        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
+        ++runs;
+        // Until two plans agree, the fastest one may be wrong, so its time sets no limit.
+        const double max_seconds = majority.plans > 1 ? kMaxSlowdown * best.seconds
+                                                      : std::numeric_limits<double>::infinity();
+        if (const auto trial = run(plan, max_seconds)) trials.push_back(*trial);
+    }
+    return trials;
+}
+
+}  // namespace
 
 double relative_difference(DType dtype, std::span<const std::byte> a,
                            std::span<const std::byte> b) {
@@ -84,128 +297,32 @@ double relative_difference(DType dtype, std::span<const std::byte> a,
     return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
-struct PlanTimer::State {
-    using Samples = std::vector<std::vector<std::byte>>;  // one per operand that the pass writes
-
-    ConvolutionShape shape;
-    ConvolutionPass pass;
-    cudaStream_t stream;
-    std::vector<DeviceBytes> buffers;
-    Operands operands;
-    bool ready = true;
-    std::vector<Samples> distinct_results;  // no two agree
-    TimedEvent start, stop;
-
-    void allocate(Operand operand) {
-        if (!ready) return;
+int find_fastest(ConvolutionPlans& plans, const ConvolutionShape& shape, ConvolutionPass pass,
+                 const Context& context) {
+    PlanTimer timer(shape, pass, context);
+    if (!timer.ready()) return -1;
+    const std::string key = plan_key(shape, pass);
+    const auto run = [&](int plan, double max_seconds) {
         try {
-            buffers.emplace_back(bytes_of(operand, shape));
-            operands[operand] = buffers.back().data();
-        } catch (const Error&) {
-            ready = false;
+            return timer.run(plans, plan, max_seconds);
+        } catch (const std::exception& error) {
+            context.plans->bar(key, plans.name(plan));
+            context.plans->save();
+            throw Error(ExitCode::internal,
+                        fmt::format("cuDNN plan {} for {} made the GPU unusable; the next run "
+                                    "skips it if it has this device.plan_cache: {}",
+                                    plans.name(plan), key, error.what()));
         }
+    };
+    const std::vector<Trial> trials = run_trials(plans, context.plans->barred(key), run);
+    const Majority majority = find_majority(trials);
+    std::vector<PlanCache::Timing> timings;
+    for (const auto& [plan, seconds, result] : trials) {
+        const auto agrees = result ? std::optional(result == majority.result) : std::nullopt;
+        timings.push_back({plans.name(plan), seconds, plans.workspace_bytes(plan), agrees});
     }
-
-    void fill(Operand operand) {
-        const auto bytes =
-            pattern(type_of(operand, shape.dtype), static_cast<std::uint32_t>(operand) + 1);
-        auto* to = static_cast<std::byte*>(operands[operand]);
-        for (std::size_t at = 0, remaining = bytes_of(operand, shape); remaining > 0;) {
-            const std::size_t size = std::min(remaining, bytes.size());
-            check(cudaMemcpyAsync(to + at, bytes.data(), size, cudaMemcpyHostToDevice, stream),
-                  "filling an operand");
-            at += size;
-            remaining -= size;
-        }
-        check(cudaStreamSynchronize(stream), "filling an operand");
-    }
-
-    /// Fills the results with NaN (all bits 1), to detect elements that a plan does not write.
-    void fill_results_with_nan() const {
-        for (const Operand operand : operands_written(pass)) {
-            check(cudaMemsetAsync(operands[operand], 255, bytes_of(operand, shape), stream),
-                  "filling a result");
-        }
-    }
-
-    Samples results() const {
-        Samples samples;
-        for (const Operand operand : operands_written(pass)) {
-            const Sample sample(bytes_of(operand, shape));
-            auto& bytes = samples.emplace_back(sample.pieces * sample.piece_bytes);
-            check(cudaMemcpy2DAsync(bytes.data(), sample.piece_bytes, operands[operand],
-                                    sample.pitch, sample.piece_bytes, sample.pieces,
-                                    cudaMemcpyDeviceToHost, stream),
-                  "reading a result");
-        }
-        check(cudaStreamSynchronize(stream), "reading a result");
-        return samples;
-    }
-
-    bool agrees(const Samples& a, const Samples& b) const {
-        const auto writes = operands_written(pass);
-        for (std::size_t i = 0; i < writes.size(); ++i) {
-            const DType dtype = type_of(writes[i], shape.dtype);
-            if (!(relative_difference(dtype, a[i], b[i]) <= agreement_bound(shape))) return false;
-        }
-        return true;
-    }
-
-    /// Returns the index in `distinct_results`, to which it adds a new result; none if not finite.
-    std::optional<int> result_index() {
-        Samples samples = results();
-        const auto found = std::ranges::find_if(
-            distinct_results, [&](const Samples& other) { return agrees(samples, other); });
-        const auto number = static_cast<int>(found - distinct_results.begin());
-        if (found != distinct_results.end()) return number;
-        if (!agrees(samples, samples)) return std::nullopt;
-        distinct_results.push_back(std::move(samples));
-        return number;
-    }
-
-    double time_once(const ConvolutionPlans& plans, int plan, void* workspace) {
-        constexpr int kLaunches = 4;  // because launching a small plan takes as long as running it
-        start.record(stream);
-        for (int i = 0; i < kLaunches; ++i) plans.execute(plan, operands, workspace);
-        stop.record(stream);
-        return stop.seconds_since(start) / kLaunches;
-    }
-};
-
-PlanTimer::PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context)
-    : state_(new State{.shape = shape, .pass = pass, .stream = context.stream}) {
-    for (const Operand operand : operands_read(pass)) state_->allocate(operand);
-    for (const Operand operand : operands_written(pass)) state_->allocate(operand);
-    if (!state_->ready) return;
-    for (const Operand operand : operands_read(pass)) state_->fill(operand);
-}
-
-PlanTimer::~PlanTimer() = default;
-
-bool PlanTimer::ready() const {
-    return state_->ready;
-}
-
-std::optional<PlanTimer::Trial> PlanTimer::run(const ConvolutionPlans& plans, int plan,
-                                               double max_seconds) {
-    constexpr int kRepeats = 5;
-    try {
-        const DeviceBytes workspace(plans.workspace_bytes(plan));
-        state_->fill_results_with_nan();
-        plans.execute(plan, state_->operands, workspace.data());  // may load code, so not timed
-        std::array<double, kRepeats> seconds{state_->time_once(plans, plan, workspace.data())};
-        if (seconds[0] > max_seconds) return Trial{seconds[0], {}};
-        const auto result = state_->result_index();
-        if (!result) return std::nullopt;
-        for (double& repeat : std::span(seconds).subspan(1)) {
-            repeat = state_->time_once(plans, plan, workspace.data());
-        }
-        std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
-        return Trial{seconds[kRepeats / 2], result};
-    } catch (const std::exception&) {
-        rethrow_fault();
-        return std::nullopt;  // the plan does not run or does not fit in memory
-    }
+    context.plans->insert_timings(key, std::move(timings));
+    return fastest(trials, majority).plan;
 }
 
 }  // namespace hpcai::device::cuda

@@ -7,7 +7,8 @@
 
 namespace hpcai::device::cuda {
 
-/// Returns kernel arguments. `values` begins with the logits of all levels, then has their deltas.
+/// Returns the outputs of a region proposal network as kernel arguments. `values` has the logits of
+/// all levels, then their deltas.
 inline kernels::RpnOutputs rpn_outputs(const kernels::AnchorGrid& grid, DType dtype,
                                        const std::vector<void*>& values) {
     kernels::RpnOutputs rpn{

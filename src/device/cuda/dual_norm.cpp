@@ -42,20 +42,6 @@ private:
     void forward() override {
         outer_.compute_statistics(tensors_.workspace, context_.stream);
         inner_.compute_statistics(tensors_.workspace, context_.stream);
-        apply();
-    }
-    void input_gradient() override {
-        kernels::batch_norm_dual_gradient(outer_.shape(),
-                                          {.outer = gradient_arguments(outer_, 0),
-                                           .inner = gradient_arguments(inner_, 1),
-                                           .dy0 = output_gradient(),
-                                           .dy1 = second_output_gradient(),
-                                           .mask = mask_,
-                                           .workspace = tensors_.workspace},
-                                          context_.stream);
-    }
-
-    void apply() const {
         kernels::batch_norm_apply(outer_.shape(),
                                   {.x = outer_.x(),
                                    .scale = outer_.statistics().scale,
@@ -67,6 +53,16 @@ private:
                                    .mask = mask_,
                                    .relu = true},
                                   context_.stream);
+    }
+    void input_gradient() override {
+        kernels::batch_norm_dual_gradient(outer_.shape(),
+                                          {.outer = gradient_arguments(outer_, 0),
+                                           .inner = gradient_arguments(inner_, 1),
+                                           .dy0 = output_gradient(),
+                                           .dy1 = second_output_gradient(),
+                                           .mask = mask_,
+                                           .workspace = tensors_.workspace},
+                                          context_.stream);
     }
 
     /// `index` is 0 for the outer norm, 1 for the inner one.

@@ -3,6 +3,8 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "kernels/cast.hpp"
+
 #include "layout.hpp"
 
 namespace hpcai::device::cuda {
@@ -82,25 +84,22 @@ private:
     kernels::NormalizeArguments arguments_;
 };
 
-/// Converts images, which the data set has already normalized, to the compute type.
-class StoreNumbersKernel final : public OperationKernel<ops::InputNormalize, Context> {
+/// Converts images that are already normalized to the compute type.
+class ConvertImagesKernel final : public OperationKernel<ops::InputNormalize, Context> {
 public:
-    StoreNumbersKernel(const ops::InputNormalize& op, const KernelOptions& options,
-                       const Context& context)
+    ConvertImagesKernel(const ops::InputNormalize& op, const KernelOptions& options,
+                        const Context& context)
         : OperationKernel(op, options, context) {
         ensure(is_floating(op.dtype), "images of type {} are not supported", name_of(op.dtype));
     }
 
 private:
     void forward() override {
-        kernels::store_numbers({.from_dtype = op_.dtype,
-                                .from = tensors_.inputs[0],
-                                .dtype = options_.compute,
-                                .to = tensors_.output,
-                                .count = op_.input[0] * op_.input[1] * op_.input[2],
-                                .channels = static_cast<int>(op_.input[3]),
-                                .padded_channels = static_cast<int>(stored_channels(op_.input[3]))},
-                               context_.stream);
+        kernels::pad_rows({.dtype = options_.compute,
+                           .rows = op_.input[0] * op_.input[1] * op_.input[2],
+                           .channels = static_cast<int>(op_.input[3]),
+                           .padded_channels = static_cast<int>(stored_channels(op_.input[3]))},
+                          op_.dtype, tensors_.inputs[0], tensors_.output, context_.stream);
     }
 };
 
@@ -170,7 +169,7 @@ HPCAI_BUILD_KERNEL(Add)
 KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
                 const Context& context) {
     if (op.dtype == DType::u8) return std::make_unique<InputNormalizeKernel>(op, options, context);
-    return std::make_unique<StoreNumbersKernel>(op, options, context);
+    return std::make_unique<ConvertImagesKernel>(op, options, context);
 }
 
 HPCAI_BUILD_KERNEL(Bias)

@@ -21,8 +21,25 @@ public:
 
 private:
     void forward() override {
-        prepare_map();
-        apply();
+        if (op_.input[3] != shape_.channels) {
+            check(cudaMemsetAsync(scale_, 0, 2 * vector_bytes(), context_.stream),
+                  "padding channels");
+        }
+        kernels::batch_norm_running_statistics(op_.input[3],
+                                               {.gamma = tensors_.parameters[0],
+                                                .beta = tensors_.parameters[1],
+                                                .running_mean = tensors_.running_mean,
+                                                .running_variance = tensors_.running_variance,
+                                                .epsilon = op_.epsilon},
+                                               {.scale = scale_, .shift = shift_}, context_.stream);
+        kernels::batch_norm_apply(shape_,
+                                  {.x = tensors_.inputs[0],
+                                   .scale = scale_,
+                                   .shift = shift_,
+                                   .residual = op_.add ? tensors_.inputs[1] : nullptr,
+                                   .y = tensors_.output,
+                                   .relu = op_.relu},
+                                  context_.stream);
     }
     void input_gradient() override {
         kernels::frozen_norm_gradient(
@@ -37,31 +54,6 @@ private:
     }
 
     std::size_t vector_bytes() const { return array_bytes(shape_.channels); }
-
-    void prepare_map() const {
-        if (op_.input[3] != shape_.channels) {
-            check(cudaMemsetAsync(scale_, 0, 2 * vector_bytes(), context_.stream),
-                  "padding channels");
-        }
-        kernels::batch_norm_running_statistics(op_.input[3],
-                                               {.gamma = tensors_.parameters[0],
-                                                .beta = tensors_.parameters[1],
-                                                .running_mean = tensors_.running_mean,
-                                                .running_variance = tensors_.running_variance,
-                                                .epsilon = op_.epsilon},
-                                               {.scale = scale_, .shift = shift_}, context_.stream);
-    }
-
-    void apply() const {
-        kernels::batch_norm_apply(shape_,
-                                  {.x = tensors_.inputs[0],
-                                   .scale = scale_,
-                                   .shift = shift_,
-                                   .residual = op_.add ? tensors_.inputs[1] : nullptr,
-                                   .y = tensors_.output,
-                                   .relu = op_.relu},
-                                  context_.stream);
-    }
 
     const kernels::BatchNormShape shape_{options_.compute, 1,
                                          op_.input[0] * op_.input[1] * op_.input[2],

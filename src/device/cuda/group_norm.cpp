@@ -50,11 +50,6 @@ private:
     }
 
     void input_gradient() override {
-        sum_gradients();
-        if (tensors_.input_gradients[0] != nullptr) apply_gradients();
-    }
-
-    void sum_gradients() const {
         kernels::group_norm_gradient_sums(shape_,
                                           {.x = tensors_.inputs[0],
                                            .dy0 = output_gradient(),
@@ -67,9 +62,7 @@ private:
                                            .coefficients = coefficients_,
                                            .workspace = tensors_.workspace},
                                           context_.stream);
-    }
-
-    void apply_gradients() const {
+        if (tensors_.input_gradients[0] == nullptr) return;
         kernels::batch_norm_gradient_apply(shape_.spans,
                                            {.x = tensors_.inputs[0],
                                             .dy0 = output_gradient(),

@@ -42,7 +42,7 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Leaves room for larger pictures. Without enough memory, there is none.
+    /// Allocates a quarter more than needed, for later batches; nothing if memory is too short.
     void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};
@@ -53,7 +53,7 @@ private:
         }
     }
 
-    /// nvJPEG refuses a batch as a whole, so halves are tried until a file is refused alone.
+    /// nvJPEG rejects a batch as a whole, so halves are tried until a file is rejected alone.
     void decode_parts(std::span<JpegFile> files) {
         if (files.empty() || try_to_decode(files)) return;
         if (files.size() == 1 || memory_.bytes() == 0) {
@@ -65,7 +65,8 @@ private:
         decode_parts(files.subspan(half));
     }
 
-    /// Returns whether nvJPEG reads the size for which there is memory, even from a forged header.
+    /// Returns whether nvJPEG reads the size for which there is memory: a forged header may have
+    /// one size for nvJPEG and another for the caller.
     bool has_size_of(const JpegFile& file) const {
         int channels = 0, subsampling = 0, widths[4] = {}, heights[4] = {};
         const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes.data());

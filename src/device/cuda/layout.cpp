@@ -23,25 +23,16 @@ kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
             .padded_channels = static_cast<int>(stored)};
 }
 
-void store_rows(const kernels::PaddedRows& rows, const float* from, void* to, cudaStream_t stream) {
-    if (rows.channels == rows.padded_channels) {
-        return kernels::cast_from_f32(from, rows.dtype, to, rows.rows * rows.channels, stream);
-    }
-    kernels::pad_channels(rows, from, to, stream);
-}
-
 }  // namespace
-
-void check_values(std::size_t values, const Shape& shape, DType dtype) {
-    ensure(is_floating(dtype), "the CUDA engine does not store values of type {}", name_of(dtype));
-    ensure(shape.rank() == 1 || shape.rank() == 2 || shape.rank() == 4,
-           "the CUDA engine has no layout for shape {}", to_string(shape));
-    ensure(values == static_cast<std::size_t>(shape.elements()), "{} values do not match shape {}",
-           values, to_string(shape));
-}
 
 void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream) {
+    ensure(is_floating(to.dtype), "the CUDA engine does not store values of type {}",
+           name_of(to.dtype));
+    ensure(to.shape.rank() == 1 || to.shape.rank() == 2 || to.shape.rank() == 4,
+           "the CUDA engine has no layout for shape {}", to_string(to.shape));
+    ensure(values.size() == static_cast<std::size_t>(to.shape.elements()),
+           "{} values do not match shape {}", values.size(), to_string(to.shape));
     if (values.empty()) return;
     const kernels::PaddedRows all = rows_of(to.shape, to.dtype);
     const std::int64_t chunk_rows =
@@ -53,7 +44,7 @@ void store_values(std::span<const float> values, const StoredTensor& to, Transfe
         piece.rows = std::min(chunk_rows, all.rows - row);
         const auto chunk_values = static_cast<std::size_t>(piece.rows * piece.channels);
         transfers.upload(buffer.data(), std::as_bytes(values.first(chunk_values)));
-        store_rows(piece, static_cast<const float*>(buffer.data()), target, stream);
+        kernels::pad_rows(piece, DType::f32, buffer.data(), target, stream);
         values = values.subspan(chunk_values);
         target += static_cast<std::size_t>(piece.rows * piece.padded_channels) * size_of(to.dtype);
     }

@@ -45,18 +45,16 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
     return {at, at + channels};
 }
 
-/// Throws Error(internal) unless `values` is the number of elements of `shape`, which is (N, H, W,
-/// C), (N, C) or (C), and the engine stores values of type `dtype`.
-void check_values(std::size_t values, const Shape& shape, DType dtype);
-
-/// A tensor in device memory, in the layout of the device.
+/// A tensor in device memory, in the layout of the device. The shape is (N, H, W, C), (N, C) or
+/// (C), the type f32, f16 or bf16.
 struct StoredTensor {
     Shape shape;
     DType dtype;
     void* data;
 };
-/// Stores values that pass check_values(), rounded to nearest even (f16 may overflow to infinity),
-/// and 0 in padding channels. `stream` must be that of `transfers`; waits for all work on it.
+/// Stores one value for each element, rounded to nearest even (f16 may overflow to infinity), and 0
+/// in padding channels. `stream` must be that of `transfers`; waits for all work on it. Throws
+/// Error(internal) for another shape, type or number of values.
 void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream);
 

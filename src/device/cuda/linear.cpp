@@ -77,7 +77,8 @@ public:
 private:
     /// Bytes of the working copy at the start of the prepared memory; the column of ones follows.
     std::size_t weight_bytes() const {
-        return options_.compute == DType::f32 ? 0 : array_bytes(weights_, options_.compute);
+        if (options_.compute == DType::f32) return 0;
+        return array_bytes(op_.features * op_.input[1], options_.compute);
     }
     std::size_t ones_bytes() const {
         return trains() ? array_bytes(samples_, options_.compute) : 0;
@@ -85,7 +86,7 @@ private:
 
     std::size_t relu_bytes() const { return array_bytes(outputs_); }
 
-    // Has its own kernel for the ReLU, because that of cuBLASLt may turn a NaN into a number.
+    // The ReLU has its own kernel, because that of cuBLASLt may turn a NaN into a number.
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
         forward_->run({.a = weight_data_,
@@ -134,14 +135,14 @@ private:
 
     void prepare() override {
         if (weight_bytes() > 0) {
-            kernels::cast_from_f32(tensors_.parameters[0], options_.compute, weight_data_, weights_,
-                                   context_.stream);
+            const auto channels = static_cast<int>(op_.input[1]);
+            kernels::pad_rows({options_.compute, op_.features, channels, channels}, DType::f32,
+                              tensors_.parameters[0], weight_data_, context_.stream);
         }
         if (ones_bytes() > 0) kernels::fill(options_.compute, ones_, 1, samples_, context_.stream);
     }
 
     const std::int64_t samples_ = op_.input[0];
-    const std::int64_t weights_ = op_.features * op_.input[1];
     const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // of the ReLU; 0: none
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weight_data_ = nullptr;

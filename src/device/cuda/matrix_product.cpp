@@ -47,7 +47,8 @@ void describe(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows, st
           "describing a matrix");
 }
 
-/// The problem in the plan cache. The algorithms of another version have other positions.
+/// The key in the plan cache. It has the version of cuBLAS, because another version may list
+/// algorithms in another order.
 std::string key_of(const ProductShape& s) {
     return fmt::format("product by cuBLAS {} {}x{}x{}{}{} {}{} {}{}{}{}", cublasLtGetVersion(),
                        s.rows, s.columns, s.inner, s.a_transposed ? " a^T" : "",
@@ -99,7 +100,7 @@ void Product::choose_algorithm(const Context& context) {
     const auto candidates = algorithms(context);
     ensure(!candidates.empty(), "cuBLASLt has no algorithm for a product");
     algorithm_ = candidates[0];
-    if (!context.autotune || context.plans == nullptr || candidates.size() == 1) return;
+    if (!context.autotune || candidates.size() == 1) return;
     const std::string key = key_of(shape_);
     for (std::size_t index = 0; index < candidates.size(); ++index) {
         if (context.plans->find(key) != std::to_string(index)) continue;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvjpeg.hpp"
 
-#include <string>
-
 #include <dlfcn.h>
 
 #include <hpcai/base/error.hpp>

@@ -12,9 +12,11 @@ namespace hpcai::device::cuda {
 
 /// For one GPU model and version of cuDNN: the fastest known plan of each problem, the times of
 /// tried plans, and the barred plans, which made the GPU unusable and must not run. A JSON file
-/// keeps them between runs. A problem is a pass of a convolution (plan_key()), or the choice
-/// whether a convolution computes sums, whose "plan" is "joined" (it does) or "apart". Functions
-/// throw nothing: a failure to read or write the file is a warning.
+/// keeps them between runs. A problem is one of these:
+/// - a pass of a convolution (plan_key())
+/// - a matrix product of cuBLASLt, whose "plan" is the position of the algorithm in the heuristics
+/// - a fused operation (Acceptance), whose "plan" is "joined" (it is used) or "apart"
+/// Functions throw nothing: a failure to read or write the file is a warning.
 class PlanCache {
 public:
     /// Files of another machine are not used.
@@ -30,7 +32,6 @@ public:
         double seconds = 0;
         std::size_t workspace_bytes = 0;
         std::optional<bool> agrees;  // with the most frequent result; none: not compared
-        bool operator==(const Timing&) const = default;
     };
 
     /// Reads `file` if it exists and is for this machine. With an empty path, plans are kept in

@@ -5,30 +5,14 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "kernels/scratch.hpp"
+
 #include "layout.hpp"
 #include "matrix_product.hpp"
 #include "whole_batch_norm.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
-
-/// Assigns consecutive arrays of device memory; without memory, it only counts their bytes.
-class Arrays {
-public:
-    explicit Arrays(void* memory = nullptr) : memory_(static_cast<std::byte*>(memory)) {}
-
-    template <typename T = void>
-    T* add(std::size_t bytes) {
-        auto* at = reinterpret_cast<T*>(memory_ == nullptr ? nullptr : memory_ + bytes_);
-        bytes_ += rounded_up(bytes);
-        return at;
-    }
-    std::size_t bytes() const { return bytes_; }
-
-private:
-    std::byte* memory_;
-    std::size_t bytes_ = 0;
-};
 
 /// The matrices have the names of pointwise_norm.hpp. Row-major matrices are the transposes of
 /// cuBLAS matrices. Saved for the backward pass: the statistics, P, s, and a mask of one bit for
@@ -76,18 +60,16 @@ public:
     }
 
     KernelMemory memory() const override {
-        Arrays saved, workspace;
-        return {.saved_bytes = Saved(saved, shape_, norm_, op_.norm.relu).bytes,
-                .workspace_bytes = Scratch(workspace, shape_, product_bytes()).bytes};
+        return {.saved_bytes = saved_at(nullptr).arrays.bytes(),
+                .workspace_bytes = scratch_at(nullptr).arrays.bytes()};
     }
 
     void bind(const KernelTensors& tensors) override {
         ensure(std::ranges::count(tensors.input_gradients, nullptr) == 0,
                "the kernel has no buffers for the gradients of its inputs");
         OperationKernel::bind(tensors);
-        Arrays saved(tensors.saved), workspace(tensors.workspace);
-        saved_ = Saved(saved, shape_, norm_, op_.norm.relu);
-        scratch_ = Scratch(workspace, shape_, product_bytes());
+        saved_ = saved_at(tensors.saved);
+        scratch_ = scratch_at(tensors.workspace);
         norm_.bind(nullptr,
                    {tensors.parameters[1], tensors.parameters[2], tensors.running_mean,
                     tensors.running_variance},
@@ -96,53 +78,45 @@ public:
 
 private:
     struct Saved {
-        void* statistics = nullptr;
-        float* products = nullptr;  // P
-        double* sums = nullptr;     // s
-        std::uint32_t* mask = nullptr;
-        std::size_t bytes = 0;
-
-        Saved() = default;
-        Saved(Arrays& arrays, const kernels::PointwiseShape& shape, const WholeBatchNorm& norm,
-              bool has_mask)
-            : statistics(arrays.add(norm.saved_bytes())),
-              products(arrays.add<float>(array_bytes(shape.outputs * shape.inputs))),
-              sums(arrays.add<double>(2 * array_bytes(shape.inputs))),
-              mask(arrays.add<std::uint32_t>(has_mask ? batch_norm_mask_bytes(norm.shape()) : 0)),
-              bytes(arrays.bytes()) {}
+        kernels::PointwiseShape shape;
+        std::size_t statistic_bytes = 0, mask_bytes = 0;
+        kernels::Scratch arrays;
+        void* statistics = arrays.take<std::byte>(statistic_bytes);
+        float* products = arrays.take<float>(shape.outputs * shape.inputs);  // P
+        double* sums = arrays.take<double>(shape.inputs);                    // s
+        std::uint32_t* mask = arrays.take<std::uint32_t>(mask_bytes / 4);
     };
     struct Scratch {
-        void* product = nullptr;          // of cuBLASLt
-        void* partial_sums = nullptr;     // of column_sums()
-        float* matrix = nullptr;          // S, then G (C, K)
-        float* y_weights = nullptr;       // b w (C, K)
-        float* square = nullptr;          // M (K, K)
-        void* rounded_square = nullptr;   // f M in the compute type
-        void* scaled_weights = nullptr;   // (C, K)
-        void* bias = nullptr;             // (C) or (K)
-        double* gradient_sums = nullptr;  // (C)
-        float* slopes = nullptr;          // b (C)
-        float* constants = nullptr;       // c (C)
-        float* factors = nullptr;         // 1 and the factor of terms of x
-        std::size_t bytes = 0;
-
-        Scratch() = default;
-        Scratch(Arrays& arrays, const kernels::PointwiseShape& s, std::size_t product_bytes)
-            : product(arrays.add(product_bytes)),
-              partial_sums(arrays.add(kernels::batch_norm_workspace_bytes(
-                  {s.dtype, 1, s.pixels, std::max(s.inputs, s.outputs)}))),
-              matrix(arrays.add<float>(array_bytes(s.inputs * std::max(s.inputs, s.outputs)))),
-              y_weights(arrays.add<float>(array_bytes(s.outputs * s.inputs))),
-              square(arrays.add<float>(array_bytes(s.inputs * s.inputs))),
-              rounded_square(arrays.add(array_bytes(s.inputs * s.inputs, s.dtype))),
-              scaled_weights(arrays.add(array_bytes(s.outputs * s.inputs, s.dtype))),
-              bias(arrays.add(array_bytes(std::max(s.inputs, s.outputs), s.dtype))),
-              gradient_sums(arrays.add<double>(2 * array_bytes(s.outputs))),
-              slopes(arrays.add<float>(array_bytes(s.outputs))),
-              constants(arrays.add<float>(array_bytes(s.outputs))),
-              factors(arrays.add<float>(array_bytes(2))),
-              bytes(arrays.bytes()) {}
+        kernels::PointwiseShape shape;
+        std::size_t product_bytes = 0, partial_bytes = 0;
+        kernels::Scratch arrays;
+        std::int64_t weights = shape.outputs * shape.inputs, squares = shape.inputs * shape.inputs;
+        std::int64_t channels = std::max(shape.inputs, shape.outputs);
+        std::size_t number_bytes = size_of(shape.dtype);
+        void* product = arrays.take<std::byte>(product_bytes);                  // of cuBLASLt
+        void* partial_sums = arrays.take<std::byte>(partial_bytes);             // of column_sums()
+        float* matrix = arrays.take<float>(shape.inputs * channels);            // S, then G (C, K)
+        float* y_weights = arrays.take<float>(weights);                         // b w (C, K)
+        float* square = arrays.take<float>(squares);                            // M (K, K)
+        void* rounded_square = arrays.take<std::byte>(squares * number_bytes);  // f M
+        void* scaled_weights = arrays.take<std::byte>(weights * number_bytes);  // (C, K)
+        void* bias = arrays.take<std::byte>(channels * number_bytes);           // (C) or (K)
+        double* gradient_sums = arrays.take<double>(shape.outputs);             // (C)
+        float* slopes = arrays.take<float>(shape.outputs);                      // b (C)
+        float* constants = arrays.take<float>(shape.outputs);                   // c (C)
+        float* factors = arrays.take<float>(2);                                 // 1 and 1 / f
     };
+
+    Saved saved_at(void* memory) const {
+        return {shape_, norm_.saved_bytes(),
+                op_.norm.relu ? batch_norm_mask_bytes(norm_.shape()) : 0, kernels::Scratch(memory)};
+    }
+    Scratch scratch_at(void* memory) const {
+        return {shape_, product_bytes(),
+                kernels::batch_norm_workspace_bytes(
+                    {shape_.dtype, 1, shape_.pixels, std::max(shape_.inputs, shape_.outputs)}),
+                kernels::Scratch(memory)};
+    }
 
     std::size_t product_bytes() const {
         std::size_t bytes = 0;

@@ -53,45 +53,31 @@ private:
     const kernels::PoolShape shape_ = pool_shape(op_, options_.compute);
 };
 
-/// The output (N, C) has no padding channels. If the images have them, the kernels' output is in
-/// the workspace, first with padding channels, then in fp32 without them.
+/// The output (N, C) has no padding channels. If the images have them, the workspace has (N, stored
+/// C) for the pooling kernels.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
         if (!is_padded()) return {};
-        return {.workspace_bytes =
-                    padded_bytes() + static_cast<std::size_t>(elements()) * sizeof(float)};
-    }
-    void bind(const KernelTensors& tensors) override {
-        OperationKernel::bind(tensors);
-        if (!is_padded()) return;
-        padded_ = tensors.workspace;
-        unpadded_ = array_at(padded_, 1, padded_bytes());
+        return {.workspace_bytes = array_bytes(rows_.padded_elements(), rows_.dtype)};
     }
 
 private:
     bool is_padded() const { return rows_.channels != rows_.padded_channels; }
-    std::int64_t elements() const { return rows_.rows * rows_.channels; }
-    std::size_t padded_bytes() const {
-        return array_bytes(rows_.rows * rows_.padded_channels, rows_.dtype);
-    }
 
     void forward() override {
-        void* vectors = is_padded() ? padded_ : tensors_.output;
+        void* vectors = is_padded() ? tensors_.workspace : tensors_.output;
         kernels::global_average_pool(shape_, tensors_.inputs[0], vectors, context_.stream);
         if (!is_padded()) return;
-        kernels::strip_channels(rows_, padded_, unpadded_, context_.stream);
-        kernels::cast_from_f32(unpadded_, rows_.dtype, tensors_.output, elements(),
-                               context_.stream);
+        kernels::strip_rows(rows_, vectors, rows_.dtype, tensors_.output, context_.stream);
     }
     void input_gradient() override {
         const void* vectors = output_gradient();
         if (is_padded()) {
-            kernels::cast_to_f32(rows_.dtype, vectors, unpadded_, elements(), context_.stream);
-            kernels::pad_channels(rows_, unpadded_, padded_, context_.stream);
-            vectors = padded_;
+            kernels::pad_rows(rows_, rows_.dtype, vectors, tensors_.workspace, context_.stream);
+            vectors = tensors_.workspace;
         }
         kernels::global_average_pool_gradient(shape_, vectors, tensors_.input_gradients[0],
                                               context_.stream);
@@ -104,8 +90,6 @@ private:
                                     .rows = op_.input[0],
                                     .channels = static_cast<int>(op_.input[3]),
                                     .padded_channels = shape_.channels};
-    void* padded_ = nullptr;     // (N, stored C)
-    float* unpadded_ = nullptr;  // (N, C)
 };
 
 /// Saved for the backward pass: the statistics, and the x and the position of each maximum.

@@ -45,24 +45,20 @@ public:
     /// These implement the functions of Device. They throw Error(internal) if earlier work failed.
     void upload(void* to, std::span<const std::byte> from) {
         auto* target = static_cast<std::byte*>(to);
-        while (!from.empty()) {
-            const auto part = from.first(std::min(from.size(), kChunkBytes));
-            std::memcpy(chunk_.data(), part.data(), part.size());
-            copy(target, chunk_.data(), part.size(), cudaMemcpyHostToDevice, stream_);
+        for (std::size_t at = 0; at < from.size(); at += kChunkBytes) {
+            const std::size_t bytes = std::min(from.size() - at, kChunkBytes);
+            std::memcpy(chunk_.data(), from.data() + at, bytes);
+            copy(target + at, chunk_.data(), bytes, cudaMemcpyHostToDevice, stream_);
             wait(stream_);
-            target += part.size();
-            from = from.subspan(part.size());
         }
     }
     void download(std::span<std::byte> to, const void* from) {
         const auto* source = static_cast<const std::byte*>(from);
-        while (!to.empty()) {
-            const auto part = to.first(std::min(to.size(), kChunkBytes));
-            copy(chunk_.data(), source, part.size(), cudaMemcpyDeviceToHost, stream_);
+        for (std::size_t at = 0; at < to.size(); at += kChunkBytes) {
+            const std::size_t bytes = std::min(to.size() - at, kChunkBytes);
+            copy(chunk_.data(), source + at, bytes, cudaMemcpyDeviceToHost, stream_);
             wait(stream_);
-            std::memcpy(part.data(), chunk_.data(), part.size());
-            source += part.size();
-            to = to.subspan(part.size());
+            std::memcpy(to.data() + at, chunk_.data(), bytes);
         }
     }
     void enqueue_upload(void* to, std::span<const std::byte> from) {
@@ -71,17 +67,15 @@ public:
     }
     void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         auto* target = static_cast<std::byte*>(to);
-        while (!from.empty()) {
+        for (std::size_t at = 0; at < from.size(); at += kFreshBytes) {
             FreshSlot& slot = fresh_[next_fresh_];
             next_fresh_ = (next_fresh_ + 1) % fresh_.size();
-            const auto part = from.first(std::min(from.size(), kFreshBytes));
+            const std::size_t bytes = std::min(from.size() - at, kFreshBytes);
             slot.arrived.wait();
-            std::memcpy(slot.host.data(), part.data(), part.size());
-            copy(target, slot.host.data(), part.size(), cudaMemcpyHostToDevice, fresh_uploads_);
+            std::memcpy(slot.host.data(), from.data() + at, bytes);
+            copy(target + at, slot.host.data(), bytes, cudaMemcpyHostToDevice, fresh_uploads_);
             slot.arrived.record(fresh_uploads_);
             slot.arrived.block(stream_);
-            target += part.size();
-            from = from.subspan(part.size());
         }
     }
     void reserve_uploads(std::size_t bytes) {
