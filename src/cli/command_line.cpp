@@ -92,13 +92,19 @@ std::vector<std::string> setting_names(const std::string& word) {
     return names;
 }
 
-/// Returns a hint for a configuration file or key that is not given by --config or --set.
-std::string configuration_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
+/// Returns a hint for a folder, configuration file or key that is not given by --data, --config or
+/// --set.
+std::string option_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
     const auto has = [&](const char* option) { return command.get_option_no_throw(option); };
     const bool is_file = argument.ends_with(".yaml") || argument.ends_with(".yml");
-    if (has("--config") && is_file && !argument.starts_with('-'))
-        return fmt::format("; did you mean `--config {}`?", printable(shell_quote(argument)));
+    const auto hint = [](const char* option, const std::string& value) {
+        return fmt::format("; did you mean `{} {}`?", option, printable(shell_quote(value)));
+    };
+    if (has("--config") && is_file && !argument.starts_with('-')) return hint("--config", argument);
+    if (const CLI::Option* data = has("--data");
+        data != nullptr && data->get_required() && !argument.starts_with('-'))
+        return hint("--data", argument);
     const std::size_t equals = std::min(argument.find('='), argument.size());
     std::string name = argument.substr(0, equals);
     name.erase(0, name.find_first_not_of('-'));
@@ -107,7 +113,7 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
     if (!has("--set") || key.empty()) return "";
     const std::string value = unknown.size() > 1 ? "=" + unknown[1] : "=...";
     const std::string setting = key + (equals < argument.size() ? argument.substr(equals) : value);
-    return fmt::format("; did you mean `--set {}`?", printable(shell_quote(setting)));
+    return hint("--set", setting);
 }
 
 [[noreturn]] void reject_unknown(const CLI::App& command, const std::vector<std::string>& unknown,
@@ -117,7 +123,7 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
     const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
     const std::vector<std::string> commands = subcommand_names(command);
     const char* kind = is_option ? "option" : commands.empty() ? "argument" : "command";
-    std::string hint = configuration_hint(is_program(command) ? default_command : command, unknown);
+    std::string hint = option_hint(is_program(command) ? default_command : command, unknown);
     if (hint.empty())
         hint = config::did_you_mean(name,
                                     is_option ? option_names(command, default_command) : commands);
