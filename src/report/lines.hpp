@@ -30,8 +30,14 @@ public:
     template <typename... Arguments>
     void entry(std::string_view name, fmt::format_string<Arguments...> format,
                Arguments&&... arguments) {
-        const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
-        line("{}", wrap(fmt::format("{:<20}: {}", name, text), 22));
+        wrapped(22, "{:<20}: {}", name, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+
+    /// Adds a line that wrap() breaks.
+    template <typename... Arguments>
+    void wrapped(std::size_t indent, fmt::format_string<Arguments...> format,
+                 Arguments&&... arguments) {
+        line("{}", wrap(fmt::format(format, std::forward<Arguments>(arguments)...), indent));
     }
 
     template <typename... Arguments>

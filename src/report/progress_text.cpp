@@ -13,20 +13,19 @@ namespace hpcai::report {
 namespace {
 
 struct ProgressRow {
-    std::string group, state, epoch, step, loss, speed, remaining, heartbeat, host;
+    std::string group, state, epoch, step, loss, speed, remaining, heartbeat;
 };
 
 std::string progress_line(const ProgressRow& row) {
-    return fmt::format("{:<8}{:<12}{:>9}{:>16}{:>10}{:>12}{:>14}{:>16}  {}\n", row.group, row.state,
-                       row.epoch, row.step, row.loss, row.speed, row.remaining, row.heartbeat,
-                       row.host);
+    return fmt::format("{:<6}{:<12}{:>7}{:>14}{:>8}{:>9}{:>12}{:>12}\n", row.group, row.state,
+                       row.epoch, row.step, row.loss, row.speed, row.remaining, row.heartbeat);
 }
 
-/// The age of a heartbeat; "now" also if the clock of the node that wrote it is ahead.
+/// The seconds since a heartbeat; "now" also if the clock of the node that wrote it is ahead.
 std::string heartbeat_age(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);
-    return age < 1 ? "now" : format_seconds(age) + " ago";
+    return age < 1 ? "now" : format_seconds(age);
 }
 
 bool is_at_work(const ProgressRecord& progress) {
@@ -76,7 +75,6 @@ ProgressRow row_of(const GroupProgress& group, const RunProgress& run) {
     const bool has_end = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
     row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
     row.heartbeat = heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds);
-    row.host = printable(progress.host);
     return row;
 }
 
@@ -133,25 +131,35 @@ std::string progress_table(RunProgress run) {
         if (is_stopped && group.progress && group.progress->state == ProgressState::terminated)
             group.progress->state = ProgressState::stopped;
     }
-    std::string text = progress_line(
-        {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
-    std::string reasons;
+    std::string text =
+        progress_line({"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat"});
+    std::string leaders, reasons;
     for (const GroupProgress& group : run.groups) {
         text += progress_line(row_of(group, run));
+        if (group.progress)
+            leaders += fmt::format("{} group {} on {}", leaders.empty() ? "leaders:" : ",",
+                                   group.group, printable(group.progress->host));
         const std::string& reason = group.progress ? group.progress->reason : group.read_error;
         if (reason.empty()) continue;
-        reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));
+        const std::string line =
+            fmt::format("reason: group {}: {}", group.group, printable(reason));
+        reasons += wrap(line, 8) + "\n";
     }
+    if (!leaders.empty()) text += wrap(leaders, 9) + "\n";
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text +=
-            fmt::format("no heartbeat for {}: {}\n", format_seconds(static_cast<double>(*silence)),
-                        meaning_of_silence(run.is_locked));
+        text += wrap(fmt::format("no heartbeat for {}: {}",
+                                 format_seconds(static_cast<double>(*silence)),
+                                 meaning_of_silence(run.is_locked)),
+                     4) +
+                "\n";
     }
     const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_locked == false) && !run.next_command.empty()) {
-        text += fmt::format("{}{}: {}\n", have_all_finished(run) ? "score" : "resume",
-                            is_certain ? "" : ", unless another node runs it", run.next_command);
+        const std::string line =
+            fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
+                        is_certain ? "" : ", unless another node runs it", run.next_command);
+        text += wrap_command(line, 4) + "\n";
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
