@@ -12,13 +12,9 @@
 namespace hpcai::report {
 namespace {
 
-struct ProgressRow {
-    std::string group, state, epoch, step, loss, speed, remaining, heartbeat;
-};
-
-std::string progress_line(const ProgressRow& row) {
-    return fmt::format("{:<6}{:<12}{:>7}{:>14}{:>8}{:>9}{:>12}{:>12}\n", row.group, row.state,
-                       row.epoch, row.step, row.loss, row.speed, row.remaining, row.heartbeat);
+/// A line with group, state, epoch, step, loss, images/s, time left and age of the heartbeat.
+std::string progress_line(const auto&... cells) {
+    return fmt::format("{:<6}{:<12}{:>7}{:>14}{:>8}{:>9}{:>12}{:>12}\n", cells...);
 }
 
 /// The seconds since a heartbeat; "now" also if the clock of the node that wrote it is ahead.
@@ -59,23 +55,19 @@ bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
-ProgressRow row_of(const GroupProgress& group, const RunProgress& run) {
-    ProgressRow row;
-    row.group = std::to_string(group.group);
+std::string line_of(const GroupProgress& group, const RunProgress& run) {
     if (!group.progress) {
-        row.state = group.read_error.empty() ? "not started" : "unreadable";
-        return row;
+        const char* state = group.read_error.empty() ? "not started" : "unreadable";
+        return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    row.state = word_of(progress.state);
-    row.epoch = fmt::format("{}/{}", progress.epoch, progress.epochs);
-    row.step = fmt::format("{}/{}", progress.step, progress.steps);
-    row.loss = number(progress.loss, "{:.4f}");
-    row.speed = number(progress.images_per_second, "{:.1f}");
     const bool has_end = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
-    row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
-    row.heartbeat = heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds);
-    return row;
+    return progress_line(
+        group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
+        fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
+        number(progress.images_per_second, "{:.1f}"),
+        has_end ? format_seconds(*progress.seconds_left.value) : "",
+        heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
 }
 
 /// Explains a silence by the lock of the directory: held, free or unknown.
@@ -132,10 +124,10 @@ std::string progress_table(RunProgress run) {
             group.progress->state = ProgressState::stopped;
     }
     std::string text =
-        progress_line({"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat"});
+        progress_line("group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat");
     std::string leaders, reasons;
     for (const GroupProgress& group : run.groups) {
-        text += progress_line(row_of(group, run));
+        text += line_of(group, run);
         if (group.progress)
             leaders += fmt::format("{} group {} on {}", leaders.empty() ? "leaders:" : ",",
                                    group.group, printable(group.progress->host));

@@ -11,14 +11,16 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kNamed = 4;
+constexpr std::size_t kNamedRanks = 4;
+constexpr std::size_t kNamedGpus = 3;
+constexpr std::size_t kNamedXids = 4;
 
 /// Progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
-/// The phase of the last event that has not ended.
+/// Describes the last event that has not ended: "in forward of step 12".
 std::string current_phase(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),
@@ -34,9 +36,7 @@ std::string describe_rank(const FlightRecord& record) {
         current_phase(record), record.silent_seconds);
 }
 
-constexpr std::size_t kNamedGpus = 3;
-constexpr std::size_t kNamedXids = 4;
-
+/// Adds an entry for each of the first GPUs, and one with the number of the others.
 void add_entries(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
                  std::string (*text)(const DeviceHealthRecord&),
                  std::vector<SummaryEntry>& entries) {
@@ -54,14 +54,12 @@ std::string si(const Quantity& quantity, std::string_view unit) {
                           : fmt::format("none: {}", one_line(quantity.reason));
 }
 
-std::string seconds(const Quantity& quantity) {
-    return quantity.value ? format_seconds(*quantity.value) : "";
-}
-
 void print_operations(Page& page, const RooflineRecord& record) {
     page.line("{:<20} {:>8} {:>10} {:>11}", "operation and passes", "FLOP/B", "time", "speed");
     std::string last;
+    std::int64_t unmeasured = 0;
     for (const OperationRate& rate : record.operations) {
+        unmeasured += rate.seconds.value ? 0 : 1;
         if (!rate.seconds.value) continue;
         const std::string operation = fmt::format(
             "{} in {}: {}{}", one_line(rate.name), one_line(rate.precision), one_line(rate.shape),
@@ -69,12 +67,11 @@ void print_operations(Page& page, const RooflineRecord& record) {
         if (operation != last) page.wrapped(4, "{}", operation);
         last = operation;
         page.line("  {:<18} {:>8.1f} {:>10} {:>11}", one_line(rate.pass), rate.flops / rate.bytes,
-                  seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"));
+                  format_seconds(*rate.seconds.value), si(rate.flops_per_second, "FLOPS"));
     }
-    const auto left_out = std::ranges::count_if(
-        record.operations, [](const OperationRate& rate) { return !rate.seconds.value; });
-    if (left_out > 0)
-        page.line("not measured: {}, for lack of time (--seconds)", counted(left_out, "operation"));
+    if (unmeasured > 0)
+        page.line("not measured: {}, for lack of time (--seconds)",
+                  counted(unmeasured, "operation"));
 }
 
 void print_all_reduces(Page& page, const RooflineRecord& record) {
@@ -124,10 +121,11 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
     std::size_t count = 0;
     for (const FlightRecord& record : records) {
         if (progress_of(record) != least_progress) continue;
-        if (++count <= kNamed) descriptions.push_back(describe_rank(record));
+        if (++count <= kNamedRanks) descriptions.push_back(describe_rank(record));
     }
     std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
-    if (count > kNamed) text += fmt::format("; at the same point: {} more", count - kNamed);
+    if (count > kNamedRanks)
+        text += fmt::format("; at the same point: {} more", count - kNamedRanks);
     if (count < records.size())
         text += fmt::format("; ahead of that: {} of {}", records.size() - count,
                             counted(std::ssize(records), "rank"));

@@ -27,30 +27,23 @@ void print_rule(Page& page, char letter) {
     page.line("{}", std::string(kPageWidth, letter));
 }
 
-struct SummaryRow {
-    std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
-};
-
-void print(Page& page, const SummaryRow& row) {
-    page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", row.name, row.ranks, row.hosts,
-              row.samples, row.seconds, row.images_per_second, row.flops, row.quality);
+/// Prints name, ranks, hosts, samples, seconds, images/s, FLOPS and quality.
+void print_row(Page& page, const auto&... cells) {
+    page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", cells...);
 }
 
-SummaryRow row_of_group(const RunRecord& record, std::size_t index) {
+void print_group(Page& page, const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
     const auto& members = record.quality.members;
-    const bool failed = !group.failure.empty();
-    return {std::to_string(group.group),
-            std::to_string(group.ranks),
-            std::to_string(group.hosts.size()),
-            std::to_string(group.samples_trained),
-            number(group.training_seconds, "{:.2f}"),
-            number(group.images_per_second, "{:.2f}"),
-            human_flops(group.flops),
-            failed ? "failed" : quality_text(index < members.size() ? members[index] : Quantity{})};
+    print_row(page, group.group, group.ranks, group.hosts.size(), group.samples_trained,
+              number(group.training_seconds, "{:.2f}"), number(group.images_per_second, "{:.2f}"),
+              human_flops(group.flops),
+              !group.failure.empty()
+                  ? "failed"
+                  : quality_text(index < members.size() ? members[index] : Quantity{}));
 }
 
-SummaryRow row_of_ensemble(const RunRecord& record) {
+void print_ensemble(Page& page, const RunRecord& record) {
     int ranks = 0;
     std::set<std::string> hosts;
     for (const GroupRecord& group : record.work.groups) {
@@ -58,14 +51,10 @@ SummaryRow row_of_ensemble(const RunRecord& record) {
         ranks += group.ranks;
         hosts.insert(group.hosts.begin(), group.hosts.end());
     }
-    return {"ensemble",
-            std::to_string(ranks),
-            std::to_string(hosts.size()),
-            std::to_string(record.work.samples_trained),
-            number(record.time.training_seconds, "{:.2f}"),
-            number(record.throughput.images_per_second, "{:.2f}"),
-            human_flops(record.scores.flops),
-            quality_text(record.quality.ensemble)};
+    print_row(page, "ensemble", ranks, hosts.size(), record.work.samples_trained,
+              number(record.time.training_seconds, "{:.2f}"),
+              number(record.throughput.images_per_second, "{:.2f}"),
+              human_flops(record.scores.flops), quality_text(record.quality.ensemble));
 }
 
 void print_header(Page& page, const RunRecord& record) {
@@ -95,12 +84,12 @@ void print_scores(Page& page, const RunRecord& record) {
 
 void print_table(Page& page, const RunRecord& record) {
     print_rule(page, '-');
-    print(page, {"group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS", "quality"});
+    print_row(page, "group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS",
+              "quality");
     print_rule(page, '-');
-    for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
-        print(page, row_of_group(record, index));
-    }
-    print(page, row_of_ensemble(record));
+    for (std::size_t index = 0; index < record.work.groups.size(); ++index)
+        print_group(page, record, index);
+    print_ensemble(page, record);
     print_rule(page, '-');
 }
 
@@ -182,22 +171,19 @@ void print_step_phases(Page& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
     const TimeBreakdownRecord& time = group->time_breakdown;
-    const std::array<std::pair<const char*, const Quantity*>, 6> phases{
-        {{"input", &time.input_wait.median},
-         {"forward", &time.forward.median},
-         {"backward", &time.backward.median},
-         {"communication", &time.communication.median},
-         {"optimizer", &time.optimizer.median},
-         {"other", &time.other.median}}};
+    const std::array<std::pair<const char*, std::optional<double>>, 6> phases{
+        {{"input", time.input_wait.median.value},
+         {"forward", time.forward.median.value},
+         {"backward", time.backward.median.value},
+         {"communication", time.communication.median.value},
+         {"optimizer", time.optimizer.median.value},
+         {"other", time.other.median.value}}};
     double sum = 0;
-    for (const auto& [name, seconds] : phases) sum += seconds->value.value_or(0);
+    for (const auto& [name, seconds] : phases) sum += seconds.value_or(0);
     std::string shares;
     for (const auto& [name, seconds] : phases) {
-        const Quantity share{
-            seconds->value && sum > 0 ? std::optional(100 * *seconds->value / sum) : std::nullopt,
-            ""};
-        shares +=
-            fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, number(share, "{:.1f} %"));
+        const std::string share = seconds ? number({100 * *seconds / sum, ""}, "{:.1f} %") : "n/a";
+        shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, share);
     }
     page.entry(fmt::format("step of group {}", group->group), "{} s (median); {}",
                number(time.step_seconds, "{:.4f}"),
@@ -244,8 +230,8 @@ void print_energy_and_network(Page& page, const RunRecord& record) {
 /// Prints resumptions, parallelism, audits and digests of the models.
 void print_training(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
-    for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     for (const GroupRecord& group : record.work.groups) {
+        passed += group.audit.passed;
         for (const ContinuationRecord& continuation : group.continuations) {
             page.entry(fmt::format("group {} resumed", group.group),
                        "at step {}, by the launch of {}", continuation.step,

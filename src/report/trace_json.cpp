@@ -21,11 +21,6 @@ ordered_json name_event(const char* what, int rank, int thread, const std::strin
         {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
-const char* category_of(TraceLane lane) {
-    static constexpr const char* kCategories[] = {"step", "kernel", "sum"};
-    return kCategories[static_cast<int>(lane)];
-}
-
 /// Sorts by start, then by decreasing duration, because viewers nest the later event.
 bool is_before(const TraceEvent& one, const TraceEvent& other) {
     if (one.begin_seconds != other.begin_seconds) return one.begin_seconds < other.begin_seconds;
@@ -36,6 +31,7 @@ bool is_before(const TraceEvent& one, const TraceEvent& other) {
 
 std::string trace_events(const RankTrace& rank, double offset_seconds) {
     constexpr const char* kLanes[] = {"steps and phases", "kernels", "all-reduces"};
+    constexpr const char* kCategories[] = {"step", "kernel", "sum"};  // [TraceLane], as kLanes
     const int pid = rank.world_rank;
     std::string text = text_of(name_event(
         "process_name", pid, 0,
@@ -49,12 +45,9 @@ std::string trace_events(const RankTrace& rank, double offset_seconds) {
     for (const TraceEvent& event : events) {
         const double begin = 1e6 * (event.begin_seconds + offset_seconds);
         const double end = 1e6 * (event.end_seconds + offset_seconds);
-        ordered_json line{{"ph", "X"},
-                          {"name", event.name},
-                          {"cat", category_of(event.lane)},
-                          {"pid", pid},
-                          {"tid", static_cast<int>(event.lane)},
-                          {"ts", begin}};
+        const int lane = static_cast<int>(event.lane);
+        ordered_json line{{"ph", "X"},  {"name", event.name}, {"cat", kCategories[lane]},
+                          {"pid", pid}, {"tid", lane},        {"ts", begin}};
         if (event.lane != TraceLane::all_reduces) {
             line["dur"] = end - begin;
             if (!event.pass.empty()) line["args"]["pass"] = event.pass;
