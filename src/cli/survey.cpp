@@ -105,6 +105,7 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
 }
 
 void add_threads(Command command, int& threads) {
+    threads = 0;
     command.add_integer("--threads", threads, {0, 1024}, "threads; 0 (default): available cores");
 }
 

@@ -27,7 +27,7 @@ bool is_coco(const std::string& path);
 
 /// Adds --box-order detect|corners|ranges.
 void add_box_order(Command command, data::ClimateFileSettings& settings);
-/// Adds --threads N.
+/// Sets `threads` to 0 and adds --threads N.
 void add_threads(Command command, int& threads);
 /// Returns `threads`, or if it is 0, the number of cores that this process may use.
 int threads_or_all(int threads);

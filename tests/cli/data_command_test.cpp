@@ -3,7 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <hpcai/data/pack.hpp>
+
 #include "child_process.hpp"
+#include "cli/command_line.hpp"
+#include "cli/survey.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -140,6 +144,13 @@ TEST_F(DataCommands, APackedFolderStandsForItsFolder) {
     std::ofstream(folder_ / "instances.json") << "{}";
     expect_refused(data({"pack", "instances.json", "--output", "again"}), 2,
                    "instances.json: expected class folders; VOC, COCO");
+}
+
+TEST(ThreadsOption, MeansAllCoresWhereItIsNotGiven) {
+    CommandLine line({"hpcai500", "", "", "", "pack"});
+    data::PackOptions pack;
+    add_threads(line.program().add_command({"pack", "", {}}), pack.threads);
+    EXPECT_EQ(pack.threads, 0) << "one thread is the default of the library";
 }
 
 TEST_F(DataCommands, CheckNamesATruncatedPicture) {
