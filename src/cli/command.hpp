@@ -29,7 +29,7 @@ namespace hpcai::cli {
 /// What an action receives from the program.
 struct Context {
     std::ostream& out;         // results
-    std::string command_line;  // as typed
+    std::string command_line;  // quoted for a shell
 };
 
 using Action = std::function<ExitCode(const Context&)>;
@@ -89,9 +89,16 @@ public:
     /// An option without a value.
     void add_flag(const std::string& name, bool& target, const std::string& meaning) const;
 
-    /// A string that must not be empty.
-    void add_text(const std::string& name, std::string& target, const std::string& type,
-                  const std::string& meaning, Presence presence = Presence::optional) const;
+    /// A string or path, which must not be empty.
+    template <typename Target>
+    void add_text(const std::string& name, Target& target, const std::string& type,
+                  const std::string& meaning, Presence presence = Presence::optional) const {
+        const auto read = [command = *this, name, &target](const std::string& text) {
+            command.require_text(name, text);
+            target = text;
+        };
+        add_parsed(name, read, type, meaning, presence);
+    }
 
     /// A required positional argument, such as a file.
     void add_argument(const std::string& name, std::string& target,
@@ -178,7 +185,7 @@ private:
         using Type = Value;
     };
 
-    // The value of option `name` in `text`. Throw Error(usage) if it is not legal.
+    // Return the value of option `name` in `text`. Throw Error(usage) if it is not legal.
     std::int64_t parse_integer(const std::string& name, const std::string& text,
                                IntegerRange range) const;
     double parse_number(const std::string& name, const std::string& text,

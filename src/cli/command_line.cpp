@@ -22,7 +22,7 @@ std::optional<double> parse_in_range(const std::string& text, const NumberRange&
     return value && range.contains(*value) ? value : std::nullopt;
 }
 
-/// "a, b or c".
+/// Returns "a, b or c".
 std::string alternatives(const std::vector<std::string>& names) {
     return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
@@ -137,16 +137,15 @@ std::string option_hint(const CLI::App& command, const std::vector<std::string>&
 
 /// Throws for the first unknown argument and for a missing subcommand.
 void require_known_arguments(const CLI::App& program, const CLI::App& default_command) {
-    const CLI::App* command = &program;
-    while (true) {
+    const CLI::App& last = deepest_command(program);
+    for (const CLI::App* command = &program;; command = command->get_subcommands().back()) {
         const std::vector<std::string> unknown = command->remaining();
         if (!unknown.empty()) reject_unknown(*command, unknown, default_command);
-        if (command->get_subcommands().empty()) break;
-        command = command->get_subcommands().back();
+        if (command == &last) break;
     }
-    const std::vector<std::string> commands = subcommand_names(*command);
-    require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}",
-            prefix(*command), fmt::join(commands, ", "), help_hint(*command));
+    const std::vector<std::string> commands = subcommand_names(last);
+    require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}", prefix(last),
+            fmt::join(commands, ", "), help_hint(last));
 }
 
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
@@ -155,7 +154,8 @@ Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
             fmt::format("{}{}; {}", prefix(command), printable(error.what()), help_hint(command))};
 }
 
-/// True for an option, with or without "=value", of `command` and not of the program.
+/// Returns whether `argument` is an option of `command`, but not of the program. It may have
+/// "=value".
 bool is_option_of(const CLI::App& command, const std::string& argument) {
     const std::string name = argument.substr(0, argument.find('='));
     return name.starts_with("--") && command.get_parent()->get_option_no_throw(name) == nullptr &&
@@ -217,15 +217,6 @@ void Command::add_parsed(const std::string& name,
     app_->add_option_function<std::string>(name, read, meaning)
         ->type_name(type)
         ->required(presence == Presence::required);
-}
-
-void Command::add_text(const std::string& name, std::string& target, const std::string& type,
-                       const std::string& meaning, Presence presence) const {
-    const auto read = [command = *this, name, &target](const std::string& text) {
-        command.require_text(name, text);
-        target = text;
-    };
-    add_parsed(name, read, type, meaning, presence);
 }
 
 void Command::add_texts(const std::string& name, std::vector<std::string>& target,
@@ -331,8 +322,8 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
 std::vector<std::string> CommandLine::completions(const std::vector<std::string>& words) const {
     const CLI::App& default_command = *app_->get_subcommand(default_command_);
     const CLI::App* command = app_.get();
-    const CLI::Option* option = nullptr;  // whose value the next word is
-    bool has_argument = false;            // a positional one
+    const CLI::Option* option = nullptr;  // expects the next word as its value
+    bool has_argument = false;            // whether there is a positional argument
     const std::string word = words.empty() ? "" : words.back();
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const bool is_value = std::exchange(option, nullptr) != nullptr;

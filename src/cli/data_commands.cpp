@@ -94,23 +94,18 @@ void add_data_pack_command(Command parent) {
 
 struct TranscodeOptions {
     std::string input;
-    std::string output;
-    std::string statistics_from;
     data::TranscodeOptions set;
-    int threads = 0;
 };
 
 ExitCode transcode(const TranscodeOptions& options, const Context& context) {
     data::TranscodeOptions set = options.set;
     set.files = data::climate_files_at(options.input);
-    set.output = options.output;
-    set.statistics_from = options.statistics_from;
-    set.threads = threads_or_all(options.threads);
+    set.threads = threads_or_all(set.threads);
     const data::TranscodeReport report = data::transcode(set);
-    context.out << fmt::format("{}: {}, {}; {} skipped, {} dropped\n", printable(options.output),
-                               counted(report.samples, "record"), format_bytes(report.bytes),
-                               counted(report.skipped_samples, "bad sample"),
-                               counted(report.dropped_boxes, "box"));
+    context.out << fmt::format(
+        "{}: {}, {}; {} skipped, {} dropped\n", printable(set.output.string()),
+        counted(report.samples, "record"), format_bytes(report.bytes),
+        counted(report.skipped_samples, "bad sample"), counted(report.dropped_boxes, "box"));
     return ExitCode::ok;
 }
 
@@ -124,8 +119,9 @@ void add_data_transcode_command(Command parent) {
           "train-records"}},
         transcode);
     command.add_argument("PATH", options.input, "HDF5 file, or folder of such files");
-    command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
-    command.add_text("--statistics-from", options.statistics_from, "DIR",
+    command.add_text("--output", options.set.output, "DIR", "new or empty folder",
+                     Presence::required);
+    command.add_text("--statistics-from", options.set.statistics_from, "DIR",
                      "records whose mean and standard deviation to use; a test set needs those of "
                      "the training set");
     command.add_choice(
@@ -135,7 +131,7 @@ void add_data_transcode_command(Command parent) {
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");
-    add_threads(command, options.threads);
+    add_threads(command, options.set.threads);
 }
 
 struct ShowOptions {
@@ -171,7 +167,7 @@ data::LabelledField field_at(const ShowOptions& options) {
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    std::optional<data::ClimateFile> file;  // after the loop, the file with the sample
+    std::optional<data::ClimateFile> file;  // that has the sample, after the loop
     std::int64_t first = 0, samples = 0;
     for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
         first = samples;

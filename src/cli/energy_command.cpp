@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
+constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;  // of the CSV file
 constexpr double kDaySeconds = 86400;
 constexpr const char* kMeterLevel =
     "depends on the meter: if it covers every node with power supplies and the network during the "

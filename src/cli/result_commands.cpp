@@ -186,6 +186,12 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
+void add_list_options(Command command, ListOptions& options) {
+    command.add_texts("DIR", options.directories, "TEXT",
+                      "result directories of runs or of repeated runs", Presence::required);
+    command.add_text("--output", options.output, "FILE", "write to this file");
+}
+
 }  // namespace
 
 void add_compare_command(Command parent) {
@@ -198,12 +204,6 @@ void add_compare_command(Command parent) {
     command.add_argument("A", options.first, "first result directory");
     command.add_argument("B", options.second, "second result directory");
     add_json_flag(command, options.json);
-}
-
-void add_list_options(Command command, ListOptions& options) {
-    command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories of runs or of repeated runs", Presence::required);
-    command.add_text("--output", options.output, "FILE", "write to this file");
 }
 
 void add_rank_command(Command parent) {

@@ -20,7 +20,6 @@ bool is_hdf5_name(const fs::path& path) {
     return path.extension() == ".h5" || path.extension() == ".hdf5";
 }
 
-/// Adds PATH, --threads, --json and --box-order.
 void add_survey_options(Command command, SurveyOptions& options) {
     command.add_argument("PATH", options.path, "folder or file of the data set");
     add_threads(command, options.threads);
@@ -48,15 +47,10 @@ void reject_unused_options(const SurveyOptions& options) {
 
 Survey check_data(const SurveyOptions& options) {
     if (is_voc(options.path) || is_coco(options.path)) return check_annotations(options);
-    switch (kind_of(options.path)) {
-        case DataKind::climate:
-            return check_climate(options);
-        case DataKind::records:
-            return check_records(options);
-        case DataKind::pictures:
-            break;
-    }
-    return check_pictures(options);
+    const DataKind kind = kind_of(options.path);
+    return kind == DataKind::climate   ? check_climate(options)
+           : kind == DataKind::records ? check_records(options)
+                                       : check_pictures(options);
 }
 
 ExitCode check(const SurveyOptions& options, const Context& context) {

@@ -14,7 +14,7 @@
 /// The surveys of `data check` and `data stats` for each kind of data, and their options.
 namespace hpcai::cli {
 
-enum class DataKind : std::uint8_t { pictures, climate, records };
+enum class DataKind : std::uint8_t { pictures, climate, records };  // climate: HDF5 files
 
 /// Returns the kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a
 /// folder with such files is climate; everything else is images.

@@ -37,7 +37,7 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
     return found;
 }
 
-/// Returns "rank 3 on host1", "ranks 2, 3 on host1, host2".
+/// Returns "rank 3 on host1" or "ranks 2, 3 on host1, host2".
 std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) {
     if (chosen.size() == 1) return rank_on_host(ranks, chosen.front());
     constexpr std::size_t kMaxNamed = 8;
@@ -53,7 +53,7 @@ std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) 
 }
 
 Finding pass(const char* check, std::string text) {
-    return {check, std::move(text), "", false, ExitCode::ok};
+    return {check, std::move(text), ""};
 }
 
 Finding fail(const char* check, std::string text, std::string remedy, ExitCode code) {

@@ -13,9 +13,9 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kLossBins = 250;
+constexpr std::size_t kLossBins = 250;      // points of a curve, at most
 constexpr std::size_t kSmoothedSteps = 50;  // with fewer steps, lines are not smoothed
-constexpr std::size_t kMemberRows = 16;
+constexpr std::size_t kMemberRows = 16;     // more members share a row
 constexpr std::size_t kUnfoldedRows = 30;
 
 /// What the metric of a task adds to the page.

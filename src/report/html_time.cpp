@@ -13,7 +13,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kPhaseBins = 120;
+constexpr std::size_t kPhaseBins = 120;  // points of a plot over time, at most
 
 Markup run_phases(const TimeRecord& time) {
     double epochs = 0;

@@ -24,7 +24,7 @@ inline std::string one_line(std::string_view text) {
 }
 
 /// A text that is built line by line, without trailing blanks.
-class Page {
+class TextPage {
 public:
     /// Adds "name : text", with lines of at most kPageWidth columns if no word is longer.
     template <typename... Arguments>

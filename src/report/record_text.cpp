@@ -54,7 +54,7 @@ std::string si(const Quantity& quantity, std::string_view unit) {
                           : fmt::format("none: {}", one_line(quantity.reason));
 }
 
-void print_operations(Page& page, const RooflineRecord& record) {
+void print_operations(TextPage& page, const RooflineRecord& record) {
     page.line("{:<20} {:>8} {:>10} {:>11}", "operation and passes", "FLOP/B", "time", "speed");
     std::string last;
     std::int64_t unmeasured = 0;
@@ -74,7 +74,7 @@ void print_operations(Page& page, const RooflineRecord& record) {
                   counted(unmeasured, "operation"));
 }
 
-void print_all_reduces(Page& page, const RooflineRecord& record) {
+void print_all_reduces(TextPage& page, const RooflineRecord& record) {
     if (record.all_reduce.empty()) {
         page.line("all-reduce      none: there is only one rank");
         return;
@@ -93,7 +93,7 @@ void print_all_reduces(Page& page, const RooflineRecord& record) {
     }
 }
 
-void print_calibration(Page& page, const CalibrationRecord& calibration) {
+void print_calibration(TextPage& page, const CalibrationRecord& calibration) {
     if (calibration.points.empty()) {
         page.wrapped(16, "training steps  none: {}", one_line(calibration.reason));
         return;
@@ -172,7 +172,7 @@ std::vector<SummaryEntry> health_entries(const RunRecord& record) {
 }
 
 std::string roofline_text(const RooflineRecord& record) {
-    Page page;
+    TextPage page;
     page.wrapped(2, "roofline of {}", one_line(record.device));
     page.wrapped(2, "{} on {}, {} each, {}; measured for {}, {}", counted(record.ranks, "rank"),
                  counted(record.nodes, "node"), counted(record.threads, "thread"),

@@ -23,16 +23,16 @@ std::string bytes(const Quantity& quantity) {
 }
 
 /// Prints a horizontal line of the letter.
-void print_rule(Page& page, char letter) {
+void print_rule(TextPage& page, char letter) {
     page.line("{}", std::string(kPageWidth, letter));
 }
 
 /// Prints name, ranks, hosts, samples, seconds, images/s, FLOPS and quality.
-void print_row(Page& page, const auto&... cells) {
+void print_row(TextPage& page, const auto&... cells) {
     page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", cells...);
 }
 
-void print_group(Page& page, const RunRecord& record, std::size_t index) {
+void print_group(TextPage& page, const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
     const auto& members = record.quality.members;
     print_row(page, group.group, group.ranks, group.hosts.size(), group.samples_trained,
@@ -43,7 +43,7 @@ void print_group(Page& page, const RunRecord& record, std::size_t index) {
                   : quality_text(index < members.size() ? members[index] : Quantity{}));
 }
 
-void print_ensemble(Page& page, const RunRecord& record) {
+void print_ensemble(TextPage& page, const RunRecord& record) {
     int ranks = 0;
     std::set<std::string> hosts;
     for (const GroupRecord& group : record.work.groups) {
@@ -57,7 +57,7 @@ void print_ensemble(Page& page, const RunRecord& record) {
               human_flops(record.scores.flops), quality_text(record.quality.ensemble));
 }
 
-void print_header(Page& page, const RunRecord& record) {
+void print_header(TextPage& page, const RunRecord& record) {
     print_rule(page, '=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
@@ -69,7 +69,7 @@ void print_header(Page& page, const RunRecord& record) {
     print_rule(page, '-');
 }
 
-void print_scores(Page& page, const RunRecord& record) {
+void print_scores(TextPage& page, const RunRecord& record) {
     const ScoresRecord& scores = record.scores;
     page.entry("verdict", "{}", word_of(record.verdict.status));
     page.entry("VFLOPS", "{}", human_flops(scores.vflops));
@@ -82,7 +82,7 @@ void print_scores(Page& page, const RunRecord& record) {
                metric_name(record.quality.metric));
 }
 
-void print_table(Page& page, const RunRecord& record) {
+void print_table(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
     print_row(page, "group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS",
               "quality");
@@ -93,7 +93,7 @@ void print_table(Page& page, const RunRecord& record) {
     print_rule(page, '-');
 }
 
-void print_quality(Page& page, const RunRecord& record) {
+void print_quality(TextPage& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
     page.line("samples: total over all epochs; quality: on the test data after the last epoch");
     page.line("");
@@ -122,10 +122,10 @@ void print_quality(Page& page, const RunRecord& record) {
 }
 
 template <typename Metric>
-void print_classes(Page&, const Metric&, const Quantity&) {}  // a metric without classes
+void print_classes(TextPage&, const Metric&, const Quantity&) {}  // a metric without classes
 
 /// Prints a row for each category; `mean` is the ensemble's quality.
-void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
+void print_classes(TextPage& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
     if (metric.categories.empty()) return;
     page.line("{:<22}{:>8}{:>12}{:>7}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
               "AP50", "VOC AP50", "AP10");
@@ -141,7 +141,7 @@ void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quant
 }
 
 /// Prints a row for each class of cells; `mean` is the ensemble's quality.
-void print_classes(Page& page, const MeanIouRecord& metric, const Quantity& mean) {
+void print_classes(TextPage& page, const MeanIouRecord& metric, const Quantity& mean) {
     if (metric.segments.empty()) return;
     page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", "class", "cells", "predicted", "hits", "IoU");
     print_rule(page, '-');
@@ -167,7 +167,7 @@ const GroupRecord* slowest_group(const RunRecord& record) {
     return slowest;
 }
 
-void print_step_phases(Page& page, const RunRecord& record) {
+void print_step_phases(TextPage& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
     const TimeBreakdownRecord& time = group->time_breakdown;
@@ -203,7 +203,7 @@ void print_step_phases(Page& page, const RunRecord& record) {
     }
 }
 
-void print_utilization(Page& page, const RunRecord& record) {
+void print_utilization(TextPage& page, const RunRecord& record) {
     const UtilizationRecord& utilization = record.utilization;
     if (!utilization.fraction.value) return;
     page.entry("utilization", "{}; each rank reaches {} of the {} ceiling ({} in {})",
@@ -212,7 +212,7 @@ void print_utilization(Page& page, const RunRecord& record) {
                one_line(record.roofline.precision));
 }
 
-void print_energy_and_network(Page& page, const RunRecord& record) {
+void print_energy_and_network(TextPage& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
         page.entry("energy", "{} J, {} W by {} (not whole nodes); VFLOPS per watt: {}",
@@ -228,7 +228,7 @@ void print_energy_and_network(Page& page, const RunRecord& record) {
 }
 
 /// Prints resumptions, parallelism, audits and digests of the models.
-void print_training(Page& page, const RunRecord& record) {
+void print_training(TextPage& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) {
         passed += group.audit.passed;
@@ -282,7 +282,7 @@ void print_training(Page& page, const RunRecord& record) {
 }
 
 /// Prints the settings that determine the result; `config explain` describes each key.
-void print_parameters(Page& page, const RunRecord& record) {
+void print_parameters(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
     std::size_t width = 0;
     for (const ParameterRecord& parameter : record.parameters)
@@ -326,7 +326,7 @@ nlohmann::ordered_json result_json(const RunRecord& record, std::string_view man
 }
 
 std::string summary(const RunRecord& record, std::string_view manifest) {
-    Page page;
+    TextPage page;
     print_header(page, record);
     print_scores(page, record);
     print_table(page, record);

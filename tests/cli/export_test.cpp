@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/export.hpp"
+#include "cli/commands.hpp"
 
 #include <gmock/gmock.h>
 

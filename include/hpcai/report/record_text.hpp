@@ -17,7 +17,8 @@ std::string describe_laggards(std::span<const FlightRecord> records);
 /// "image_classification", or "image_classification-mini" in problem class mini.
 std::string problem_name(const WorkloadRecord& workload);
 
-/// The machine, a line for each operation and pass, bandwidths, all-reduces and training steps.
+/// The machine, each operation with a line per pass, bandwidths, all-reduces and training steps.
+/// wrap() breaks the lines.
 std::string roofline_text(const RooflineRecord& record);
 
 /// Errors that invalidate training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
