@@ -120,9 +120,9 @@ public:
     template <typename Target>
     void add_integer(const std::string& name, Target& target, IntegerRange range,
                      const std::string& meaning, Presence presence = Presence::optional) const {
+        using Value = typename decltype(std::optional(target))::value_type;
         const auto read = [command = *this, name, range, &target](const std::string& text) {
-            target = static_cast<typename ValueOf<Target>::Type>(
-                command.parse_integer(name, text, range));
+            target = static_cast<Value>(command.parse_integer(name, text, range));
         };
         add_parsed(name, read, "N", meaning, presence);
     }
@@ -175,15 +175,6 @@ private:
 
     /// `chosen` receives the action of the command that the user chose.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
-
-    template <typename Target>
-    struct ValueOf {
-        using Type = Target;
-    };
-    template <typename Value>
-    struct ValueOf<std::optional<Value>> {
-        using Type = Value;
-    };
 
     // Return the value of option `name` in `text`. Throw Error(usage) if it is not legal.
     std::int64_t parse_integer(const std::string& name, const std::string& text,

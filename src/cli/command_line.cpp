@@ -48,16 +48,16 @@ std::string help_hint(const CLI::App& command) {
     return fmt::format("see `hpcai500{} --help`", name);
 }
 
-void append_option_names(const CLI::App& command, std::vector<std::string>& names) {
-    for (const CLI::Option* option : command.get_options())
-        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-}
-
 /// Returns the names of a command's options. The program also has the default command's options.
 std::vector<std::string> option_names(const CLI::App& command, const CLI::App& default_command) {
+    std::vector<const CLI::Option*> options = command.get_options();
+    if (is_program(command)) {
+        const auto others = default_command.get_options();
+        options.insert(options.end(), others.begin(), others.end());
+    }
     std::vector<std::string> names;
-    append_option_names(command, names);
-    if (is_program(command)) append_option_names(default_command, names);
+    for (const CLI::Option* option : options)
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     return names;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> subcommand_names(const CLI::App& command) {
     return names;
 }
 
-/// The last command of the command line.
+/// Returns the last command on the command line.
 const CLI::App& deepest_command(const CLI::App& program) {
     const CLI::App* command = &program;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().back();

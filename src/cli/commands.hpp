@@ -3,7 +3,7 @@
 
 #include "command.hpp"
 
-/// Each add_*_command() adds one command with its options and help to `parent`.
+/// Each add_*_command() adds one command with its options, subcommands and help to `parent`.
 namespace hpcai::cli {
 
 void add_run_command(Command parent);
@@ -34,8 +34,6 @@ void add_evaluate_command(Command parent);
 void add_sbatch_command(Command parent);
 
 void add_completion_command(Command parent);
-
-/// `config` and `data` include their subcommands.
 void add_config_command(Command parent);
 
 void add_init_command(Command parent);

@@ -187,7 +187,7 @@ data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
 }
 
 struct DetectionScores {
-    std::vector<double> drawn;  // [detection]
+    std::vector<double> drawn;  // as LabelledField::detections
     double highest = 0;         // of the sample, drawn or not; 0: no detection
 };
 
@@ -292,13 +292,11 @@ void add_data_command(Command parent) {
          "Generate, check, measure, convert and show data sets.",
          {"hpcai500 data generate photographs --output quickstart-data --classes 8",
           "hpcai500 data check quickstart-data/train"}});
-    add_data_generate_command(command);
-    add_data_check_command(command);
-    add_data_stats_command(command);
-    add_data_index_command(command);
-    add_data_pack_command(command);
-    add_data_transcode_command(command);
-    add_data_show_command(command);
+    for (const auto add_command :
+         {add_data_generate_command, add_data_check_command, add_data_stats_command,
+          add_data_index_command, add_data_pack_command, add_data_transcode_command,
+          add_data_show_command})
+        add_command(command);
 }
 
 }  // namespace hpcai::cli

@@ -37,7 +37,8 @@ ExitCode generate_photographs(const PhotographsOptions& options, const Context& 
     return ExitCode::ok;
 }
 
-void add_count(Command command, const std::string& name, int& target, IntegerRange range,
+/// Adds an integer, whose default is the value of `target`.
+void add_count(Command command, const std::string& name, auto& target, IntegerRange range,
                const std::string& meaning) {
     command.add_integer(name, target, range, fmt::format("{}; default: {}", meaning, target));
 }
@@ -50,8 +51,7 @@ void add_set_options(Command command, data::GenerateOptions& set) {
               "images of a class in val/");
     add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
     add_count(command, "--quality", set.quality, {1, 100}, "JPEG quality");
-    command.add_integer("--seed", set.seed, kSeeds,
-                        fmt::format("seed of all random numbers; default: {}", set.seed));
+    add_count(command, "--seed", set.seed, kSeeds, "seed of all random numbers");
 }
 
 void add_data_generate_photographs_command(Command parent) {
@@ -95,10 +95,8 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
 }
 
 void add_size(Command command, const std::string& name, int& target, int largest) {
-    command.add_integer(
-        name, target, {data::kMinClimateSide, largest},
-        fmt::format("pixels; below {}, each sample is a window of the grid; default: {}", largest,
-                    target));
+    add_count(command, name, target, {data::kMinClimateSide, largest},
+              fmt::format("pixels; below {}, each sample is a window of the grid", largest));
 }
 
 void add_data_generate_climate_command(Command parent) {
@@ -111,12 +109,10 @@ void add_data_generate_climate_command(Command parent) {
         generate_climate);
     data::GenerateClimateOptions& set = options.set;
     command.add_text("--output", set.file, "FILE", "file to write", Presence::required);
-    command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
-                        fmt::format("snapshots; default: {}", set.samples));
+    add_count(command, "--samples", set.samples, {1, data::kMaxGeneratedSamples}, "snapshots");
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
-    command.add_integer("--seed", set.settings.seed, kSeeds,
-                        fmt::format("seed of all random numbers; default: {}", set.settings.seed));
+    add_count(command, "--seed", set.settings.seed, kSeeds, "seed of all random numbers");
     command.add_choice(
         "--split", set.split,
         {{"training", data::Split::training}, {"validation", data::Split::validation}},

@@ -105,7 +105,7 @@ std::optional<double> members_mean(const DetectionResults& results) {
     return sum / static_cast<double>(results.members.size());
 }
 
-/// AP50, VOC area, VOC 2007 and AP10 of one row of the table.
+/// Returns AP50, VOC area, VOC 2007 and AP10 of one row of the table.
 std::string means_text(const std::optional<AveragePrecision>& iou_50,
                        const std::optional<AveragePrecision>& iou_10) {
     return fmt::format("  {:>7}  {:>8}  {:>8}  {:>7}\n",

@@ -52,12 +52,11 @@ struct RankOptions : ListOptions {
     bool unverified = false;
 };
 
-/// Writes `text` to the file `output`, or prints it if there is none.
 void write_or_print(const std::string& text, const std::string& output, const Context& context) {
     if (output.empty()) {
         context.out << text;
     } else {
-        require_replaceable("--output", output, text.substr(0, 10));  // "Ranking of"
+        require_replaceable("--output", output, text.substr(0, 10));  // as "Ranking of"
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }

@@ -16,8 +16,8 @@ namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };  // climate: HDF5 files
 
-/// Returns the kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a
-/// folder with such files is climate; everything else is images.
+/// Returns the kind of data by file names: records for a folder with records.json; climate for *.h5
+/// and *.hdf5 and a folder with such files; else pictures.
 DataKind kind_of(const std::string& path);
 
 /// Returns true for a folder with ImageSets/Main and Annotations.

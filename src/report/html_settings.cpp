@@ -141,7 +141,6 @@ Markup environment(const RunRecord& record) {
     return section("environment", "Environment", facts(rows) + staging(record.staging));
 }
 
-/// Empty if the configuration has no submission.
 Markup submission(const SubmissionRecord& record) {
     const std::array<std::pair<const char*, const std::string*>, 12> fields{
         {{"system", &record.system_name},

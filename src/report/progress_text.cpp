@@ -34,10 +34,6 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     });
 }
 
-bool is_at_work(const RunProgress& run) {
-    return run.is_locked.value_or(false);
-}
-
 /// True if the records of all groups show an end and no group will evaluate the ensemble.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
@@ -93,7 +89,7 @@ bool have_all_finished(const RunProgress& run) {
 }
 
 ExitCode exit_code_of(const RunProgress& run) {
-    if (is_at_work(run) || !have_all_ended(run)) return ExitCode::watchdog;
+    if (run.is_locked == true || !have_all_ended(run)) return ExitCode::watchdog;
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t terminated = count(run, ProgressState::terminated);
     if (count(run, ProgressState::unsaved) > 0) return ExitCode::internal;
@@ -104,11 +100,11 @@ ExitCode exit_code_of(const RunProgress& run) {
 
 bool is_over(const RunProgress& run) {
     const bool is_silent = silence_seconds(run).value_or(0) >= kSilenceSeconds;
-    return !is_at_work(run) && (have_all_ended(run) || is_silent);
+    return run.is_locked != true && (have_all_ended(run) || is_silent);
 }
 
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
-    if (have_all_ended(run) && !is_at_work(run)) return std::nullopt;
+    if (have_all_ended(run) && run.is_locked != true) return std::nullopt;
     std::int64_t last = run.started_unix_seconds;
     for (const GroupProgress& group : run.groups)
         if (group.progress) last = std::max(last, group.progress->written_unix_seconds);

@@ -19,29 +19,6 @@ void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     }
 }
 
-/// Counts the samples trained until a time, with constant speed within a step.
-class Progress {
-public:
-    explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
-
-    /// The `seconds` of successive calls must not decrease.
-    double samples_at(double seconds) {
-        while (next_ < steps_.size() && steps_[next_].end_seconds <= seconds) {
-            done_ += static_cast<double>(steps_[next_++].samples);
-        }
-        if (next_ == steps_.size()) return done_;
-        const double begin = next_ == 0 ? 0 : steps_[next_ - 1].end_seconds;
-        const double length = steps_[next_].end_seconds - begin;
-        const double share = length > 0 ? std::clamp((seconds - begin) / length, 0.0, 1.0) : 0;
-        return done_ + share * static_cast<double>(steps_[next_].samples);
-    }
-
-private:
-    std::span<const StepRecord> steps_;
-    std::size_t next_ = 0;
-    double done_ = 0;
-};
-
 /// Returns the interpolated y of the series at `x`; NaN outside its range.
 double value_at(const Series& series, double x) {
     const auto& points = series.points;
@@ -81,12 +58,20 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
                        std::size_t bins) {
     Series series{std::move(name), {}};
     if (steps.empty() || !(seconds > 0)) return series;
-    Progress progress(steps);
     const double width = seconds / static_cast<double>(bins);
-    double before = 0;
+    double before = 0, done = 0;  // samples
+    std::size_t next = 0;         // the first step that has not ended
     for (std::size_t bin = 0; bin < bins; ++bin) {
         const double end = width * static_cast<double>(bin + 1);
-        const double now = progress.samples_at(end);
+        while (next < steps.size() && steps[next].end_seconds <= end)
+            done += static_cast<double>(steps[next++].samples);
+        double now = done;  // with constant speed within a step
+        if (next < steps.size()) {
+            const double begin = next == 0 ? 0 : steps[next - 1].end_seconds;
+            const double length = steps[next].end_seconds - begin;
+            const double share = length > 0 ? std::clamp((end - begin) / length, 0.0, 1.0) : 0;
+            now += share * static_cast<double>(steps[next].samples);
+        }
         // Training may end within the last interval.
         const double busy_seconds = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;

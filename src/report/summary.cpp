@@ -22,7 +22,6 @@ std::string bytes(const Quantity& quantity) {
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
 }
 
-/// Prints a horizontal line of the letter.
 void print_rule(TextPage& page, char letter) {
     page.line("{}", std::string(kPageWidth, letter));
 }

@@ -9,7 +9,7 @@ namespace hpcai::report {
 /// The exit code of `hpcai500 status`. It is watchdog while a program runs, a group has not ended
 /// or an evaluation is missing: files alone do not show whether the run continues or has died.
 /// Otherwise the first that applies: internal if a group could not save its checkpoint, watchdog if
-/// groups failed and groups were `terminated`, stopped if any stopped, all_groups_failed.
+/// some groups failed and others were terminated, stopped if any stopped, all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
 
 /// Returns true if there are groups and all have finished.
