@@ -36,8 +36,8 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
     const data::SampleIndex index = data::scan_image_folder(options.folder);
     data::write_index(index, options.output);
     context.out << fmt::format("wrote {}: {} images of {} classes\n", printable(options.output),
-                               format_count(static_cast<std::int64_t>(index.samples.size())),
-                               format_count(static_cast<std::int64_t>(index.classes.size())));
+                               format_count(std::ssize(index.samples)),
+                               format_count(std::ssize(index.classes)));
     return ExitCode::ok;
 }
 

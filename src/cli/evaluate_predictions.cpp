@@ -11,6 +11,7 @@
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/segmentation.hpp>
 #include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/workloads/probabilities.hpp>
 
@@ -23,6 +24,7 @@ namespace {
 
 using evaluation::TopK;
 using nlohmann::ordered_json;
+using records::number_or_null;
 
 struct PredictionFiles {
     std::string aggregation = "soft_vote";
@@ -133,8 +135,8 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
         const Accuracies member = accuracies_of(hits_of(files.members[index].as<float>()));
         const std::string& file = options.predictions[index];
         members.push_back({{"file", file},
-                           {"top_1", number_json(member.top_1)},
-                           {"top_5", number_json(member.top_5)}});
+                           {"top_1", number_or_null({member.top_1, ""})},
+                           {"top_5", number_or_null({member.top_5, ""})}});
         if (files.members.size() == 1) continue;
         text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(member.top_1),
                             number_text(member.top_5), printable(file));
@@ -145,9 +147,9 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
                              {"samples", ensemble.samples},
                              {"classes", files.classes},
                              {"aggregation", aggregation_json(files)},
-                             {"quality", number_json(quality.top_1)},
+                             {"quality", number_or_null({quality.top_1, ""})},
                              {"confidence_interval", {interval.low, interval.high}},
-                             {"top_5", number_json(quality.top_5)},
+                             {"top_5", number_or_null({quality.top_5, ""})},
                              {"members", members}})};
 }
 
@@ -176,7 +178,7 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
     for (std::size_t index = 0; index < files.members.size(); ++index) {
         const auto member = evaluation::mean_iou(count(files.members[index].as<float>()));
         const std::string& file = options.predictions[index];
-        members.push_back({{"file", file}, {"mean_iou", number_json(member)}});
+        members.push_back({{"file", file}, {"mean_iou", number_or_null({member, ""})}});
         if (files.members.size() == 1) continue;
         text += fmt::format("member {:3}  {}  {}\n", index, number_text(member), printable(file));
     }
@@ -189,10 +191,10 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
                    {"cells", options.cells},
                    {"classes", files.classes},
                    {"aggregation", aggregation_json(files)},
-                   {"quality", number_json(quality)},
+                   {"quality", number_or_null({quality, ""})},
                    {"confidence_interval",
                     interval ? ordered_json{interval->low, interval->high} : ordered_json(nullptr)},
-                   {"pixel_accuracy", number_json(pixel_accuracy)},
+                   {"pixel_accuracy", number_or_null({pixel_accuracy, ""})},
                    {"members", members}})};
 }
 

@@ -198,12 +198,11 @@ using Rows = std::vector<std::vector<Markup>>;
 
 void add_row(const Scale& scale, const std::string& name, const Quantity& value,
              const std::vector<double>& interval, Rows& rows) {
-    const std::vector<double> dots =
-        is_finite(value) ? std::vector{*value.value} : std::vector<double>{};
     const std::string shown = quality_text(value);
     rows.push_back(row(name,
-                       is_finite(value) ? scale.plot_of(dots, interval, name + ": " + shown)
-                                        : element(R"(span class="reason")", {text(value.reason)}),
+                       is_finite(value)
+                           ? scale.plot_of({*value.value}, interval, name + ": " + shown)
+                           : element(R"(span class="reason")", {text(value.reason)}),
                        shown));
 }
 

@@ -12,7 +12,6 @@ namespace hpcai::report {
 namespace {
 
 constexpr std::size_t kNamedRanks = 4;
-constexpr std::size_t kNamedGpus = 3;
 constexpr std::size_t kNamedXids = 4;
 
 /// Progress of a rank, for comparisons.
@@ -34,19 +33,6 @@ std::string describe_rank(const FlightRecord& record) {
         "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s after its last step",
         record.group_rank, record.world_rank, printable(record.host), record.process,
         current_phase(record), record.silent_seconds);
-}
-
-/// Adds an entry for each of the first GPUs, and one with the number of the others.
-void add_entries(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
-                 std::string (*text)(const DeviceHealthRecord&),
-                 std::vector<SummaryEntry>& entries) {
-    for (std::size_t index = 0; index < std::min(kNamedGpus, gpus.size()); ++index) {
-        entries.push_back({title, fmt::format("rank {} on {}, {}", gpus[index]->world_rank,
-                                              gpus[index]->host, text(*gpus[index]))});
-    }
-    if (gpus.size() > kNamedGpus) {
-        entries.push_back({title, fmt::format("{} more", gpus.size() - kNamedGpus)});
-    }
 }
 
 std::string si(const Quantity& quantity, std::string_view unit) {
@@ -132,6 +118,11 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
     return text;
 }
 
+std::string problem_name(const WorkloadRecord& workload) {
+    const bool is_official = workload.problem_class == "official";
+    return workload.kind + (is_official ? "" : "-" + workload.problem_class);
+}
+
 std::string errors_text(const DeviceHealthRecord& health) {
     std::vector<std::string> errors;
     const auto uncorrected =
@@ -145,30 +136,6 @@ std::string errors_text(const DeviceHealthRecord& health) {
         errors.push_back(fmt::format("{} more", xids.size() - kNamedXids));
     }
     return fmt::format("{}", fmt::join(errors, ", "));
-}
-
-std::string slowdown_text(const DeviceHealthRecord& health) {
-    if (health.slowed_by.empty()) return "";
-    const auto& share = health.slowed_share.value;
-    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
-                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
-}
-
-std::vector<SummaryEntry> health_entries(const RunRecord& record) {
-    std::vector<const DeviceHealthRecord*> with_errors, slowed;
-    for (const GroupRecord& group : record.work.groups) {
-        for (const DeviceHealthRecord& gpu : group.device_health) {
-            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
-            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
-        }
-    }
-    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
-        return gpu->slowed_share.value.value_or(0);
-    });
-    std::vector<SummaryEntry> entries;
-    add_entries("GPU with errors", with_errors, errors_text, entries);
-    add_entries("GPU slowed", slowed, slowdown_text, entries);
-    return entries;
 }
 
 std::string roofline_text(const RooflineRecord& record) {

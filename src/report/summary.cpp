@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ranges>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
@@ -226,6 +228,36 @@ void print_energy_and_network(TextPage& page, const RunRecord& record) {
                bytes(sent));
 }
 
+/// "hw_thermal_slowdown in 41 % of the readings".
+std::string slowdown_text(const DeviceHealthRecord& health) {
+    const auto& share = health.slowed_share.value;
+    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
+                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
+}
+
+/// Prints the GPUs with errors, then the slowed ones by decreasing share.
+void print_gpu_health(TextPage& page, const RunRecord& record) {
+    std::vector<const DeviceHealthRecord*> with_errors, slowed;
+    for (const GroupRecord& group : record.work.groups) {
+        for (const DeviceHealthRecord& gpu : group.device_health) {
+            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
+            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
+        }
+    }
+    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
+        return gpu->slowed_share.value.value_or(0);
+    });
+    const auto print_gpus = [&](const char* title, const auto& gpus, auto text_of) {
+        constexpr std::size_t kNamed = 3;
+        for (const DeviceHealthRecord* gpu : gpus | std::views::take(kNamed))
+            page.entry(title, "rank {} on {}, {}", gpu->world_rank, one_line(gpu->host),
+                       one_line(text_of(*gpu)));
+        if (gpus.size() > kNamed) page.entry(title, "{} more", gpus.size() - kNamed);
+    };
+    print_gpus("GPU with errors", with_errors, errors_text);
+    print_gpus("GPU slowed", slowed, slowdown_text);
+}
+
 /// Prints resumptions, parallelism, audits and digests of the models.
 void print_training(TextPage& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -293,11 +325,6 @@ void print_parameters(TextPage& page, const RunRecord& record) {
 
 }  // namespace
 
-std::string problem_name(const WorkloadRecord& workload) {
-    const bool is_official = workload.problem_class == "official";
-    return workload.kind + (is_official ? "" : "-" + workload.problem_class);
-}
-
 std::string result_line(const RunRecord& record) {
     return fmt::format("RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
                        word_of(record.verdict.status), one_line(problem_name(record.workload)),
@@ -335,7 +362,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_step_phases(page, record);
     print_utilization(page, record);
     print_energy_and_network(page, record);
-    for (const auto& [name, text] : health_entries(record)) page.entry(name, "{}", one_line(text));
+    print_gpu_health(page, record);
     print_training(page, record);
     print_parameters(page, record);
     for (const std::string& reason : record.verdict.reasons) {

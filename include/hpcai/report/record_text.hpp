@@ -25,17 +25,4 @@ std::string roofline_text(const RooflineRecord& record);
 /// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
 
-/// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never throttled.
-std::string slowdown_text(const DeviceHealthRecord& health);
-
-/// A line "name : text" of the summary.
-struct SummaryEntry {
-    std::string_view name;
-    std::string text;
-};
-
-/// The GPUs with errors, then the slowed ones by decreasing share. Long lists end with the number
-/// of further GPUs.
-std::vector<SummaryEntry> health_entries(const RunRecord& record);
-
 }  // namespace hpcai::report
