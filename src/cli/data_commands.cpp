@@ -54,9 +54,7 @@ void add_data_index_command(Command parent) {
 
 ExitCode pack(const data::PackOptions& given, const Context& context) {
     data::PackOptions options = given;
-    require(!is_voc(options.input) && !is_coco(options.input) &&
-                kind_of(options.input) == DataKind::pictures,
-            ExitCode::usage,
+    require(kind_of(options.input) == DataKind::pictures, ExitCode::usage,
             "data pack: {}: expected class folders; VOC, COCO and weather data cannot be packed",
             printable(options.input));
     options.threads = threads_or_all(options.threads);
@@ -158,7 +156,7 @@ void require_sample(const ShowOptions& options, std::int64_t samples) {
 
 data::LabelledField field_at(const ShowOptions& options) {
     const DataKind kind = kind_of(options.path);
-    require(kind != DataKind::pictures, ExitCode::usage,
+    require(kind == DataKind::climate || kind == DataKind::records, ExitCode::usage,
             "data show: {}: expected HDF5 files, a folder of records or a result directory",
             printable(options.path));
     if (kind == DataKind::records) {

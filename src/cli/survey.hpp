@@ -14,16 +14,12 @@
 /// The surveys of `data check` and `data stats` for each kind of data, and their options.
 namespace hpcai::cli {
 
-enum class DataKind : std::uint8_t { pictures, climate, records };  // climate: HDF5 files
+enum class DataKind : std::uint8_t { pictures, voc, coco, climate, records };
 
-/// Returns the kind of data by file names: records for a folder with records.json; climate for *.h5
-/// and *.hdf5 and a folder with such files; else pictures.
+/// Returns the kind of data by file names: voc for a folder with ImageSets/Main and Annotations;
+/// coco for *.json; records for a folder with records.json; climate for *.h5 and *.hdf5 and a
+/// folder with such files; else pictures.
 DataKind kind_of(const std::string& path);
-
-/// Returns true for a folder with ImageSets/Main and Annotations.
-bool is_voc(const std::string& path);
-/// Returns true for *.json.
-bool is_coco(const std::string& path);
 
 /// Adds --box-order detect|corners|ranges.
 void add_box_order(Command command, data::ClimateFileSettings& settings);

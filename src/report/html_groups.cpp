@@ -28,7 +28,7 @@ std::size_t tint_of(int group) {
     return static_cast<unsigned>(group) % kTints;
 }
 
-/// Increasing world ranks as "0-3, 8".
+/// Returns increasing world ranks as "0-3, 8".
 std::string ranges_of(const std::vector<int>& ranks) {
     std::string result;
     for (std::size_t first = 0; first < ranks.size();) {
@@ -41,7 +41,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return result;
 }
 
-/// "node1, node2 and 5 more"; with counts "4 x cpu, 4 x cuda".
+/// Returns "node1, node2, node3 and 5 more"; with counts "4 x cpu, 4 x cuda".
 std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
@@ -111,6 +111,7 @@ Markup rank_cells(const std::set<int>& failed, const Nodes& nodes) {
 }
 
 /// A column for each node with a cell for each rank; adjacent ranks of a group form one shape.
+/// Shapes are 0.1 of a cell apart.
 Markup raster_band(const std::set<int>& failed,
                    std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
     std::array<std::string, kTints + 1> paths;

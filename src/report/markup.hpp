@@ -96,13 +96,13 @@ Markup links(std::string_view label, const std::vector<Link>& links);
 /// A list of `lines`; lines after the first `unfolded` are folded under a title such as "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
 
-/// `share` as a percentage.
+/// Returns `share` in percent.
 Quantity percent_of(const Quantity& share);
 
-/// number() followed by `unit`, or "n/a" with the reason.
+/// Returns number() and `unit`, or "n/a" and the reason.
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");
 
-/// bytes_text(), or "n/a" with the reason.
+/// Returns bytes_text(), or "n/a" and the reason.
 Markup bytes_quantity(const Quantity& quantity);
 
 struct PageContent;

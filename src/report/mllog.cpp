@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Milliseconds since 1970 of "2022-11-05T14:03:09Z".
+/// Returns the milliseconds since 1970 of a time such as "2022-11-05T14:03:09Z".
 std::int64_t milliseconds_of(const std::string& utc) {
     std::tm calendar{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
@@ -77,7 +77,7 @@ private:
     std::string text_;
 };
 
-/// "4 x cpu": the devices of a group's ranks.
+/// Returns the devices of a group's ranks, such as "4 x cpu".
 std::string platform(const RunRecord& record, int group) {
     std::map<std::string, int> devices;
     for (const PlaceRecord& place : record.topology.map) {

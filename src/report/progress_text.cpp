@@ -34,7 +34,7 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     });
 }
 
-/// True if the records of all groups show an end and no group will evaluate the ensemble.
+/// Returns true if the records of all groups show an end and no evaluation of the ensemble follows.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
@@ -46,7 +46,7 @@ bool have_all_ended(const RunProgress& run) {
            stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
-/// True if the lock is free and no group has sent a heartbeat for kUnlockedSilenceSeconds.
+/// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.
 bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
@@ -66,7 +66,7 @@ std::string line_of(const GroupProgress& group, const RunProgress& run) {
         heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
 }
 
-/// Explains a silence by the lock of the directory: held, free or unknown.
+/// Explains a silence by the lock of the directory, which is held, free or unknown.
 const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
     if (!is_lock_held) {
         return "the run has died, hangs, copies samples or evaluates: this user cannot read the "

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kNamedRanks = 4;
 constexpr std::size_t kNamedXids = 4;
 
-/// Progress of a rank, for comparisons.
+/// Returns the progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }

@@ -228,7 +228,7 @@ void print_energy_and_network(TextPage& page, const RunRecord& record) {
                bytes(sent));
 }
 
-/// "hw_thermal_slowdown in 41 % of the readings".
+/// Returns "hw_thermal_slowdown in 41 % of the readings".
 std::string slowdown_text(const DeviceHealthRecord& health) {
     const auto& share = health.slowed_share.value;
     return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
