@@ -91,6 +91,10 @@ std::string wrap(std::string text, std::size_t indent, std::string_view line_end
     return lines + text;
 }
 
+std::string wrap_command(const std::string& text, std::size_t indent) {
+    return text.find('\'') == text.npos ? wrap(text, indent, " \\\n") : text;
+}
+
 std::size_t utf8_character_bytes(std::string_view text) {
     const auto byte = [&](std::size_t index) -> unsigned {
         return index < text.size() ? static_cast<unsigned char>(text[index]) : 0;

@@ -29,7 +29,7 @@ namespace hpcai::cli {
 /// What an action receives from the program.
 struct Context {
     std::ostream& out;         // results
-    std::string command_line;  // as typed
+    std::string command_line;  // quoted for a shell
 };
 
 using Action = std::function<ExitCode(const Context&)>;
@@ -89,9 +89,16 @@ public:
     /// An option without a value.
     void add_flag(const std::string& name, bool& target, const std::string& meaning) const;
 
-    /// A string that must not be empty.
-    void add_text(const std::string& name, std::string& target, const std::string& type,
-                  const std::string& meaning, Presence presence = Presence::optional) const;
+    /// A string or path, which must not be empty.
+    template <typename Target>
+    void add_text(const std::string& name, Target& target, const std::string& type,
+                  const std::string& meaning, Presence presence = Presence::optional) const {
+        const auto read = [command = *this, name, &target](const std::string& text) {
+            command.require_text(name, text);
+            target = text;
+        };
+        add_parsed(name, read, type, meaning, presence);
+    }
 
     /// A required positional argument, such as a file.
     void add_argument(const std::string& name, std::string& target,
@@ -113,9 +120,9 @@ public:
     template <typename Target>
     void add_integer(const std::string& name, Target& target, IntegerRange range,
                      const std::string& meaning, Presence presence = Presence::optional) const {
+        using Value = typename decltype(std::optional(target))::value_type;
         const auto read = [command = *this, name, range, &target](const std::string& text) {
-            target = static_cast<typename ValueOf<Target>::Type>(
-                command.parse_integer(name, text, range));
+            target = static_cast<Value>(command.parse_integer(name, text, range));
         };
         add_parsed(name, read, "N", meaning, presence);
     }
@@ -169,16 +176,7 @@ private:
     /// `chosen` receives the action of the command that the user chose.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
 
-    template <typename Target>
-    struct ValueOf {
-        using Type = Target;
-    };
-    template <typename Value>
-    struct ValueOf<std::optional<Value>> {
-        using Type = Value;
-    };
-
-    // The value of option `name` in `text`. Throw Error(usage) if it is not legal.
+    // Return the value of option `name` in `text`. Throw Error(usage) if it is not legal.
     std::int64_t parse_integer(const std::string& name, const std::string& text,
                                IntegerRange range) const;
     double parse_number(const std::string& name, const std::string& text,

@@ -22,7 +22,7 @@ std::optional<double> parse_in_range(const std::string& text, const NumberRange&
     return value && range.contains(*value) ? value : std::nullopt;
 }
 
-/// "a, b or c".
+/// Returns "a, b or c".
 std::string alternatives(const std::vector<std::string>& names) {
     return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
@@ -48,16 +48,16 @@ std::string help_hint(const CLI::App& command) {
     return fmt::format("see `hpcai500{} --help`", name);
 }
 
-void append_option_names(const CLI::App& command, std::vector<std::string>& names) {
-    for (const CLI::Option* option : command.get_options())
-        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-}
-
 /// Returns the names of a command's options. The program also has the default command's options.
 std::vector<std::string> option_names(const CLI::App& command, const CLI::App& default_command) {
+    std::vector<const CLI::Option*> options = command.get_options();
+    if (is_program(command)) {
+        const auto others = default_command.get_options();
+        options.insert(options.end(), others.begin(), others.end());
+    }
     std::vector<std::string> names;
-    append_option_names(command, names);
-    if (is_program(command)) append_option_names(default_command, names);
+    for (const CLI::Option* option : options)
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     return names;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> subcommand_names(const CLI::App& command) {
     return names;
 }
 
-/// The last command of the command line.
+/// Returns the last command on the command line.
 const CLI::App& deepest_command(const CLI::App& program) {
     const CLI::App* command = &program;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
@@ -92,13 +92,19 @@ std::vector<std::string> setting_names(const std::string& word) {
     return names;
 }
 
-/// Returns a hint for a configuration file or key that is not given by --config or --set.
-std::string configuration_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
+/// Returns a hint for a folder, configuration file or key that is not given by --data, --config or
+/// --set.
+std::string option_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
     const auto has = [&](const char* option) { return command.get_option_no_throw(option); };
     const bool is_file = argument.ends_with(".yaml") || argument.ends_with(".yml");
-    if (has("--config") && is_file && !argument.starts_with('-'))
-        return fmt::format("; did you mean `--config {}`?", printable(shell_quote(argument)));
+    const auto hint = [](const char* option, const std::string& value) {
+        return fmt::format("; did you mean `{} {}`?", option, printable(shell_quote(value)));
+    };
+    if (has("--config") && is_file && !argument.starts_with('-')) return hint("--config", argument);
+    if (const CLI::Option* data = has("--data");
+        data != nullptr && data->get_required() && !argument.starts_with('-'))
+        return hint("--data", argument);
     const std::size_t equals = std::min(argument.find('='), argument.size());
     std::string name = argument.substr(0, equals);
     name.erase(0, name.find_first_not_of('-'));
@@ -107,7 +113,7 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
     if (!has("--set") || key.empty()) return "";
     const std::string value = unknown.size() > 1 ? "=" + unknown[1] : "=...";
     const std::string setting = key + (equals < argument.size() ? argument.substr(equals) : value);
-    return fmt::format("; did you mean `--set {}`?", printable(shell_quote(setting)));
+    return hint("--set", setting);
 }
 
 [[noreturn]] void reject_unknown(const CLI::App& command, const std::vector<std::string>& unknown,
@@ -117,7 +123,7 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
     const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
     const std::vector<std::string> commands = subcommand_names(command);
     const char* kind = is_option ? "option" : commands.empty() ? "argument" : "command";
-    std::string hint = configuration_hint(is_program(command) ? default_command : command, unknown);
+    std::string hint = option_hint(is_program(command) ? default_command : command, unknown);
     if (hint.empty())
         hint = config::did_you_mean(name,
                                     is_option ? option_names(command, default_command) : commands);
@@ -131,16 +137,15 @@ std::string configuration_hint(const CLI::App& command, const std::vector<std::s
 
 /// Throws for the first unknown argument and for a missing subcommand.
 void require_known_arguments(const CLI::App& program, const CLI::App& default_command) {
-    const CLI::App* command = &program;
-    while (true) {
+    const CLI::App& last = deepest_command(program);
+    for (const CLI::App* command = &program;; command = command->get_subcommands().back()) {
         const std::vector<std::string> unknown = command->remaining();
         if (!unknown.empty()) reject_unknown(*command, unknown, default_command);
-        if (command->get_subcommands().empty()) break;
-        command = command->get_subcommands().back();
+        if (command == &last) break;
     }
-    const std::vector<std::string> commands = subcommand_names(*command);
-    require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}",
-            prefix(*command), fmt::join(commands, ", "), help_hint(*command));
+    const std::vector<std::string> commands = subcommand_names(last);
+    require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}", prefix(last),
+            fmt::join(commands, ", "), help_hint(last));
 }
 
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
@@ -149,7 +154,8 @@ Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
             fmt::format("{}{}; {}", prefix(command), printable(error.what()), help_hint(command))};
 }
 
-/// True for an option, with or without "=value", of `command` and not of the program.
+/// Returns whether `argument` is an option of `command`, but not of the program. It may have
+/// "=value".
 bool is_option_of(const CLI::App& command, const std::string& argument) {
     const std::string name = argument.substr(0, argument.find('='));
     return name.starts_with("--") && command.get_parent()->get_option_no_throw(name) == nullptr &&
@@ -211,15 +217,6 @@ void Command::add_parsed(const std::string& name,
     app_->add_option_function<std::string>(name, read, meaning)
         ->type_name(type)
         ->required(presence == Presence::required);
-}
-
-void Command::add_text(const std::string& name, std::string& target, const std::string& type,
-                       const std::string& meaning, Presence presence) const {
-    const auto read = [command = *this, name, &target](const std::string& text) {
-        command.require_text(name, text);
-        target = text;
-    };
-    add_parsed(name, read, type, meaning, presence);
 }
 
 void Command::add_texts(const std::string& name, std::vector<std::string>& target,
@@ -325,8 +322,8 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
 std::vector<std::string> CommandLine::completions(const std::vector<std::string>& words) const {
     const CLI::App& default_command = *app_->get_subcommand(default_command_);
     const CLI::App* command = app_.get();
-    const CLI::Option* option = nullptr;  // whose value the next word is
-    bool has_argument = false;            // a positional one
+    const CLI::Option* option = nullptr;  // expects the next word as its value
+    bool has_argument = false;            // whether there is a positional argument
     const std::string word = words.empty() ? "" : words.back();
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const bool is_value = std::exchange(option, nullptr) != nullptr;

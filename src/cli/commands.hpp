@@ -3,7 +3,7 @@
 
 #include "command.hpp"
 
-/// Each function adds one command with its options and help to `parent`.
+/// Each add_*_command() adds one command with its options, subcommands and help to `parent`.
 namespace hpcai::cli {
 
 void add_run_command(Command parent);
@@ -24,14 +24,16 @@ void add_rank_command(Command parent);
 void add_report_command(Command parent);
 void add_table_command(Command parent);
 void add_export_command(Command parent);
+/// Returns lines of Python that predict with torchvision, from the files `settings` (JSON) and
+/// `weights` (safetensors) of `export`. Empty if torchvision does not have the model.
+std::string python_lines(const config::Config& config, const std::string& settings,
+                         const std::string& weights);
 void add_energy_command(Command parent);
 
 void add_evaluate_command(Command parent);
 void add_sbatch_command(Command parent);
 
 void add_completion_command(Command parent);
-
-/// `config` and `data` include their subcommands.
 void add_config_command(Command parent);
 
 void add_init_command(Command parent);

@@ -36,8 +36,8 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
     const data::SampleIndex index = data::scan_image_folder(options.folder);
     data::write_index(index, options.output);
     context.out << fmt::format("wrote {}: {} images of {} classes\n", printable(options.output),
-                               format_count(static_cast<std::int64_t>(index.samples.size())),
-                               format_count(static_cast<std::int64_t>(index.classes.size())));
+                               format_count(std::ssize(index.samples)),
+                               format_count(std::ssize(index.classes)));
     return ExitCode::ok;
 }
 
@@ -54,9 +54,7 @@ void add_data_index_command(Command parent) {
 
 ExitCode pack(const data::PackOptions& given, const Context& context) {
     data::PackOptions options = given;
-    require(!is_voc(options.input) && !is_coco(options.input) &&
-                kind_of(options.input) == DataKind::pictures,
-            ExitCode::usage,
+    require(kind_of(options.input) == DataKind::pictures, ExitCode::usage,
             "data pack: {}: expected class folders; VOC, COCO and weather data cannot be packed",
             printable(options.input));
     options.threads = threads_or_all(options.threads);
@@ -94,23 +92,18 @@ void add_data_pack_command(Command parent) {
 
 struct TranscodeOptions {
     std::string input;
-    std::string output;
-    std::string statistics_from;
     data::TranscodeOptions set;
-    int threads = 0;
 };
 
 ExitCode transcode(const TranscodeOptions& options, const Context& context) {
     data::TranscodeOptions set = options.set;
     set.files = data::climate_files_at(options.input);
-    set.output = options.output;
-    set.statistics_from = options.statistics_from;
-    set.threads = threads_or_all(options.threads);
+    set.threads = threads_or_all(set.threads);
     const data::TranscodeReport report = data::transcode(set);
-    context.out << fmt::format("{}: {}, {}; {} skipped, {} dropped\n", printable(options.output),
-                               counted(report.samples, "record"), format_bytes(report.bytes),
-                               counted(report.skipped_samples, "bad sample"),
-                               counted(report.dropped_boxes, "box"));
+    context.out << fmt::format(
+        "{}: {}, {}; {} skipped, {} dropped\n", printable(set.output.string()),
+        counted(report.samples, "record"), format_bytes(report.bytes),
+        counted(report.skipped_samples, "bad sample"), counted(report.dropped_boxes, "box"));
     return ExitCode::ok;
 }
 
@@ -124,8 +117,9 @@ void add_data_transcode_command(Command parent) {
           "train-records"}},
         transcode);
     command.add_argument("PATH", options.input, "HDF5 file, or folder of such files");
-    command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
-    command.add_text("--statistics-from", options.statistics_from, "DIR",
+    command.add_text("--output", options.set.output, "DIR", "new or empty folder",
+                     Presence::required);
+    command.add_text("--statistics-from", options.set.statistics_from, "DIR",
                      "records whose mean and standard deviation to use; a test set needs those of "
                      "the training set");
     command.add_choice(
@@ -135,7 +129,7 @@ void add_data_transcode_command(Command parent) {
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");
-    add_threads(command, options.threads);
+    add_threads(command, options.set.threads);
 }
 
 struct ShowOptions {
@@ -162,7 +156,7 @@ void require_sample(const ShowOptions& options, std::int64_t samples) {
 
 data::LabelledField field_at(const ShowOptions& options) {
     const DataKind kind = kind_of(options.path);
-    require(kind != DataKind::pictures, ExitCode::usage,
+    require(kind == DataKind::climate || kind == DataKind::records, ExitCode::usage,
             "data show: {}: expected HDF5 files, a folder of records or a result directory",
             printable(options.path));
     if (kind == DataKind::records) {
@@ -171,7 +165,7 @@ data::LabelledField field_at(const ShowOptions& options) {
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    std::optional<data::ClimateFile> file;  // after the loop, the file with the sample
+    std::optional<data::ClimateFile> file;  // that has the sample, after the loop
     std::int64_t first = 0, samples = 0;
     for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
         first = samples;
@@ -191,7 +185,7 @@ data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
 }
 
 struct DetectionScores {
-    std::vector<double> drawn;  // [detection]
+    std::vector<double> drawn;  // as LabelledField::detections
     double highest = 0;         // of the sample, drawn or not; 0: no detection
 };
 
@@ -296,13 +290,11 @@ void add_data_command(Command parent) {
          "Generate, check, measure, convert and show data sets.",
          {"hpcai500 data generate photographs --output quickstart-data --classes 8",
           "hpcai500 data check quickstart-data/train"}});
-    add_data_generate_command(command);
-    add_data_check_command(command);
-    add_data_stats_command(command);
-    add_data_index_command(command);
-    add_data_pack_command(command);
-    add_data_transcode_command(command);
-    add_data_show_command(command);
+    for (const auto add_command :
+         {add_data_generate_command, add_data_check_command, add_data_stats_command,
+          add_data_index_command, add_data_pack_command, add_data_transcode_command,
+          add_data_show_command})
+        add_command(command);
 }
 
 }  // namespace hpcai::cli

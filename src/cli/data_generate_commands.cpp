@@ -20,26 +20,25 @@
 namespace hpcai::cli {
 namespace {
 
-constexpr IntegerRange kSeeds{0, 9007199254740991};
+constexpr IntegerRange kSeeds{0, 9007199254740991};  // exact as numbers of JSON
 
 struct PhotographsOptions {
-    std::string output;
     data::GenerateOptions set;
     int threads = 0;
 };
 
 ExitCode generate_photographs(const PhotographsOptions& options, const Context& context) {
-    data::GenerateOptions set = options.set;
-    set.directory = options.output;
+    const data::GenerateOptions& set = options.set;
     const bool is_new = data::generate_photographs(set, threads_or_all(options.threads));
     context.out << fmt::format(
-        "{}: {}{} classes, each with {} training and {} test images\n", printable(options.output),
-        is_new ? "" : "exists already: ", set.classes, format_count(set.training_per_class),
-        format_count(set.validation_per_class));
+        "{}: {}{} classes, each with {} training and {} test images\n",
+        printable(set.directory.string()), is_new ? "" : "exists already: ", set.classes,
+        format_count(set.training_per_class), format_count(set.validation_per_class));
     return ExitCode::ok;
 }
 
-void add_count(Command command, const std::string& name, int& target, IntegerRange range,
+/// Adds an integer, whose default is the value of `target`.
+void add_count(Command command, const std::string& name, auto& target, IntegerRange range,
                const std::string& meaning) {
     command.add_integer(name, target, range, fmt::format("{}; default: {}", meaning, target));
 }
@@ -52,8 +51,7 @@ void add_set_options(Command command, data::GenerateOptions& set) {
               "images of a class in val/");
     add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
     add_count(command, "--quality", set.quality, {1, 100}, "JPEG quality");
-    command.add_integer("--seed", set.seed, kSeeds,
-                        fmt::format("seed of all random numbers; default: {}", set.seed));
+    add_count(command, "--seed", set.seed, kSeeds, "seed of all random numbers");
 }
 
 void add_data_generate_photographs_command(Command parent) {
@@ -65,13 +63,13 @@ void add_data_generate_photographs_command(Command parent) {
           "hpcai500 data generate photographs --output /tmp/set --training-per-class 500 --seed "
           "7"}},
         generate_photographs);
-    command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
+    command.add_text("--output", options.set.directory, "DIR", "new or empty folder",
+                     Presence::required);
     add_set_options(command, options.set);
     add_threads(command, options.threads);
 }
 
 struct ClimateOptions {
-    std::string output;
     data::GenerateClimateOptions set;
     int threads = 0;
 };
@@ -88,20 +86,17 @@ void add_setting_options(Command command, data::ClimateSettings& settings) {
 }
 
 ExitCode generate_climate(const ClimateOptions& options, const Context& context) {
-    data::GenerateClimateOptions set = options.set;
-    set.file = options.output;
+    const data::GenerateClimateOptions& set = options.set;
     data::generate_climate(set, threads_or_all(options.threads));
-    context.out << fmt::format("{}: {} of {} channels, {} x {} pixels\n", printable(options.output),
-                               counted(set.samples, "sample"), data::kClimateChannels,
-                               set.settings.height, set.settings.width);
+    context.out << fmt::format("{}: {} of {} channels, {} x {} pixels\n",
+                               printable(set.file.string()), counted(set.samples, "sample"),
+                               data::kClimateChannels, set.settings.height, set.settings.width);
     return ExitCode::ok;
 }
 
 void add_size(Command command, const std::string& name, int& target, int largest) {
-    command.add_integer(
-        name, target, {data::kMinClimateSide, largest},
-        fmt::format("pixels; below {}, each sample is a window of the grid; default: {}", largest,
-                    target));
+    add_count(command, name, target, {data::kMinClimateSide, largest},
+              fmt::format("pixels; below {}, each sample is a window of the grid", largest));
 }
 
 void add_data_generate_climate_command(Command parent) {
@@ -112,14 +107,12 @@ void add_data_generate_climate_command(Command parent) {
          {"hpcai500 data generate climate --output train.h5 --samples 64 --height 128 --width 192",
           "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}},
         generate_climate);
-    command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
     data::GenerateClimateOptions& set = options.set;
-    command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
-                        fmt::format("snapshots; default: {}", set.samples));
+    command.add_text("--output", set.file, "FILE", "file to write", Presence::required);
+    add_count(command, "--samples", set.samples, {1, data::kMaxGeneratedSamples}, "snapshots");
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
-    command.add_integer("--seed", set.settings.seed, kSeeds,
-                        fmt::format("seed of all random numbers; default: {}", set.settings.seed));
+    add_count(command, "--seed", set.settings.seed, kSeeds, "seed of all random numbers");
     command.add_choice(
         "--split", set.split,
         {{"training", data::Split::training}, {"validation", data::Split::validation}},

@@ -6,6 +6,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/meters/external_readings.hpp>
 #include <hpcai/meters/utc.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
@@ -13,14 +14,13 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "commands.hpp"
-#include "evaluate.hpp"
 
 namespace hpcai::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
+constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;  // of the CSV file
 constexpr double kDaySeconds = 86400;
 constexpr const char* kMeterLevel =
     "depends on the meter: if it covers every node with power supplies and the network during the "
@@ -118,7 +118,7 @@ nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredRe
                                 {"joules", energy.joules},
                                 {"average_watts", energy.average_watts}};
     const auto add = [&json](const std::string& key, const Quantity& quantity) {
-        json[key] = number_json(quantity.value);
+        json[key] = records::number_or_null(quantity);
         if (!quantity.value) json[key + "_reason"] = quantity.reason;
     };
     add("vflops_per_watt", result.vflops_per_watt);

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 /// The evaluations of `evaluate` for each kind of prediction.
 namespace hpcai::cli {
 
@@ -30,9 +28,8 @@ struct EvaluationReport {
     std::string json;
 };
 
-/// number_text() returns four decimals or "none"; number_json() returns the number or null.
+/// Returns four decimals or "none".
 std::string number_text(const std::optional<double>& number);
-nlohmann::ordered_json number_json(const std::optional<double>& number);
 
 /// Average precision of `detections`, and of their fusion if there are several. Throws Error(data)
 /// for invalid files, Error(usage) for an unsuitable aggregation or weights.

@@ -3,7 +3,6 @@
 #include <ostream>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "evaluate.hpp"
@@ -54,10 +53,6 @@ ExitCode evaluate(const EvaluateOptions& options, const Context& context) {
 
 std::string number_text(const std::optional<double>& number) {
     return number ? fmt::format("{:.4f}", *number) : "none";
-}
-
-nlohmann::ordered_json number_json(const std::optional<double>& number) {
-    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
 }
 
 void add_evaluate_command(Command parent) {

@@ -10,6 +10,7 @@
 #include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "command.hpp"
 #include "evaluate.hpp"
@@ -21,6 +22,7 @@ using evaluation::Annotations;
 using evaluation::AveragePrecision;
 using evaluation::Detection;
 using nlohmann::ordered_json;
+using records::number_or_null;
 using Lists = std::vector<std::vector<Detection>>;
 
 struct DetectionResults {
@@ -28,8 +30,8 @@ struct DetectionResults {
     evaluation::DetectionQuality quality;  // at IoU 0.5
     evaluation::DetectionQuality iou_10;   // at IoU 0.1
     std::optional<evaluation::Interval> interval;
-    std::vector<std::optional<double>> members;
-    std::optional<std::string> aggregation;  // absent for one list
+    std::vector<std::optional<double>> members;  // AP50 of each list
+    std::optional<std::string> aggregation;      // absent for one list
 };
 
 evaluation::FusionOptions fusion(const EvaluateOptions& options) {
@@ -105,7 +107,7 @@ std::optional<double> members_mean(const DetectionResults& results) {
     return sum / static_cast<double>(results.members.size());
 }
 
-/// AP50, VOC area, VOC 2007 and AP10 of one row of the table.
+/// Returns AP50, VOC area, VOC 2007 and AP10 of one row of the table.
 std::string means_text(const std::optional<AveragePrecision>& iou_50,
                        const std::optional<AveragePrecision>& iou_10) {
     return fmt::format("  {:>7}  {:>8}  {:>8}  {:>7}\n",
@@ -169,11 +171,11 @@ std::string detections_text(const EvaluateOptions& options, const DetectionResul
 
 void add_means(ordered_json& target, const std::optional<AveragePrecision>& iou_50,
                const std::optional<AveragePrecision>& iou_10) {
-    target["ap50"] = number_json(mean_in(iou_50, &AveragePrecision::coco));
-    target["ap50_voc_area"] = number_json(mean_in(iou_50, &AveragePrecision::voc_area));
-    target["ap50_voc_2007"] = number_json(mean_in(iou_50, &AveragePrecision::voc_2007));
-    target["ap10"] = number_json(mean_in(iou_10, &AveragePrecision::coco));
-    target["ap10_voc_area"] = number_json(mean_in(iou_10, &AveragePrecision::voc_area));
+    target["ap50"] = number_or_null({mean_in(iou_50, &AveragePrecision::coco), ""});
+    target["ap50_voc_area"] = number_or_null({mean_in(iou_50, &AveragePrecision::voc_area), ""});
+    target["ap50_voc_2007"] = number_or_null({mean_in(iou_50, &AveragePrecision::voc_2007), ""});
+    target["ap10"] = number_or_null({mean_in(iou_10, &AveragePrecision::coco), ""});
+    target["ap10_voc_area"] = number_or_null({mean_in(iou_10, &AveragePrecision::voc_area), ""});
 }
 
 ordered_json categories_json(const DetectionResults& results) {
@@ -195,10 +197,9 @@ ordered_json categories_json(const DetectionResults& results) {
 ordered_json detections_json(const EvaluateOptions& options, const DetectionResults& results) {
     const evaluation::DetectionTruth& truth = results.annotations.truth;
     ordered_json members = ordered_json::array();
-    for (std::size_t index = 0; index < results.members.size(); ++index) {
+    for (std::size_t index = 0; index < results.members.size(); ++index)
         members.push_back({{"file", options.detections[index]},
-                           {"quality", number_json(results.members[index])}});
-    }
+                           {"quality", number_or_null({results.members[index], ""})}});
     ordered_json document{{"schema", "hpcai500-evaluate/1"},
                           {"task", "object_detection"},
                           {"metric", "ap50"},
@@ -206,14 +207,14 @@ ordered_json detections_json(const EvaluateOptions& options, const DetectionResu
                           {"boxes", truth.boxes.size()},
                           {"aggregation", results.aggregation ? ordered_json(*results.aggregation)
                                                               : ordered_json(nullptr)},
-                          {"quality", number_json(coco_mean(results.quality))}};
+                          {"quality", number_or_null({coco_mean(results.quality), ""})}};
     if (!results.quality.mean) document["quality_reason"] = "the annotations have no box";
     document["confidence_interval"] =
         results.interval ? ordered_json{results.interval->low, results.interval->high}
                          : ordered_json(nullptr);
     add_means(document, results.quality.mean, results.iou_10.mean);
     document["members"] = std::move(members);
-    document["members_mean"] = number_json(members_mean(results));
+    document["members_mean"] = number_or_null({members_mean(results), ""});
     document["categories"] = categories_json(results);
     return document;
 }

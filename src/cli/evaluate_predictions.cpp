@@ -11,6 +11,7 @@
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/segmentation.hpp>
 #include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/workloads/probabilities.hpp>
 
@@ -23,11 +24,12 @@ namespace {
 
 using evaluation::TopK;
 using nlohmann::ordered_json;
+using records::number_or_null;
 
 struct PredictionFiles {
-    evaluation::Vote vote = evaluation::Vote::soft;
-    std::vector<std::int32_t> labels;
-    std::vector<storage::NpyArray> members;  // f32, (samples, classes); samples as in labels
+    std::string aggregation = "soft_vote";
+    std::vector<std::int32_t> labels;        // (samples)
+    std::vector<storage::NpyArray> members;  // f32 (samples, classes)
     std::int64_t classes = 0;
 };
 
@@ -61,22 +63,12 @@ void check_labels(const std::vector<std::int32_t>& labels, std::int64_t classes,
     }
 }
 
-std::string aggregation_name(const EvaluateOptions& options) {
-    return options.aggregation.empty() ? "soft_vote" : options.aggregation;
-}
-
-/// Throws Error(usage) for an unknown vote.
-evaluation::Vote vote_of(const EvaluateOptions& options) {
-    const std::string name = aggregation_name(options);
-    require(name == "soft_vote" || name == "majority", ExitCode::usage,
-            "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
-    return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
-}
-
-/// Throws Error(data) naming the file for types, shapes and labels that do not fit together, and as
-/// vote_of().
 PredictionFiles read_files(const EvaluateOptions& options) {
-    PredictionFiles files{.vote = vote_of(options)};
+    PredictionFiles files;
+    if (!options.aggregation.empty()) files.aggregation = options.aggregation;
+    require(files.aggregation == "soft_vote" || files.aggregation == "majority", ExitCode::usage,
+            "evaluate: --aggregation: expected soft_vote or majority, got {}",
+            in_quotes(files.aggregation));
     files.labels = read_labels(options.labels);
     for (const std::string& path : options.predictions) {
         files.members.push_back(read_predictions(path, files.labels.size()));
@@ -91,21 +83,23 @@ PredictionFiles read_files(const EvaluateOptions& options) {
     return files;
 }
 
-/// "one model", "3 models by soft_vote".
-std::string models_text(const EvaluateOptions& options) {
-    if (options.predictions.size() == 1) return "one model";
-    return fmt::format("{} models by {}", options.predictions.size(), aggregation_name(options));
+/// Returns "one model" or "3 models by soft_vote".
+std::string models_text(const PredictionFiles& files) {
+    return files.members.size() == 1
+               ? "one model"
+               : fmt::format("{} models by {}", files.members.size(), files.aggregation);
 }
 
-/// Returns the aggregation as JSON, or null for one model.
-ordered_json aggregation_of(const EvaluateOptions& options) {
-    if (options.predictions.size() == 1) return nullptr;
-    return aggregation_name(options);
+/// Returns the aggregation, or null for one model.
+ordered_json aggregation_json(const PredictionFiles& files) {
+    return files.members.size() == 1 ? ordered_json(nullptr) : ordered_json(files.aggregation);
 }
 
 /// Returns the vote of all models; with one model, its probabilities.
 std::vector<float> vote_in(const PredictionFiles& files) {
-    evaluation::Ballot ballot(files.vote, files.classes);
+    evaluation::Ballot ballot(
+        files.aggregation == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft,
+        files.classes);
     for (const storage::NpyArray& member : files.members) ballot.add(member.as<float>());
     return ballot.result();
 }
@@ -133,7 +127,7 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
     std::string text = fmt::format(
         "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
         "top_5   {}\n",
-        format_count(ensemble.samples), format_count(files.classes), models_text(options),
+        format_count(ensemble.samples), format_count(files.classes), models_text(files),
         number_text(quality.top_1), interval.low, interval.high, number_text(quality.top_5));
     if (files.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
     ordered_json members = ordered_json::array();
@@ -141,8 +135,8 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
         const Accuracies member = accuracies_of(hits_of(files.members[index].as<float>()));
         const std::string& file = options.predictions[index];
         members.push_back({{"file", file},
-                           {"top_1", number_json(member.top_1)},
-                           {"top_5", number_json(member.top_5)}});
+                           {"top_1", number_or_null({member.top_1, ""})},
+                           {"top_5", number_or_null({member.top_5, ""})}});
         if (files.members.size() == 1) continue;
         text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(member.top_1),
                             number_text(member.top_5), printable(file));
@@ -152,10 +146,10 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
                              {"metric", "top_1"},
                              {"samples", ensemble.samples},
                              {"classes", files.classes},
-                             {"aggregation", aggregation_of(options)},
-                             {"quality", number_json(quality.top_1)},
+                             {"aggregation", aggregation_json(files)},
+                             {"quality", number_or_null({quality.top_1, ""})},
                              {"confidence_interval", {interval.low, interval.high}},
-                             {"top_5", number_json(quality.top_5)},
+                             {"top_5", number_or_null({quality.top_5, ""})},
                              {"members", members}})};
 }
 
@@ -177,14 +171,14 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
         "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
         "(bootstrap over samples)\npixels  {}  of the cells are correct\n",
         format_count(rows / options.cells), format_count(options.cells),
-        format_count(files.classes), models_text(options), number_text(quality),
+        format_count(files.classes), models_text(files), number_text(quality),
         interval ? number_text(interval->low) : "none",
         interval ? number_text(interval->high) : "none", number_text(pixel_accuracy));
     ordered_json members = ordered_json::array();
     for (std::size_t index = 0; index < files.members.size(); ++index) {
         const auto member = evaluation::mean_iou(count(files.members[index].as<float>()));
         const std::string& file = options.predictions[index];
-        members.push_back({{"file", file}, {"mean_iou", number_json(member)}});
+        members.push_back({{"file", file}, {"mean_iou", number_or_null({member, ""})}});
         if (files.members.size() == 1) continue;
         text += fmt::format("member {:3}  {}  {}\n", index, number_text(member), printable(file));
     }
@@ -196,11 +190,11 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
                    {"samples", rows / options.cells},
                    {"cells", options.cells},
                    {"classes", files.classes},
-                   {"aggregation", aggregation_of(options)},
-                   {"quality", number_json(quality)},
+                   {"aggregation", aggregation_json(files)},
+                   {"quality", number_or_null({quality, ""})},
                    {"confidence_interval",
                     interval ? ordered_json{interval->low, interval->high} : ordered_json(nullptr)},
-                   {"pixel_accuracy", number_json(pixel_accuracy)},
+                   {"pixel_accuracy", number_or_null({pixel_accuracy, ""})},
                    {"members", members}})};
 }
 

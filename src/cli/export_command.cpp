@@ -15,7 +15,6 @@
 #include <hpcai/storage/file.hpp>
 
 #include "commands.hpp"
-#include "export.hpp"
 
 namespace hpcai::cli {
 namespace {

@@ -35,7 +35,7 @@ void add_findings(const Report& report, Survey& survey) {
     add("warning", "warnings", report.warnings);
 }
 
-/// The number of samples or boxes of each class under the key `what`.
+/// Returns the name of each class and, under the key `what`, its number of samples or boxes.
 ordered_json classes_json(const std::vector<std::string>& names, const char* what,
                           const std::vector<std::int64_t>& counts) {
     ordered_json classes = ordered_json::array();
@@ -84,7 +84,7 @@ std::string describe(const Pictures& pictures) {
     return text;
 }
 
-/// A survey without text, with the JSON keys that `check` and `stats` share.
+/// Returns a survey without text, with the JSON keys that `check` and `stats` share.
 Survey survey_of(const Pictures& pictures, const std::string& path) {
     const data::FolderReport& report = pictures.report;
     Survey survey{.samples_name = "images",
@@ -101,8 +101,9 @@ Survey survey_of(const Pictures& pictures, const std::string& path) {
     return survey;
 }
 
-data::AnnotatedPictures read_annotations(const SurveyOptions& options, const std::string& split) {
-    if (is_voc(options.path)) return data::read_voc(options.path, split, {});
+data::AnnotatedPictures read_annotations(const SurveyOptions& options, const std::string& split,
+                                         bool is_voc) {
+    if (is_voc) return data::read_voc(options.path, split, {});
     const fs::path folder_of_file = fs::path(options.path).parent_path();
     return data::read_coco(
         options.path, options.pictures.empty() ? folder_of_file : fs::path(options.pictures), {});
@@ -157,8 +158,9 @@ Survey picture_statistics(const SurveyOptions& options) {
 
 Survey check_annotations(const SurveyOptions& options) {
     const std::string split = options.split.empty() ? "train" : options.split;
-    const std::string list = is_voc(options.path) ? fmt::format(" ({})", split) : "";
-    const data::AnnotatedPictures set = read_annotations(options, split);
+    const bool is_voc = kind_of(options.path) == DataKind::voc;
+    const std::string list = is_voc ? fmt::format(" ({})", split) : "";
+    const data::AnnotatedPictures set = read_annotations(options, split, is_voc);
     const data::AnnotationReport report = data::survey(set, threads_or_all(options.threads));
     Survey survey{
         .samples_name = "images", .samples = std::ssize(set.pictures), .bad = report.bad.size()};
@@ -171,7 +173,7 @@ Survey check_annotations(const SurveyOptions& options) {
                    {"dropped_boxes", set.omitted.without_area},
                    {"crowds", set.omitted.crowds}};
     add_findings(report, survey);
-    if (is_voc(options.path)) survey.json["split"] = split;
+    if (is_voc) survey.json["split"] = split;
     return survey;
 }
 

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMaxRanks = 10'000'000;
+constexpr std::int64_t kMaxRanks = 10'000'000;  // also of nodes, GPUs and ranks per node
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
 
 struct PlanOptions {
@@ -47,7 +47,6 @@ struct PlanOptions {
     bool json = false;
 };
 
-/// Returns A and B of "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
     std::smatch match;
     std::regex_match(text, match, std::regex("ranks=(.*?)\\.\\.(.*)"));

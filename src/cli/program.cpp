@@ -25,28 +25,15 @@ constexpr const char* kFooter =
     "  hpcai500 plan --config configs/imagenet_goyal.yaml --nodes 32 --machine h200";
 
 void add_commands(Command program) {
-    add_run_command(program);
-    add_resume_command(program);
-    add_score_command(program);
-    add_plan_command(program);
-    add_flops_command(program);
-    add_bench_command(program);
-    add_roofline_command(program);
-    add_export_command(program);
-    add_evaluate_command(program);
-    add_verify_command(program);
-    add_compare_command(program);
-    add_rank_command(program);
-    add_table_command(program);
-    add_report_command(program);
-    add_energy_command(program);
-    add_doctor_command(program);
-    add_status_command(program);
-    add_sbatch_command(program);
-    add_init_command(program);
-    add_data_command(program);
-    add_config_command(program);
-    add_completion_command(program);
+    for (const auto add_command :
+         {add_run_command,      add_resume_command,    add_score_command,    add_plan_command,
+          add_flops_command,    add_bench_command,     add_roofline_command, add_export_command,
+          add_evaluate_command, add_verify_command,    add_compare_command,  add_rank_command,
+          add_table_command,    add_report_command,    add_energy_command,   add_doctor_command,
+          add_status_command,   add_sbatch_command,    add_init_command,     add_data_command,
+          add_config_command,   add_completion_command}) {
+        add_command(program);
+    }
 }
 
 std::string command_line_of(const std::vector<std::string>& arguments) {

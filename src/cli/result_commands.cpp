@@ -52,12 +52,11 @@ struct RankOptions : ListOptions {
     bool unverified = false;
 };
 
-/// Writes `text` to the file `output`, or prints it if there is none.
 void write_or_print(const std::string& text, const std::string& output, const Context& context) {
     if (output.empty()) {
         context.out << text;
     } else {
-        require_replaceable("--output", output, text.substr(0, 10));  // "Ranking of"
+        require_replaceable("--output", output, text.substr(0, 10));  // as "Ranking of"
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }
@@ -186,6 +185,12 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
+void add_list_options(Command command, ListOptions& options) {
+    command.add_texts("DIR", options.directories, "TEXT",
+                      "result directories of runs or of repeated runs", Presence::required);
+    command.add_text("--output", options.output, "FILE", "write to this file");
+}
+
 }  // namespace
 
 void add_compare_command(Command parent) {
@@ -198,12 +203,6 @@ void add_compare_command(Command parent) {
     command.add_argument("A", options.first, "first result directory");
     command.add_argument("B", options.second, "second result directory");
     add_json_flag(command, options.json);
-}
-
-void add_list_options(Command command, ListOptions& options) {
-    command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories of runs or of repeated runs", Presence::required);
-    command.add_text("--output", options.output, "FILE", "write to this file");
 }
 
 void add_rank_command(Command parent) {

@@ -36,7 +36,7 @@ struct SbatchOptions {
     std::vector<std::string> array;
 };
 
-/// The settings in "M=1,2": "bagging.M=1", "bagging.M=2".
+/// Returns the settings in "M=1,2": "bagging.M=1", "bagging.M=2".
 std::vector<std::string> settings_of(const std::string& text) {
     const std::size_t equals = text.find('=');
     require(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), ExitCode::usage,
@@ -54,7 +54,7 @@ std::vector<std::string> settings_of(const std::string& text) {
     return settings;
 }
 
-/// All combinations of the settings of --array; empty without --array.
+/// Returns all combinations of the settings of --array; none without --array.
 std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
     if (array.empty()) return {};
     std::vector<slurm::ArrayTask> tasks(1);
@@ -109,7 +109,7 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
         config::value_text(config, "device.kind"));
 }
 
-/// Prints notes on settings that may be intended, before the job waits in the queue.
+/// Prints notes, not errors: a path may exist only on the cluster, and a result need not be ranked.
 void print_notes(const config::Config& config, const std::string& container) {
     const bool is_file = container.find("://") == container.npos;
     for (const std::string& path :
@@ -135,9 +135,10 @@ void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
         require(is_new, ExitCode::usage,
                 "sbatch: --array: expected different tasks, got {}, which is the same as task {}",
                 in_quotes(fmt::format("{}", fmt::join(task.settings, " "))), first->second);
-        const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
-        const std::int64_t requested_ranks =
-            groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
+        const config::BaggingConfig& bagging = config.bagging;
+        const std::int64_t requested_ranks = bagging.groups && bagging.degree
+                                                 ? std::int64_t{*bagging.groups} * *bagging.degree
+                                                 : ranks;
         task.ranks = static_cast<int>(std::min<std::int64_t>(requested_ranks, ranks));
         check_layout(config, task.ranks, job.ranks_per_node);
         check_gpus(config, job, std::min(task.ranks, job.ranks_per_node));

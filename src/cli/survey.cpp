@@ -20,7 +20,6 @@ bool is_hdf5_name(const fs::path& path) {
     return path.extension() == ".h5" || path.extension() == ".hdf5";
 }
 
-/// Adds PATH, --threads, --json and --box-order.
 void add_survey_options(Command command, SurveyOptions& options) {
     command.add_argument("PATH", options.path, "folder or file of the data set");
     add_threads(command, options.threads);
@@ -37,26 +36,21 @@ ExitCode print_survey(const Survey& survey, const SurveyOptions& options, std::o
 }
 
 void reject_unused_options(const SurveyOptions& options) {
-    const std::string& path = options.path;
-    require(options.split.empty() || is_voc(path), ExitCode::usage,
+    const DataKind kind = kind_of(options.path);
+    require(options.split.empty() || kind == DataKind::voc, ExitCode::usage,
             "data check: --split: expected with a Pascal VOC folder only, got {}",
             in_quotes(options.split));
-    require(options.pictures.empty() || (is_coco(path) && !is_voc(path)), ExitCode::usage,
+    require(options.pictures.empty() || kind == DataKind::coco, ExitCode::usage,
             "data check: --pictures: expected with a COCO file (*.json) only, got {}",
             in_quotes(options.pictures));
 }
 
 Survey check_data(const SurveyOptions& options) {
-    if (is_voc(options.path) || is_coco(options.path)) return check_annotations(options);
-    switch (kind_of(options.path)) {
-        case DataKind::climate:
-            return check_climate(options);
-        case DataKind::records:
-            return check_records(options);
-        case DataKind::pictures:
-            break;
-    }
-    return check_pictures(options);
+    const DataKind kind = kind_of(options.path);
+    return kind == DataKind::climate    ? check_climate(options)
+           : kind == DataKind::records  ? check_records(options)
+           : kind == DataKind::pictures ? check_pictures(options)
+                                        : check_annotations(options);
 }
 
 ExitCode check(const SurveyOptions& options, const Context& context) {
@@ -77,22 +71,16 @@ ExitCode stats(const SurveyOptions& options, const Context& context) {
 DataKind kind_of(const std::string& path) {
     const fs::path file = path;
     std::error_code ignored;
+    if (fs::is_directory(file / "ImageSets" / "Main", ignored) &&
+        fs::is_directory(file / "Annotations", ignored))
+        return DataKind::voc;
+    if (file.extension() == ".json") return DataKind::coco;
     if (!fs::is_directory(file, ignored))
         return is_hdf5_name(file) ? DataKind::climate : DataKind::pictures;
     if (fs::exists(file / data::kRecordIndexName, ignored)) return DataKind::records;
     for (const auto& entry : fs::directory_iterator(file, ignored))
         if (is_hdf5_name(entry.path())) return DataKind::climate;
     return DataKind::pictures;
-}
-
-bool is_voc(const std::string& path) {
-    std::error_code ignored;
-    return fs::is_directory(fs::path(path) / "ImageSets" / "Main", ignored) &&
-           fs::is_directory(fs::path(path) / "Annotations", ignored);
-}
-
-bool is_coco(const std::string& path) {
-    return fs::path(path).extension() == ".json";
 }
 
 void add_box_order(Command command, data::ClimateFileSettings& settings) {
@@ -105,6 +93,7 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
 }
 
 void add_threads(Command command, int& threads) {
+    threads = 0;
     command.add_integer("--threads", threads, {0, 1024}, "threads; 0 (default): available cores");
 }
 

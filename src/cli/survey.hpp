@@ -14,20 +14,16 @@
 /// The surveys of `data check` and `data stats` for each kind of data, and their options.
 namespace hpcai::cli {
 
-enum class DataKind : std::uint8_t { pictures, climate, records };
+enum class DataKind : std::uint8_t { pictures, voc, coco, climate, records };
 
-/// Returns the kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a
-/// folder with such files is climate; everything else is images.
+/// Returns the kind of data by file names: voc for a folder with ImageSets/Main and Annotations;
+/// coco for *.json; records for a folder with records.json; climate for *.h5 and *.hdf5 and a
+/// folder with such files; else pictures.
 DataKind kind_of(const std::string& path);
-
-/// Returns true for a folder with ImageSets/Main and Annotations.
-bool is_voc(const std::string& path);
-/// Returns true for *.json.
-bool is_coco(const std::string& path);
 
 /// Adds --box-order detect|corners|ranges.
 void add_box_order(Command command, data::ClimateFileSettings& settings);
-/// Adds --threads N.
+/// Sets `threads` to 0 and adds --threads N.
 void add_threads(Command command, int& threads);
 /// Returns `threads`, or if it is 0, the number of cores that this process may use.
 int threads_or_all(int threads);

@@ -37,7 +37,7 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
     return found;
 }
 
-/// Returns "rank 3 on host1", "ranks 2, 3 on host1, host2".
+/// Returns "rank 3 on host1" or "ranks 2, 3 on host1, host2".
 std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) {
     if (chosen.size() == 1) return rank_on_host(ranks, chosen.front());
     constexpr std::size_t kMaxNamed = 8;
@@ -53,7 +53,7 @@ std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) 
 }
 
 Finding pass(const char* check, std::string text) {
-    return {check, std::move(text), "", false, ExitCode::ok};
+    return {check, std::move(text), ""};
 }
 
 Finding fail(const char* check, std::string text, std::string remedy, ExitCode code) {
@@ -251,8 +251,13 @@ std::string findings_text(std::span<const Finding> findings) {
         warnings += is_warning;
         problems += finding.is_wrong && !is_warning;
         const char* word = is_warning ? "warning" : finding.is_wrong ? "WRONG" : "ok";
-        text += fmt::format("{:<9} {:<7} {}\n", finding.check, word, printable(finding.text));
-        if (!finding.remedy.empty()) text += "  remedy: " + printable(finding.remedy) + "\n";
+        text +=
+            wrap(fmt::format("{:<9} {:<7} {}", finding.check, word, printable(finding.text)), 18);
+        text += "\n";
+        if (finding.remedy.empty()) continue;
+        const std::string remedy = "  remedy: " + printable(finding.remedy);
+        const bool is_command = finding.remedy.find("hpcai500 run") != std::string::npos;
+        text += (is_command ? wrap_command(remedy, 6) : wrap(remedy, 10)) + "\n";
     }
     return text + fmt::format("DOCTOR {}{}\n", problems == 0 ? "ok" : counted(problems, "finding"),
                               warnings == 0 ? "" : ", " + counted(warnings, "warning"));

@@ -56,14 +56,16 @@ bool is_result_complete(const fs::path& folder, const config::Config& config, in
     return true;
 }
 
+/// Returns the result directory of the current run of the series.
 fs::path output_of(const context::RepeatedRuns& series) {
     if (series.config->run.repeat == 1) return series.folder;
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// The run of a run.repeat series to resume. It has not begun after a stop between two runs.
+/// The run to resume, of one or several (run.repeat). After a stop between two runs, it has not
+/// begun.
 struct Resumption {
-    LaunchRecord launch;      // of earlier launches; its topology is complete on rank 0 only
+    LaunchRecord launch;      // of the earlier launches; its topology is complete on rank 0 only
     bool is_trained = false;  // whether all groups have finished
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
@@ -82,7 +84,7 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
-        const int begun = has_begun() ? series.number : series.number - 1;  // described by `launch`
+        const int begun = has_begun() ? series.number : series.number - 1;  // number in `launch`
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
@@ -138,7 +140,7 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
     }
 }
 
-/// Chooses the first run without a result, from the current one on. Locks the folder of the series.
+/// Chooses the first run without a result, from the current one on, and locks the series' folder.
 /// If all runs have a result, writes repetitions.json and throws Error(usage).
 void skip_complete_runs(context::RepeatedRuns& series) {
     const int last = series.config->run.repeat;
@@ -182,7 +184,8 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
     return found;
 }
 
-std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
+/// Returns the folder of the series: given by the command or the configuration, or a new one.
+std::string chosen_folder(const context::RunRequest& request, const config::RunConfig& run) {
     if (!request.resume.empty()) return request.resume;
     if (!request.output.empty()) return request.output;
     if (!run.output.empty()) return run.output;
@@ -204,7 +207,7 @@ void open_series(const context::RunRequest& request, comm::Communicator& everyon
     series.config = agree_on_config(sources, everyone);
     series.stored_config =
         request.resume.empty() ? *series.config : agree_on_config({sources.files, {}}, everyone);
-    series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
+    series.folder = comm::broadcast(everyone, chosen_folder(request, series.config->run));
 }
 
 /// Throws Error(usage) if the device of this rank does not support the configuration.
@@ -241,6 +244,7 @@ data::SampleSets open_samples(const config::Config& config,
 /// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
 /// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
+    // A number for each choice; the types of values are numbered from 0.
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum
     everyone.all_reduce_max(extremes);

@@ -7,13 +7,6 @@
 #include <hpcai/launch/run_under_mpi.hpp>
 
 namespace hpcai::launch {
-namespace {
-
-const char* environment(const char* name) {
-    return std::getenv(name);
-}
-
-}  // namespace
 
 ExitCode run_under_mpi(const std::string& command_line,
                        const std::function<ExitCode(comm::MpiWorld&)>& work) {
@@ -24,11 +17,11 @@ ExitCode run_under_mpi(const std::string& command_line,
     };
     ExitCode code = ExitCode::internal;
     try {
-        comm::check_launch(std::nullopt, environment, command_line);
+        comm::check_launch(std::nullopt, std::getenv, command_line);
         comm::MpiWorld world;
         prints = world.rank() == 0;  // rank 0 prints an Error, which all ranks have
         try {
-            comm::check_launch(world.size(), environment, command_line);
+            comm::check_launch(world.size(), std::getenv, command_line);
             code = work(world);
         } catch (const Error& error) {
             code = report(error);

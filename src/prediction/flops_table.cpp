@@ -51,36 +51,36 @@ std::string mflops(std::int64_t flops) {
     return flops == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(flops) / 1e6);
 }
 
-/// Returns a line of the table; the first column has `node_width` characters.
-std::string line(const std::vector<std::string>& cells, std::size_t node_width) {
-    return fmt::format(
-        "{:<{}} {:<21} {:>11} {:>11} {:>8} |{:>10} |{:>10}{:>10}{:>10} "
-        "|{:>10}{:>10}{:>10}\n",
-        cells[0], node_width, cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7],
-        cells[8], cells[9], cells[10], cells[11]);
+std::string node_line(const std::string& node, const std::string& output,
+                      const std::string& parameters, const std::string& bytes) {
+    return fmt::format("{:<47}{:>12}{:>12}{:>9}\n", node, output, parameters, bytes);
 }
 
-std::string line(const LedgerRow& row, const std::string& node, std::size_t node_width,
-                 std::int64_t activation_bytes) {
+std::string flops_line(const std::array<std::string, 7>& cells) {
+    return fmt::format("{:>10} |{:>11}{:>11}{:>11}|{:>11}{:>11}{:>11}\n", cells[0], cells[1],
+                       cells[2], cells[3], cells[4], cells[5], cells[6]);
+}
+
+/// Returns the two lines of a node.
+std::string lines_of(const LedgerRow& row, const std::string& node, std::int64_t activation_bytes) {
     const ops::Flops& two_mac = row.flops_in(Ledger::two_mac);
     const ops::Flops& aiperf = row.flops_in(Ledger::aiperf);
-    return line(
-        {node, row.operation, shape_text(row),
-         row.parameters == 0 ? "-" : format_count(row.parameters), format_bytes(activation_bytes),
-         mflops(row.flops_in(Ledger::table3).forward), mflops(two_mac.forward),
-         mflops(two_mac.weight_gradient), mflops(two_mac.input_gradient), mflops(aiperf.forward),
-         mflops(aiperf.weight_gradient), mflops(aiperf.input_gradient)},
-        node_width);
+    return node_line(node, shape_text(row),
+                     row.parameters == 0 ? "-" : format_count(row.parameters),
+                     format_bytes(activation_bytes)) +
+           flops_line({mflops(row.flops_in(Ledger::table3).forward), mflops(two_mac.forward),
+                       mflops(two_mac.weight_gradient), mflops(two_mac.input_gradient),
+                       mflops(aiperf.forward), mflops(aiperf.weight_gradient),
+                       mflops(aiperf.input_gradient)});
 }
 
 std::string totals(const ModelFlops& counts) {
-    std::string text = fmt::format("\n{:<18}{:>18}{:>18}{:>18}{:>18}\n", "FLOPs of a sample",
-                                   "forward", "weight gradient", "input gradient", "training");
+    std::string text = fmt::format(
+        "\nFLOPs of one sample; the scores use table3\n{:<14}{:>16}{:>16}{:>16}{:>18}\n", "ledger",
+        "forward", "weight gradient", "input gradient", "training");
     for (const ops::LedgerName& name : ops::kLedgers) {
         const ops::Flops& flops = counts.ledger.total().flops_in(name.ledger);
-        const bool official = name.ledger == metrics::kOfficialLedger;
-        text += fmt::format("{:<18}{:>18}{:>18}{:>18}{:>18}\n",
-                            fmt::format("{}{}", name.name, official ? " (official)" : ""),
+        text += fmt::format("{:<14}{:>16}{:>16}{:>16}{:>18}\n", name.name,
                             format_count(flops.forward), format_count(flops.weight_gradient),
                             format_count(flops.input_gradient), format_count(flops.training()));
     }
@@ -114,26 +114,23 @@ ordered_json json_of(const LedgerRow& row, std::int64_t activation_bytes) {
 std::string flops_table(const config::Config& config) {
     const ModelFlops counts(config);
     const metrics::FlopsLedger& ledger = counts.ledger;
-    std::size_t width = 21;
-    for (const LedgerRow& row : ledger.rows()) width = std::max(width, row.node.size());
     std::string text = fmt::format(
-        "{}, {} x {} x {} pixels, {} classes: one sample, MFLOPs (1e6) by ledger and pass\n"
-        "activations in {}{}; table3 counts each of the two gradients of an operator\n"
-        "as its forward pass\n\n",
+        "{}, {} x {} x {} pixels, {} classes\n"
+        "outputs in {}{}\n"
+        "MFLOPs (1e6) of one sample, by ledger and pass; table3 counts each of the two\n"
+        "gradients of an operator as its forward pass\n\n",
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
         config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");
-    text += line(
-        {"", "", "", "", "", "table3", "two_mac", "weight", "input", "aiperf", "weight", "input"},
-        width);
-    text += line({"node", "operation", "output", "parameters", "output", "forward", "forward",
-                  "gradient", "gradient", "forward", "gradient", "gradient"},
-                 width);
-    for (std::size_t row = 0; row < ledger.rows().size(); ++row) {
-        text +=
-            line(ledger.rows()[row], ledger.rows()[row].node, width, counts.activation_bytes(row));
+    text += node_line("node operation", "output", "parameters", "output");
+    text += flops_line({"table3", "two_mac", "weight", "input", "aiperf", "weight", "input"});
+    text += flops_line(
+        {"forward", "forward", "gradient", "gradient", "forward", "gradient", "gradient"});
+    for (std::size_t index = 0; index < ledger.rows().size(); ++index) {
+        const LedgerRow& row = ledger.rows()[index];
+        text += lines_of(row, row.node + " " + row.operation, counts.activation_bytes(index));
     }
-    return text + line(ledger.total(), "total", width, counts.activation_bytes()) + totals(counts);
+    return text + lines_of(ledger.total(), "total", counts.activation_bytes()) + totals(counts);
 }
 
 std::string flops_json(const config::Config& config) {

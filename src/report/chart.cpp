@@ -4,7 +4,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kStyles = 8;  // of lines and areas, in the style sheet
+constexpr int kStyles = 8;  // classes s0 to s7 of lines in the style sheet
 constexpr double kPlotWidth = 1000, kPlotHeight = 400;
 constexpr double kMaxDrawn = 1e300;  // so that differences of drawn values are finite
 
@@ -34,9 +34,9 @@ struct Range {
     bool is_empty() const { return low > high; }
 };
 
-Frame frame_of(Range x, Range y, bool from_zero) {
+Frame frame_of(const Range& x, Range y) {
     Frame frame;
-    if (from_zero) y.add(0);
+    y.add(0);
     frame.y_ticks = ticks(y.low, y.high, 4);
     frame.y_low = frame.y_ticks.front();
     frame.y_high = frame.y_ticks.back();
@@ -98,8 +98,7 @@ std::string line_path(const Frame& frame, const std::vector<Point>& points) {
         if (is_drawn) path += (is_drawing ? "L" : "M") + frame.position(point.x, point.y);
         is_drawing = is_drawn;
     }
-    // A single point would be invisible.
-    if (points.size() == 1 && !path.empty()) path += "h0";
+    if (points.size() == 1 && !path.empty()) path += "h0";  // else it would be invisible
     return path;
 }
 
@@ -146,14 +145,6 @@ Markup legend(const LinePlot& plot) {
 
 }  // namespace
 
-std::string count_label(double value) {
-    return format_count(std::llround(value));
-}
-
-std::string short_label(double value) {
-    return fmt::format("{:.4g}", value);
-}
-
 std::vector<double> ticks(double low, double high, int count) {
     if (!(high > low)) high = low + std::max(1.0, std::abs(low) * 0.1);
     const double rough = (high - low) / count;
@@ -191,7 +182,7 @@ Markup line_plot(const LinePlot& plot) {
         }
     }
     if (x.is_empty() || y.is_empty()) return {};
-    const Frame frame = frame_of(x, y, plot.from_zero);
+    const Frame frame = frame_of(x, y);
     Markup drawn;
     for (const Band& band : plot.bands) {
         drawn += Markup{fmt::format(R"(<path class="band" d="{}"/>)", band_path(frame, band))};
@@ -210,7 +201,7 @@ Markup stack_plot(const StackPlot& plot) {
     }
     for (const double value : sums) y.add(value);
     if (x.is_empty() || y.is_empty()) return {};
-    const Frame frame = frame_of(x, y, true);
+    const Frame frame = frame_of(x, y);
     Markup drawn;
     std::vector<double> below(plot.x.size(), 0.0);
     for (std::size_t layer = 0; layer < plot.layers.size(); ++layer) {
@@ -250,28 +241,6 @@ Markup stack_legend(const std::vector<std::string>& names) {
             names[index]);
     }
     return element(R"(ul class="legend")", {entries});
-}
-
-Markup dot_plot(const DotPlot& plot) {
-    const auto position = [&](double value) {
-        const double share = (value - plot.low) / (plot.high - plot.low);
-        return 1000 * std::clamp(share, 0.0, 1.0);
-    };
-    Markup drawn = element("title", {text(plot.description)});
-    drawn += Markup{R"(<path class="grid" d="M0 10H1000"/>)"};
-    if (std::isfinite(plot.target)) {
-        drawn += Markup{
-            fmt::format(R"(<path class="target" d="M{:.1f} 0V20"/>)", position(plot.target))};
-    }
-    if (plot.interval.size() == 2) {
-        drawn += Markup{fmt::format(R"(<path class="interval" d="M{:.1f} 10H{:.1f}"/>)",
-                                    position(plot.interval[0]), position(plot.interval[1]))};
-    }
-    std::string dots;
-    for (const double dot : plot.dots) dots += fmt::format("M{:.1f} 10h0", position(dot));
-    drawn += Markup{fmt::format(R"(<path class="dots" d="{}"/>)", dots)};
-    return element(
-        R"(svg class="mark" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img")", {drawn});
 }
 
 }  // namespace hpcai::report

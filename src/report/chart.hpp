@@ -8,9 +8,8 @@
 
 #include "markup.hpp"
 
-/// Plots as HTML with inline SVG: lines scale with the page, text keeps its size.
-
-/// Per-step records averaged for plots.
+/// Plots as HTML with inline SVG, whose lines scale with the page while text keeps its size, and
+/// the averages of steps that they show.
 namespace hpcai::report {
 
 struct Point {
@@ -30,22 +29,18 @@ struct Band {
     std::vector<double> x, low, high;
 };
 
-using Format = std::function<std::string(double)>;
-
-/// count_label(): an integer with separated thousands; short_label(): four significant digits.
-std::string count_label(double value);
-std::string short_label(double value);
-
-/// Texts and number formats of a plot.
+/// Texts and number formats of a plot, whose y axis includes 0.
 struct PlotTexts {
+    using Format = std::function<std::string(double)>;
+
     std::string title;
     std::string description;  // for screen readers
     std::string x_name;
-    Format x_format = count_label, y_format = short_label;
+    Format x_format = [](double x) { return format_count(std::llround(x)); };
+    Format y_format = [](double y) { return fmt::format("{:.4g}", y); };
 };
 
 struct LinePlot : PlotTexts {
-    bool from_zero = true;  // the y axis includes 0
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
     std::vector<Series> raw = {};  // drawn light below the series of the same index; no legend
@@ -69,17 +64,6 @@ Markup share_bar(const std::vector<double>& shares, const std::string& descripti
 /// The legend of a stack plot and of share bars; empty names are omitted.
 Markup stack_legend(const std::vector<std::string>& names);
 
-/// Values on a common scale, for a table cell.
-struct DotPlot {
-    std::vector<double> dots;
-    std::vector<double> interval = {};  // empty, or low and high
-    double target = 0;
-    double low = 0, high = 1;  // ends of the scale
-    std::string description;
-};
-
-Markup dot_plot(const DotPlot& plot);
-
 /// About `count` round numbers for an axis; the first is at most `low`, the last at least `high`.
 std::vector<double> ticks(double low, double high, int count);
 
@@ -95,7 +79,8 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Median, minimum and maximum over the series; at each x, over the series whose range includes x.
+/// Median, and minimum to maximum, at `points` values of x; each over the series whose range
+/// includes x.
 struct Spread {
     Series median;
     Band band;
@@ -103,16 +88,14 @@ struct Spread {
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
 
-/// Adds `series` to `plot`: up to eight as lines, more than eight as their spread at `points`
-/// values of x.
+/// Adds `series` to `plot`: up to eight as lines, more as their spread_of().
 void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
 /// Centred moving means over about a twelfth of the points of each series, over fewer at its ends.
 std::vector<Series> smoothed(std::vector<Series> series);
 
-/// The phases of a step: names, and seconds in one step, in the same order.
+/// The names of a step's phases, in the order of the functions below.
 const std::vector<std::string>& phase_names();
-std::vector<double> phase_seconds(const PhaseSeconds& phases);
 
 /// The sum of each phase's seconds over `steps`; NaN if no step measured the phase.
 std::vector<double> phase_totals(std::span<const StepRecord> steps);

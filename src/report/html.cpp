@@ -37,9 +37,8 @@ std::string_view meaning_of(const VerdictRecord& verdict) {
 /// The rules of the run, broken ones first.
 Markup rules(const VerdictRecord& verdict) {
     if (verdict.rules.empty()) return {};
-    Table rows;
-    rows.columns = {"rule", left("what"), left("required"), left("found"), left("")};
-    rows.unfolded = verdict.rules.size();
+    Table rows{.columns = {"rule", left("what"), left("required"), left("found"), left("")},
+               .unfolded = verdict.rules.size()};
     std::size_t broken = 0;
     for (const bool kept : {false, true}) {
         for (const RuleRecord& rule : verdict.rules) {
@@ -64,7 +63,7 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// The name of `quantity`, its `value` in large type, and a detail or why there is no value.
+/// Shows a number: its name, `value` in large type, and a detail, or why there is no value.
 Markup card(std::string_view name, const Quantity& quantity, const std::string& value,
             const std::string& detail) {
     const bool is_known = is_finite(quantity);
@@ -78,7 +77,7 @@ Markup flops_card(std::string_view name, const Quantity& flops, const char* sour
     return card(name, flops, human_flops(flops), flops_text(flops) + ", " + source);
 }
 
-/// The score of a result whose verdict permits the use of its score.
+/// The VFLOPS in the largest type; empty unless the verdict permits the use of the score.
 Markup score(const RunRecord& record) {
     const Quantity& vflops = record.scores.vflops;
     const Status status = record.verdict.status;
@@ -88,7 +87,7 @@ Markup score(const RunRecord& record) {
                    {text(human_flops(vflops)), element("small", {text(" VFLOPS")})});
 }
 
-/// Links to the sections of `page`, which section() has made.
+/// Links to the sections of `page`; section() has written their ids and titles.
 Markup contents(const Markup& page) {
     constexpr std::string_view kSection = R"(<section id=")", kTitle = R"(-title">)";
     const auto word_at = [&](std::size_t begin, char end) {
@@ -112,6 +111,19 @@ Markup footer(const RunRecord& record) {
                        record.program_version, record.schema))});
 }
 
+/// Returns how the predictions of the base models were combined.
+std::string describe_aggregation(const RunRecord& record) {
+    const auto finished = std::ranges::count_if(
+        record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
+    const std::string& aggregation = record.workload.aggregation;
+    if (finished == 0) return "No base model finished.";
+    if (finished == record.topology.groups) {
+        return fmt::format("Their predictions were combined by {}.", aggregation);
+    }
+    return fmt::format("The predictions of the {} finished ones were combined by {}.", finished,
+                       aggregation);
+}
+
 }  // namespace
 
 Markup verdict_section(const RunRecord& record) {
@@ -130,22 +142,6 @@ Markup verdict_section(const RunRecord& record) {
            Markup{"\n"};
 }
 
-namespace {
-
-std::string aggregation_text(const RunRecord& record) {
-    const auto finished = std::ranges::count_if(
-        record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
-    const std::string& aggregation = record.workload.aggregation;
-    if (finished == 0) return "No base model finished.";
-    if (finished == record.topology.groups) {
-        return fmt::format("Their predictions were combined by {}.", aggregation);
-    }
-    return fmt::format("The predictions of the {} finished ones were combined by {}.", finished,
-                       aggregation);
-}
-
-}  // namespace
-
 Markup headline(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const ScoresRecord& scores = record.scores;
@@ -158,7 +154,7 @@ Markup headline(const RunRecord& record) {
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, aggregation_text(record));
+        work.batch_size, work.precision, describe_aggregation(record));
     const Quantity percent = percent_of(record.utilization.fraction);
     const Quantity& speed = record.throughput.images_per_second;
     const bool is_raised = scores.penalty_coefficient.value.value_or(0) > 1;
@@ -187,7 +183,7 @@ std::string page(std::string_view title, std::string_view body) {
                R"(<meta name="viewport" content="width=device-width, initial-scale=1">)"
                R"(<meta name="color-scheme" content="light dark">)"
                R"(<link rel="icon" href="data:,">)"} +
-        element("title", {text(title)}) + element("style", {Markup{std::string(style_sheet())}});
+        element("title", {text(title)}) + element("style", {Markup{std::string(kStyleSheet)}});
     const Markup page = element(
         R"(html lang="en")",
         {element("head", {head}), Markup{"\n"}, element("body", {Markup{std::string(body)}})});
@@ -199,9 +195,9 @@ std::string html(const PageContent& content) {
     std::vector<Link> files;
     for (const std::string& name : content.files) files.push_back({name, name});
     const Markup sections =
-        groups_section(record) + quality_section(content) + classes_section(content) +
-        time_section(content) + utilization_section(content) + communication_section(record) +
-        energy_section(record) + flops_section(content) + settings_sections(record) +
+        groups_section(record) + quality_section(content) + time_section(content) +
+        utilization_section(content) + communication_section(record) + energy_section(record) +
+        flops_section(content) + settings_sections(record) +
         (files.empty() ? Markup{} : section("files", "Files", links("Files", files)));
     const Markup main =
         element("main", {verdict_section(record), headline(record), contents(sections), sections});

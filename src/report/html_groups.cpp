@@ -14,24 +14,21 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kRanksWithNumbers = 128;
+constexpr std::size_t kRanksWithNumbers = 128;  // maximum for rank_cells(), else raster()
 constexpr std::size_t kNodesInARow = 64;
-constexpr std::size_t kTints = 3;  // neighbouring groups have different tints
-constexpr std::size_t kUnfoldedGroups = 4;
+constexpr std::size_t kTints = 3;           // neighbouring groups have different tints
+constexpr std::size_t kUnfoldedGroups = 4;  // rows always shown in tables of groups and GPUs
+constexpr std::size_t kUnfoldedFailures = 20;
 
-std::set<int> failed_groups(const RunRecord& record) {
-    std::set<int> groups;
-    for (const GroupRecord& group : record.work.groups) {
-        if (!group.failure.empty()) groups.insert(group.group);
-    }
-    return groups;
+bool has_failed(const GroupRecord& group) {
+    return !group.failure.empty();
 }
 
 std::size_t tint_of(int group) {
     return static_cast<unsigned>(group) % kTints;
 }
 
-/// Increasing world ranks as "0-3, 8".
+/// Returns increasing world ranks as "0-3, 8".
 std::string ranges_of(const std::vector<int>& ranks) {
     std::string result;
     for (std::size_t first = 0; first < ranks.size();) {
@@ -44,7 +41,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return result;
 }
 
-/// "node1, node2 and 5 more"; with counts "4 x cpu, 4 x cuda".
+/// Returns "node1, node2, node3 and 5 more"; with counts "4 x cpu, 4 x cuda".
 std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
@@ -72,10 +69,9 @@ Markup placement_table(const TopologyRecord& topology) {
         ++group.hosts[place.host];
         ++group.devices[place.device];
     }
-    Table places;
-    places.caption = "Placement of the groups";
-    places.columns = {left("group"), left("world ranks"), left("hosts"), left("devices")};
-    places.unfolded = kUnfoldedGroups;
+    Table places{.caption = "Placement of the groups",
+                 .columns = {left("group"), left("world ranks"), left("hosts"), left("devices")},
+                 .unfolded = kUnfoldedGroups};
     for (const auto& [group, place] : groups) {
         places.rows.push_back(row(group, ranges_of(place.ranks), names_of(place.hosts, false),
                                   names_of(place.devices, true)));
@@ -83,23 +79,22 @@ Markup placement_table(const TopologyRecord& topology) {
     return table(places);
 }
 
-using Nodes = std::map<int, std::vector<const PlaceRecord*>>;  // by node, then local rank
+using Nodes = std::vector<std::vector<const PlaceRecord*>>;  // by node, then local rank
 
 /// A row for each node with a numbered cell for each rank.
 Markup rank_cells(const std::set<int>& failed, const Nodes& nodes) {
     Markup rows;
-    for (const auto& [node, places] : nodes) {
+    for (const auto& places : nodes) {
         Markup ranks;
         for (const PlaceRecord* place : places) {
-            const bool has_failed = failed.contains(place->group);
+            const bool is_lost = failed.contains(place->group);
             ranks += element(
                 fmt::format(
-                    R"(li class="t{}{}" title="{}")", tint_of(place->group),
-                    has_failed ? " lost" : "",
+                    R"(li class="t{}{}" title="{}")", tint_of(place->group), is_lost ? " lost" : "",
                     text(fmt::format("world rank {}, group {}, group rank {}, {}, {}, {}{}",
                                      place->world_rank, place->group, place->group_rank,
                                      place->host, place->device, counted(place->threads, "thread"),
-                                     has_failed ? ", failed" : ""))
+                                     is_lost ? ", failed" : ""))
                         .html),
                 {text(fmt::format("{}", place->group)),
                  element("small", {text(fmt::format("{}", place->world_rank))})});
@@ -116,6 +111,7 @@ Markup rank_cells(const std::set<int>& failed, const Nodes& nodes) {
 }
 
 /// A column for each node with a cell for each rank; adjacent ranks of a group form one shape.
+/// Shapes are 0.1 of a cell apart.
 Markup raster_band(const std::set<int>& failed,
                    std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
     std::array<std::string, kTints + 1> paths;
@@ -154,9 +150,7 @@ Markup raster_band(const std::set<int>& failed,
              {drawn})});
 }
 
-Markup raster(const std::set<int>& failed, const Nodes& by_node) {
-    std::vector<std::vector<const PlaceRecord*>> nodes;
-    for (const auto& [node, places] : by_node) nodes.push_back(places);
+Markup raster(const std::set<int>& failed, const Nodes& nodes) {
     Markup bands;
     for (std::size_t first = 0; first < nodes.size(); first += kNodesInARow) {
         const std::size_t count = std::min(kNodesInARow, nodes.size() - first);
@@ -173,42 +167,38 @@ Markup raster(const std::set<int>& failed, const Nodes& by_node) {
 
 Markup rank_map(const RunRecord& record) {
     const TopologyRecord& topology = record.topology;
+    std::map<int, std::vector<const PlaceRecord*>> by_node;
+    for (const PlaceRecord& place : topology.map) by_node[place.node].push_back(&place);
     Nodes nodes;
-    for (const PlaceRecord& place : topology.map) nodes[place.node].push_back(&place);
-    for (auto& [node, places] : nodes) {
+    for (auto& [node, places] : by_node) {
         std::ranges::stable_sort(places, {}, &PlaceRecord::local_rank);
+        nodes.push_back(std::move(places));
     }
     if (nodes.empty()) return note("The record has no placement of the ranks.");
     const bool shows_numbers = topology.map.size() <= kRanksWithNumbers;
-    const std::set<int> failed = failed_groups(record);
+    std::set<int> failed;
+    for (const GroupRecord& group : record.work.groups)
+        if (has_failed(group)) failed.insert(group.group);
     return (shows_numbers ? rank_cells(failed, nodes) : raster(failed, nodes)) +
            placement_table(topology);
 }
 
-constexpr std::size_t kUnfoldedFailures = 20;
-
-bool failed(const GroupRecord& group) {
-    return !group.failure.empty();
-}
-
-Quantity quality_of(const RunRecord& record, std::size_t index) {
-    const auto& members = record.quality.members;
-    return index < members.size() ? members[index] : Quantity{};
-}
-
 std::vector<Markup> cells_of_group(const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
+    const auto& members = record.quality.members;
     return row(group.group, group.ranks, format_count(group.samples_trained),
                format_count(group.iterations), number(group.training_seconds, "{:.2f}"),
                number(group.images_per_second, "{:.2f}"), flops_text(group.flops),
                number(group.final_training_loss, "{:.4f}"),
-               failed(group) ? element("strong", {text("failed")})
-                             : text(quality_text(quality_of(record, index))));
+               has_failed(group)
+                   ? element("strong", {text("failed")})
+                   : text(quality_text(index < members.size() ? members[index] : Quantity{})));
 }
 
 std::vector<Markup> cells_of_ensemble(const RunRecord& record) {
     int ranks = 0;
-    for (const GroupRecord& group : record.work.groups) ranks += failed(group) ? 0 : group.ranks;
+    for (const GroupRecord& group : record.work.groups)
+        ranks += has_failed(group) ? 0 : group.ranks;
     return row("ensemble", ranks, format_count(record.work.samples_trained),
                format_count(record.work.iterations), number(record.time.training_seconds, "{:.2f}"),
                number(record.throughput.images_per_second, "{:.2f}"),
@@ -216,10 +206,9 @@ std::vector<Markup> cells_of_ensemble(const RunRecord& record) {
 }
 
 Markup table_of_groups(const RunRecord& record) {
-    Table groups;
-    groups.caption = "Base models, one per group";
-    groups.columns = {left("group"), "ranks", "samples", "steps",  "seconds",
-                      "images/s",    "FLOPS", "loss",    "quality"};
+    Table groups{.caption = "Base models, one per group",
+                 .columns = {left("group"), "ranks", "samples", "steps", "seconds", "images/s",
+                             "FLOPS", "loss", "quality"}};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         groups.rows.push_back(cells_of_group(record, index));
     }
@@ -235,7 +224,8 @@ Markup table_of_groups(const RunRecord& record) {
 Markup failures(const RunRecord& record) {
     std::vector<std::string> lines;
     for (const GroupRecord& group : record.work.groups) {
-        if (failed(group)) lines.push_back(fmt::format("Group {}: {}", group.group, group.failure));
+        if (has_failed(group))
+            lines.push_back(fmt::format("Group {}: {}", group.group, group.failure));
     }
     if (lines.empty()) return {};
     const std::string title =
@@ -245,10 +235,10 @@ Markup failures(const RunRecord& record) {
 
 /// The audits of each group, which check that its ranks trained one model.
 Markup audits(const RunRecord& record) {
-    Table audits;
-    audits.caption = "Audits, which compare the replicas of each group, and final models";
-    audits.columns = {left("group"), "passed", left("differed"), left("SHA-256 of the model")};
-    audits.unfolded = 4;
+    Table audits{
+        .caption = "Audits, which compare the replicas of each group, and final models",
+        .columns = {left("group"), "passed", left("differed"), left("SHA-256 of the model")},
+        .unfolded = kUnfoldedGroups};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         const GroupRecord& group = record.work.groups[index];
         std::string differed = "never";
@@ -270,15 +260,10 @@ Markup audits(const RunRecord& record) {
 }
 
 Markup health_of_gpus(const RunRecord& record) {
-    Table gpus;
-    gpus.caption = "GPU health during training, from the driver";
-    gpus.columns = {"rank",
-                    left("host"),
-                    left("slowed by"),
-                    "share of readings",
-                    "corrected memory errors",
-                    left("uncorrected errors and Xids")};
-    gpus.unfolded = 4;
+    Table gpus{.caption = "GPU health during training, from the driver",
+               .columns = {"rank", left("host"), left("slowed by"), "share of readings",
+                           "corrected memory errors", left("uncorrected errors and Xids")},
+               .unfolded = kUnfoldedGroups};
     for (const GroupRecord& group : record.work.groups) {
         for (const DeviceHealthRecord& one : group.device_health) {
             const std::string errors = errors_text(one);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/core.h>
 
@@ -14,96 +13,77 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kLossBins = 250;
+constexpr std::size_t kLossBins = 250;      // points of a curve, at most
 constexpr std::size_t kSmoothedSteps = 50;  // with fewer steps, lines are not smoothed
-constexpr std::size_t kMemberRows = 16;
+constexpr std::size_t kMemberRows = 16;     // more members share a row
 constexpr std::size_t kUnfoldedRows = 30;
 
-/// The quality of another way to combine or evaluate the base models, by the same metric.
-struct AlternativeQuality {
-    std::string name;
-    Quantity quality;
+/// What the metric of a task adds to the page.
+struct MetricParts {
+    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other votes and test data
+    std::vector<Fact> facts = {};
+    Markup classes = {};  // a section, or empty
 };
 
-std::vector<AlternativeQuality> alternative_qualities(const TopAccuracyRecord& metric) {
-    return {{"majority vote", metric.ensemble_majority}, {"out of bag", metric.out_of_bag}};
+MetricParts parts_of(const TopAccuracyRecord& metric, const Quantity&) {
+    return {
+        .alternatives = {{"majority vote", metric.ensemble_majority},
+                         {"out of bag", metric.out_of_bag}},
+        .facts = {{"out of bag", quantity(metric.out_of_bag, "{:.4f}"),
+                   fmt::format("on {} training samples", format_count(metric.out_of_bag_samples))},
+                  {"Top-5", quantity(metric.ensemble_top_5, "{:.4f}")}}};
 }
 
-std::vector<AlternativeQuality> alternative_qualities(const AveragePrecisionRecord&) {
-    return {};
-}
-
-std::vector<AlternativeQuality> alternative_qualities(const MeanIouRecord& metric) {
-    return {{"majority vote", metric.ensemble_majority}};
-}
-
-std::vector<Fact> facts_of(const TopAccuracyRecord& metric) {
-    return {{"out of bag", quantity(metric.out_of_bag, "{:.4f}"),
-             fmt::format("on {} training samples", format_count(metric.out_of_bag_samples))},
-            {"Top-5", quantity(metric.ensemble_top_5, "{:.4f}")}};
-}
-
-std::vector<Fact> facts_of(const AveragePrecisionRecord& metric) {
-    return {{"VOC AP50", quantity(metric.ensemble_voc_ap50, "{:.4f}")},
-            {"AP10", quantity(metric.ensemble_ap10, "{:.4f}")}};
-}
-
-std::vector<Fact> facts_of(const MeanIouRecord& metric) {
-    return {{"pixel accuracy", quantity(metric.ensemble_pixel_accuracy, "{:.4f}")}};
-}
-
-Markup classes_of(const TopAccuracyRecord&, const Quantity&) {
-    return {};
-}
-
-Markup classes_of(const AveragePrecisionRecord& metric, const Quantity& mean) {
-    if (metric.categories.empty()) return {};
-    Table rows;
-    rows.caption = "Detections of the ensemble by category";
-    rows.columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"};
-    rows.unfolded = kUnfoldedRows;
+MetricParts parts_of(const AveragePrecisionRecord& metric, const Quantity& ensemble) {
+    MetricParts parts{.facts = {{"VOC AP50", quantity(metric.ensemble_voc_ap50, "{:.4f}")},
+                                {"AP10", quantity(metric.ensemble_ap10, "{:.4f}")}}};
+    if (metric.categories.empty()) return parts;
+    Table rows{
+        .caption = "Detections of the ensemble by category",
+        .columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"},
+        .unfolded = kUnfoldedRows};
     for (const CategoryRecord& one : metric.categories) {
         rows.rows.push_back(row(one.name, format_count(one.boxes), format_count(one.detections),
                                 format_count(one.hits), quality_text(one.ap50),
                                 quality_text(one.voc_ap50), quality_text(one.ap10)));
     }
-    rows.totals.push_back(row("mean", "", "", "", quality_text(mean),
+    rows.totals.push_back(row("mean", "", "", "", quality_text(ensemble),
                               quality_text(metric.ensemble_voc_ap50),
                               quality_text(metric.ensemble_ap10)));
-    return section("categories", "Categories", table(rows));
+    parts.classes = section("categories", "Categories", table(rows));
+    return parts;
 }
 
-Markup classes_of(const MeanIouRecord& metric, const Quantity& mean) {
-    if (metric.segments.empty()) return {};
-    Table rows;
-    rows.caption = "Predictions of the ensemble by class of cells";
-    rows.columns = {left("class"), "cells", "predicted", "hits", "IoU"};
-    rows.unfolded = kUnfoldedRows;
+MetricParts parts_of(const MeanIouRecord& metric, const Quantity& ensemble) {
+    MetricParts parts{
+        .alternatives = {{"majority vote", metric.ensemble_majority}},
+        .facts = {{"pixel accuracy", quantity(metric.ensemble_pixel_accuracy, "{:.4f}")}}};
+    if (metric.segments.empty()) return parts;
+    Table rows{.caption = "Predictions of the ensemble by class of cells",
+               .columns = {left("class"), "cells", "predicted", "hits", "IoU"},
+               .unfolded = kUnfoldedRows};
     for (const SegmentRecord& one : metric.segments) {
         rows.rows.push_back(row(one.name, format_count(one.cells), format_count(one.predicted),
                                 format_count(one.hits), quality_text(one.iou)));
     }
-    rows.totals.push_back(row("mean", "", "", "", quality_text(mean)));
-    return section("segments", "Classes", table(rows));
+    rows.totals.push_back(row("mean", "", "", "", quality_text(ensemble)));
+    parts.classes = section("segments", "Classes", table(rows));
+    return parts;
+}
+
+MetricParts parts_of(const QualityRecord& quality) {
+    return std::visit([&](const auto& metric) { return parts_of(metric, quality.ensemble); },
+                      quality.metric);
 }
 
 Markup confusions(const std::vector<ConfusionRecord>& confusions) {
     if (confusions.empty()) return {};
-    Table rows;
-    rows.caption = "Classes that the ensemble confuses most";
-    rows.columns = {left("true class"), left("predicted class"), "test samples"};
+    Table rows{.caption = "Classes that the ensemble confuses most",
+               .columns = {left("true class"), left("predicted class"), "test samples"}};
     for (const ConfusionRecord& one : confusions) {
         rows.rows.push_back(row(one.label, one.predicted, format_count(one.samples)));
     }
     return section("confusions", "Confusions", table(rows));
-}
-
-std::vector<AlternativeQuality> other_qualities(const MetricRecord& metric) {
-    return std::visit([](const auto& numbers) { return alternative_qualities(numbers); }, metric);
-}
-
-std::vector<Fact> metric_facts(const MetricRecord& metric) {
-    return std::visit([](const auto& numbers) { return facts_of(numbers); }, metric);
 }
 
 Markup loss_curves(const PageContent& content) {
@@ -160,7 +140,7 @@ Markup quality_curves(const RunRecord& record) {
 /// The common scale of all qualities, with a margin at both ends.
 class Scale {
 public:
-    explicit Scale(const QualityRecord& quality) : target_(quality.target) {
+    Scale(const QualityRecord& quality, const MetricParts& parts) : target_(quality.target) {
         add({quality.target, ""});
         for (const Quantity& member : quality.members) add(member);
         for (const Quantity* one :
@@ -168,23 +148,42 @@ public:
               &quality.confidence_interval.high}) {
             add(*one);
         }
-        for (const AlternativeQuality& other : other_qualities(quality.metric)) add(other.quality);
+        for (const auto& [name, value] : parts.alternatives) add(value);
         const double margin = std::max(0.02, 0.05 * (high_ - low_));
         low_ = std::max(0.0, low_ - margin);
         high_ = std::min(1.0, high_ + margin);
         if (!(high_ > low_)) low_ = 0, high_ = 1;
     }
 
+    /// A mark for each of `dots` and a line over `interval`, which is empty or has two ends.
     Markup plot_of(const std::vector<double>& dots, const std::vector<double>& interval,
                    const std::string& description) const {
-        return dot_plot({dots, interval, target_, low_, high_, description});
+        Markup drawn = element("title", {text(description)});
+        drawn += Markup{R"(<path class="grid" d="M0 10H1000"/>)"};
+        if (std::isfinite(target_)) {
+            drawn += Markup{
+                fmt::format(R"(<path class="target" d="M{:.1f} 0V20"/>)", position(target_))};
+        }
+        if (!interval.empty()) {
+            drawn += Markup{fmt::format(R"(<path class="interval" d="M{:.1f} 10H{:.1f}"/>)",
+                                        position(interval[0]), position(interval[1]))};
+        }
+        std::string marks;
+        for (const double dot : dots) marks += fmt::format("M{:.1f} 10h0", position(dot));
+        drawn += Markup{fmt::format(R"(<path class="dots" d="{}"/>)", marks)};
+        return element(
+            R"(svg class="mark" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img")",
+            {drawn});
     }
-    std::string text() const {
+    std::string description() const {
         return fmt::format("The scale is {:.4f} to {:.4f}; the vertical line is the target, {}.",
                            low_, high_, number({target_, ""}, "{:.4f}"));
     }
 
 private:
+    double position(double value) const {
+        return 1000 * std::clamp((value - low_) / (high_ - low_), 0.0, 1.0);
+    }
     void add(const Quantity& quantity) {
         if (!is_finite(quantity) || *quantity.value < 0 || *quantity.value > 1) return;
         low_ = std::min(low_, *quantity.value);
@@ -199,12 +198,11 @@ using Rows = std::vector<std::vector<Markup>>;
 
 void add_row(const Scale& scale, const std::string& name, const Quantity& value,
              const std::vector<double>& interval, Rows& rows) {
-    const std::vector<double> dots =
-        is_finite(value) ? std::vector{*value.value} : std::vector<double>{};
     const std::string shown = quality_text(value);
     rows.push_back(row(name,
-                       is_finite(value) ? scale.plot_of(dots, interval, name + ": " + shown)
-                                        : element(R"(span class="reason")", {text(value.reason)}),
+                       is_finite(value)
+                           ? scale.plot_of({*value.value}, interval, name + ": " + shown)
+                           : element(R"(span class="reason")", {text(value.reason)}),
                        shown));
 }
 
@@ -226,26 +224,24 @@ void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
                        scale.plot_of(dots, {}, "members: " + extremes), extremes));
 }
 
-Markup quality_chart(const RunRecord& record) {
-    const QualityRecord& quality = record.quality;
-    const Scale scale(quality);
+Markup quality_chart(const QualityRecord& quality, const MetricParts& parts) {
+    const Scale scale(quality, parts);
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<double> ensemble_interval;
     if (is_finite(interval.low) && is_finite(interval.high)) {
         ensemble_interval = {*interval.low.value, *interval.high.value};
     }
-    Table marks;
-    marks.caption = fmt::format("Quality ({}) of the members and of their ensemble",
-                                metric_name(quality.metric));
-    marks.columns = {left(""), left(""), "quality"};
-    marks.unfolded = kMemberRows + 5;
+    Table marks{.caption = fmt::format("Quality ({}) of the members and of their ensemble",
+                                       metric_name(quality.metric)),
+                .columns = {left(""), left(""), "quality"},
+                .unfolded = kMemberRows + 5};
     add_members(quality, scale, marks.rows);
     add_row(scale, "members\xE2\x80\x99 mean", quality.members_mean, {}, marks.rows);
     add_row(scale, "ensemble", quality.ensemble, ensemble_interval, marks.rows);
-    for (const auto& [name, value] : other_qualities(quality.metric)) {
+    for (const auto& [name, value] : parts.alternatives) {
         add_row(scale, name, value, {}, marks.rows);
     }
-    return element(R"(div class="marks")", {table(marks)}) + note(scale.text());
+    return element(R"(div class="marks")", {table(marks)}) + note(scale.description());
 }
 
 Markup limits_of(const IntervalRecord& interval, std::string_view format) {
@@ -254,7 +250,7 @@ Markup limits_of(const IntervalRecord& interval, std::string_view format) {
     return limits;
 }
 
-Markup quality_facts(const RunRecord& record) {
+Markup quality_facts(const RunRecord& record, const MetricParts& parts) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
@@ -269,7 +265,7 @@ Markup quality_facts(const RunRecord& record) {
          quality.members_interval.method},
         {"interval of VFLOPS", limits_of(record.scores.vflops_interval, "{:.3e}"),
          record.scores.vflops_interval.method}};
-    std::ranges::move(metric_facts(quality.metric), std::back_inserter(rows));
+    rows.insert(rows.end(), parts.facts.begin(), parts.facts.end());
     return facts(rows);
 }
 
@@ -285,16 +281,12 @@ Markup quality_section(const PageContent& content) {
     curves += quality_curves(content.record);
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
+    const MetricParts parts = parts_of(content.record.quality);
     return section("learning", "Learning", curves + remarks) +
            section("ensemble", "Ensemble",
-                   quality_chart(content.record) + quality_facts(content.record));
-}
-
-Markup classes_section(const PageContent& content) {
-    const QualityRecord& quality = content.record.quality;
-    return confusions(content.confusions) +
-           std::visit([&](const auto& numbers) { return classes_of(numbers, quality.ensemble); },
-                      quality.metric);
+                   quality_chart(content.record.quality, parts) +
+                       quality_facts(content.record, parts)) +
+           confusions(content.confusions) + parts.classes;
 }
 
 }  // namespace hpcai::report

@@ -15,16 +15,14 @@ namespace {
 
 Markup meters(const EnergyRecord& energy) {
     if (energy.meters.empty()) return {};
-    Table rows;
-    rows.caption = "Energy by meter";
-    rows.columns = {left("host"), left("meter"), "joules"};
+    Table rows{.caption = "Energy by meter", .columns = {left("host"), left("meter"), "joules"}};
     for (const MeterRecord& one : energy.meters) {
         rows.rows.push_back(row(one.host, one.name, quantity(one.joules, "{:.4g}")));
     }
     return table(rows);
 }
 
-/// The period in which an external meter must read.
+/// The period that an external meter must cover.
 Markup core_phase(const EnergyRecord& energy) {
     if (energy.core_begin_utc.empty()) return {};
     return facts({{"core phase", text(energy.core_begin_utc + " to " + energy.core_end_utc),
@@ -33,9 +31,9 @@ Markup core_phase(const EnergyRecord& energy) {
 
 Markup interfaces(const CommunicationRecord& record) {
     if (record.interfaces.empty()) return {};
-    Table rows;
-    rows.caption = "Bytes counted by interfaces during training, of all programs on the nodes";
-    rows.columns = {left("host"), left("interface"), "sent", "received"};
+    Table rows{
+        .caption = "Bytes counted by interfaces during training, of all programs on the nodes",
+        .columns = {left("host"), left("interface"), "sent", "received"}};
     for (const InterfaceRecord& one : record.interfaces) {
         rows.rows.push_back(row(one.host, one.name, bytes_quantity(one.sent_bytes),
                                 bytes_quantity(one.received_bytes)));
@@ -89,9 +87,8 @@ Markup parallelism(const ParallelRecord& record) {
 }
 
 Markup ledgers(const FlopsRecord& flops) {
-    Table rows;
-    rows.caption = "FLOPs of one sample by ledger";
-    rows.columns = {left("ledger"), "forward", "training"};
+    Table rows{.caption = "FLOPs of one sample by ledger",
+               .columns = {left("ledger"), "forward", "training"}};
     for (const LedgerRecord& ledger : flops.ledgers) {
         const bool is_official = ledger.convention == flops.convention;
         rows.rows.push_back(row(ledger.convention + (is_official ? " (scores)" : ""),
@@ -104,10 +101,9 @@ Markup ledgers(const FlopsRecord& flops) {
 Markup layers(const PageContent& content) {
     const std::vector<LayerRecord>& layers = content.layers;
     if (layers.empty()) return {};
-    Table rows;
-    rows.columns = {left("node"), left("operation"), left("output"), "parameters",
-                    "forward",    "training",        "share, %"};
-    rows.unfolded = layers.size();
+    Table rows{.columns = {left("node"), left("operation"), left("output"), "parameters", "forward",
+                           "training", "share, %"},
+               .unfolded = layers.size()};
     std::int64_t total = 0;
     for (const LayerRecord& layer : layers) total += layer.training_flops;
     for (const LayerRecord& layer : layers) {
@@ -145,7 +141,6 @@ Markup environment(const RunRecord& record) {
     return section("environment", "Environment", facts(rows) + staging(record.staging));
 }
 
-/// Empty if the configuration has no submission.
 Markup submission(const SubmissionRecord& record) {
     const std::array<std::pair<const char*, const std::string*>, 12> fields{
         {{"system", &record.system_name},
@@ -165,18 +160,16 @@ Markup submission(const SubmissionRecord& record) {
         if (!value->empty()) rows.push_back({name, text(*value)});
     }
     if (rows.empty()) return {};
-    const Markup missing_fields =
-        record.missing.empty()
-            ? Markup{}
-            : note(fmt::format("A ranking also needs {}.", fmt::join(record.missing, ", ")));
-    return section("submission", "Submission", facts(rows) + missing_fields);
+    Markup content = facts(rows);
+    if (!record.missing.empty())
+        content += note(fmt::format("A ranking also needs {}.", fmt::join(record.missing, ", ")));
+    return section("submission", "Submission", content);
 }
 
 Markup parameters(const RunRecord& record) {
-    Table rows;
-    rows.caption = "Parameters";
-    rows.columns = {left("key"), left("value"), left("meaning")};
-    rows.unfolded = record.parameters.size();
+    Table rows{.caption = "Parameters",
+               .columns = {left("key"), left("value"), left("meaning")},
+               .unfolded = record.parameters.size()};
     for (const ParameterRecord& one : record.parameters) {
         rows.rows.push_back(row(element("code", {text(one.key)}), one.value, one.meaning));
     }
@@ -197,22 +190,19 @@ Markup communication_section(const RunRecord& record) {
 
 Markup energy_section(const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
-    if (energy.source.empty()) {
-        const std::string& reason = energy.joules.reason;
-        return section("energy", "Energy",
-                       paragraph(fmt::format("No meter: {}.",
-                                             reason.empty() ? "energy was not measured" : reason)) +
-                           core_phase(energy) + meters(energy));
-    }
-    return section(
-        "energy", "Energy",
-        facts({{"meters", text(energy.source)},
-               {"energy", quantity(energy.joules, "{:.4g}", "J")},
-               {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
-               {"VFLOPS per watt", quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")},
-               {"method", text(energy.method)},
-               {"level", text(energy.level)}}) +
-            core_phase(energy) + meters(energy));
+    const std::string& reason = energy.joules.reason;
+    const Markup measured =
+        energy.source.empty()
+            ? paragraph(
+                  fmt::format("No meter: {}.", reason.empty() ? "energy was not measured" : reason))
+            : facts({{"meters", text(energy.source)},
+                     {"energy", quantity(energy.joules, "{:.4g}", "J")},
+                     {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
+                     {"VFLOPS per watt",
+                      quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")},
+                     {"method", text(energy.method)},
+                     {"level", text(energy.level)}});
+    return section("energy", "Energy", measured + core_phase(energy) + meters(energy));
 }
 
 Markup flops_section(const PageContent& content) {

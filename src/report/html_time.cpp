@@ -13,16 +13,15 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kPhaseBins = 120;
+constexpr std::size_t kPhaseBins = 120;  // points of a plot over time, at most
 
 Markup run_phases(const TimeRecord& time) {
     double epochs = 0;
     for (const double one : time.epoch_seconds) epochs += one;
     const bool has_epochs = !time.epoch_seconds.empty() && std::isfinite(epochs);
-    const Quantity mean{has_epochs
-                            ? std::optional(epochs / static_cast<double>(time.epoch_seconds.size()))
-                            : std::nullopt,
-                        "no epoch finished"};
+    const Quantity mean =
+        has_epochs ? Quantity{epochs / static_cast<double>(time.epoch_seconds.size()), ""}
+                   : no_value("no epoch finished");
     const std::string count = fmt::format("over {}, each the maximum over all groups",
                                           counted(std::ssize(time.epoch_seconds), "epoch"));
     return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
@@ -39,11 +38,11 @@ std::string percent(double share) {
 }
 
 Markup training_time_table(const RunRecord& record) {
+    // Colors are those of phase_names(), with backward's for computation.
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
-    Table rows;
-    rows.caption = "Training time of each group (seconds; means over its ranks)";
-    rows.columns = {left("group"), left("shares"), "input wait", "communication",
-                    "checkpoints", "training",     "evaluation"};
+    Table rows{.caption = "Training time of each group (seconds; means over its ranks)",
+               .columns = {left("group"), left("shares"), "input wait", "communication",
+                           "checkpoints", "training", "evaluation"}};
     for (const GroupRecord& group : record.work.groups) {
         const double training = group.training_seconds.value.value_or(NAN);
         const double input = group.input_wait_seconds.value.value_or(NAN) / training;
@@ -67,11 +66,10 @@ bool has_phases(const std::vector<StepRecord>& steps) {
 }
 
 Markup phase_table(const GroupSteps& steps) {
-    Table rows;
-    rows.caption =
-        "Phases of a step, mean over the steps of each group\xE2\x80\x99s first rank "
-        "(percent of the step)";
-    rows.columns = {left("group"), left("shares")};
+    Table rows{.caption =
+                   "Phases of a step, mean over the steps of each group\xE2\x80\x99s first rank "
+                   "(percent of the step)",
+               .columns = {left("group"), left("shares")}};
     for (const std::string& name : phase_names()) rows.columns.emplace_back(name);
     rows.columns.emplace_back("step, ms");
     for (std::size_t group = 0; group < steps.size(); ++group) {
@@ -122,11 +120,11 @@ Markup phases_over_time(const GroupSteps& steps) {
 
 Markup speed_plot(const PageContent& content) {
     double seconds = 0;
+    std::size_t longest = 0;
     for (const auto& steps : content.steps) {
         if (!steps.empty()) seconds = std::max(seconds, steps.back().end_seconds);
+        longest = std::max(longest, steps.size());
     }
-    std::size_t longest = 0;
-    for (const auto& steps : content.steps) longest = std::max(longest, steps.size());
     const std::size_t bins = std::clamp<std::size_t>(longest / 4, 8, kPhaseBins);
     const auto flops = static_cast<double>(content.record.flops.training_per_sample);
     std::vector<Series> series;

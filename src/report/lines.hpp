@@ -14,7 +14,7 @@
 /// Formatting for texts and pages.
 namespace hpcai::report {
 
-/// `text` with its control characters replaced by spaces, so that it cannot add a line.
+/// Returns `text` with spaces in place of control characters, so that it cannot add a line.
 inline std::string one_line(std::string_view text) {
     std::string result(text);
     std::ranges::replace_if(
@@ -24,14 +24,20 @@ inline std::string one_line(std::string_view text) {
 }
 
 /// A text that is built line by line, without trailing blanks.
-class Page {
+class TextPage {
 public:
     /// Adds "name : text", with lines of at most kPageWidth columns if no word is longer.
     template <typename... Arguments>
     void entry(std::string_view name, fmt::format_string<Arguments...> format,
                Arguments&&... arguments) {
-        const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
-        line("{}", wrap(fmt::format("{:<20}: {}", name, text), 22));
+        wrapped(22, "{:<20}: {}", name, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+
+    /// Adds a line that wrap() breaks.
+    template <typename... Arguments>
+    void wrapped(std::size_t indent, fmt::format_string<Arguments...> format,
+                 Arguments&&... arguments) {
+        line("{}", wrap(fmt::format(format, std::forward<Arguments>(arguments)...), indent));
     }
 
     template <typename... Arguments>
@@ -51,12 +57,12 @@ inline bool is_finite(const Quantity& quantity) {
     return quantity.value && std::isfinite(*quantity.value);
 }
 
-/// The value in the fmt `format`, or "n/a".
+/// Returns the value in the fmt `format`, or "n/a".
 inline std::string number(const Quantity& quantity, std::string_view format) {
     return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
 }
 
-/// "1.23 TFLOPS", or "n/a".
+/// Returns "1.23 TFLOPS", or "n/a".
 inline std::string human_flops(const Quantity& quantity) {
     return is_finite(quantity) ? format_si(*quantity.value, "FLOPS") : "n/a";
 }
@@ -65,7 +71,7 @@ inline std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
 }
 
-/// format_bytes(), where a negative count becomes 0.
+/// Returns format_bytes(), with 0 for a negative number.
 inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }

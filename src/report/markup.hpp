@@ -8,11 +8,10 @@
 
 #include "lines.hpp"
 
-/// Elements of a page. Only text(), which escapes its argument, converts text to Markup.
-
-/// The sections of the page; a section is empty if the run has nothing to show there.
+/// The elements and sections of a page.
 namespace hpcai::report {
 
+/// HTML. Only text(), which escapes its argument, converts text to Markup.
 struct Markup {
     std::string html;
 
@@ -23,14 +22,14 @@ struct Markup {
     friend Markup operator+(Markup left, const Markup& right) { return left += right; }
 };
 
-/// escape_html() as Markup.
+/// Returns escape_html(text).
 Markup text(std::string_view text);
 
 /// <`open`>children</...>, where `open` is a name with attributes: `p class="note"`. External
 /// values of attributes must come from text().
 Markup element(std::string_view open, std::initializer_list<Markup> children);
 
-/// A column of a table, right-aligned for numbers. left() returns a left-aligned column for texts.
+/// A column of a table, right-aligned for numbers. left() makes a left-aligned one for texts.
 struct Column {
     Column(const char* heading) : name(heading) {}
     explicit Column(std::string heading) : name(std::move(heading)) {}
@@ -45,6 +44,7 @@ inline Column left(const char* heading) {
     return column;
 }
 
+/// The content of a cell.
 inline Markup cell(Markup markup) {
     return markup;
 }
@@ -62,9 +62,9 @@ std::vector<Markup> row(const auto&... cells) {
 
 /// A table; the first cell of each row is the row's header.
 struct Table {
-    std::string caption;  // may be empty
-    std::vector<Column> columns;
-    std::vector<std::vector<Markup>> rows;
+    std::string caption = {};  // may be empty
+    std::vector<Column> columns = {};
+    std::vector<std::vector<Markup>> rows = {};
     std::vector<std::vector<Markup>> totals = {};  // below the rows
     std::size_t unfolded = 12;  // rows always shown; if three or more rows follow, they are folded
 };
@@ -96,22 +96,22 @@ Markup links(std::string_view label, const std::vector<Link>& links);
 /// A list of `lines`; lines after the first `unfolded` are folded under a title such as "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
 
-/// `share` as a percentage.
+/// Returns `share` in percent.
 Quantity percent_of(const Quantity& share);
 
-/// number() followed by `unit`, or "n/a" with the reason.
+/// Returns number() and `unit`, or "n/a" and the reason.
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");
 
-/// bytes_text(), or "n/a" with the reason.
+/// Returns bytes_text(), or "n/a" and the reason.
 Markup bytes_quantity(const Quantity& quantity);
 
 struct PageContent;
 
+// The sections of the page. A section is empty if the run has nothing to show there.
 Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);
 Markup groups_section(const RunRecord& record);
 Markup quality_section(const PageContent& content);
-Markup classes_section(const PageContent& content);
 Markup time_section(const PageContent& content);
 Markup utilization_section(const PageContent& content);
 Markup communication_section(const RunRecord& record);
@@ -119,6 +119,6 @@ Markup energy_section(const RunRecord& record);
 Markup flops_section(const PageContent& content);
 Markup settings_sections(const RunRecord& record);
 
-std::string_view style_sheet();
+extern const std::string_view kStyleSheet;
 
 }  // namespace hpcai::report

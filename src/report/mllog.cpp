@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Milliseconds since 1970 of "2022-11-05T14:03:09Z".
+/// Returns the milliseconds since 1970 of a time such as "2022-11-05T14:03:09Z".
 std::int64_t milliseconds_of(const std::string& utc) {
     std::tm calendar{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
@@ -33,7 +33,7 @@ public:
 
     /// Advances the clock by `seconds`, if they are known.
     void advance(const Quantity& seconds) {
-        constexpr double kMaxSeconds = 1e10;  // seconds, three centuries
+        constexpr double kMaxSeconds = 1e10;  // three centuries
         const double value = seconds.value.value_or(0);
         if (value > 0 && value < kMaxSeconds) now_ += std::llround(1000 * value);
     }
@@ -54,6 +54,10 @@ public:
         if (!known) full["reason"] = value.reason.empty() ? "not measured" : value.reason;
         add("POINT_IN_TIME", key, known ? ordered_json(*value.value) : ordered_json(nullptr), full);
     }
+    void point(const MllogSetting& setting) {
+        if (setting.text.empty()) return point(setting.key, setting.value);
+        point(setting.key, ordered_json(setting.text));
+    }
 
     std::string take() { return std::move(text_); }
 
@@ -73,7 +77,7 @@ private:
     std::string text_;
 };
 
-/// "4 x cpu": the devices of a group's ranks.
+/// Returns the devices of a group's ranks, such as "4 x cpu".
 std::string platform(const RunRecord& record, int group) {
     std::map<std::string, int> devices;
     for (const PlaceRecord& place : record.topology.map) {
@@ -87,15 +91,10 @@ std::string platform(const RunRecord& record, int group) {
 }
 
 void add_submission(const RunRecord& record, const GroupRecord& group, Log& log) {
-    const Quantity none{std::nullopt, "not in the configuration"};
+    const Quantity none = no_value("not in the configuration");
     log.point("submission_benchmark", record.workload.model);
     log.point("submission_division", record.workload.level);
-    const std::string& organization = record.submission.organization;
-    if (organization.empty()) {
-        log.point("submission_org", none);
-    } else {
-        log.point("submission_org", ordered_json(organization));
-    }
+    log.point({"submission_org", none, record.submission.organization});
     log.point("submission_platform", platform(record, group.group));
     log.point("submission_status", none);
 }
@@ -109,23 +108,18 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
                {"sampler", record.workload.sampler}});
     log.point("eval_samples", record.workload.validation_samples);
     log.point("gradient_accumulation_steps", record.parallel.micro_batches);
-    for (const MllogSetting& setting : settings) {
-        if (setting.text.empty()) {
-            log.point(setting.key, setting.value);
-        } else {
-            log.point(setting.key, ordered_json(setting.text));
-        }
-    }
+    for (const MllogSetting& setting : settings) log.point(setting);
 }
 
-/// An evaluation between epochs, which takes no training time.
-void add_epoch_eval(const EpochQualityRecord& quality, const RunRecord& record, Log& log) {
-    const ordered_json epoch{{"epoch_num", quality.epoch}};
-    ordered_json metadata = epoch;
-    metadata["metric"] = metric_name(record.quality.metric);
-    log.begin("eval_start", epoch);
-    log.point("eval_accuracy", Quantity{quality.quality, ""}, metadata);
-    log.end("eval_stop", epoch);
+/// Adds an evaluation after `epoch`, counted from 1, whose time is `seconds`.
+void add_evaluation(const RunRecord& record, int epoch, const Quantity& quality,
+                    const Quantity& seconds, Log& log) {
+    const ordered_json number{{"epoch_num", epoch}};
+    log.begin("eval_start", number);
+    log.advance(seconds);
+    log.point("eval_accuracy", quality,
+              {{"epoch_num", epoch}, {"metric", metric_name(record.quality.metric)}});
+    log.end("eval_stop", number);
 }
 
 void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
@@ -139,24 +133,12 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
         if (epoch + 1 == group.epoch_seconds.size())
             break;  // the evaluation after the last epoch is that of the run
         for (const EpochQualityRecord& quality : group.quality_by_epoch) {
-            if (quality.epoch == static_cast<int>(epoch) + 1) add_epoch_eval(quality, record, log);
+            if (quality.epoch == static_cast<int>(epoch) + 1)  // takes no training time
+                add_evaluation(record, quality.epoch, {quality.quality, ""}, {}, log);
         }
     }
     // The rest of the training time is audits between epochs.
-    const double training = group.training_seconds.value.value_or(0);
-    log.advance({training - known_seconds, ""});
-}
-
-void add_final_eval(const RunRecord& record, std::size_t index, Log& log) {
-    const GroupRecord& group = record.work.groups[index];
-    if (index >= record.quality.members.size() || !record.quality.members[index].value) return;
-    const ordered_json epoch{{"epoch_num", group.epoch_seconds.size()}};
-    log.begin("eval_start", epoch);
-    log.advance(group.evaluation_seconds);
-    ordered_json metadata = epoch;
-    metadata["metric"] = metric_name(record.quality.metric);
-    log.point("eval_accuracy", record.quality.members[index], metadata);
-    log.end("eval_stop", epoch);
+    log.advance({group.training_seconds.value.value_or(0) - known_seconds, ""});
 }
 
 }  // namespace
@@ -173,7 +155,10 @@ std::string mllog(const RunRecord& record, std::size_t group,
     log.end("init_stop");
     log.begin("run_start");
     add_epochs(record, group_record, log);
-    add_final_eval(record, group, log);
+    const std::vector<Quantity>& members = record.quality.members;
+    if (group < members.size() && members[group].value)
+        add_evaluation(record, static_cast<int>(group_record.epoch_seconds.size()), members[group],
+                       group_record.evaluation_seconds, log);
     ordered_json status{{"status", group_record.failure.empty() ? "success" : "aborted"}};
     if (!group_record.failure.empty()) status["reason"] = group_record.failure;
     log.end("run_stop", status);

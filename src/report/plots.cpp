@@ -9,9 +9,9 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kColorCount = 6;
-constexpr double kWidth = 760, kHeight = 460;
-constexpr double kLeft = 116, kRight = 40, kTop = 44, kBottom = 84;
+constexpr int kColorCount = 6;                                       // --c0 to --c5 in kColorStyle
+constexpr double kWidth = 760, kHeight = 460;                        // pixels, as all lengths below
+constexpr double kLeft = 116, kRight = 40, kTop = 44, kBottom = 84;  // margins around the axes
 constexpr const char* kColorStyle =
     "<style>.chart{--c0:#1f5fbf;--c1:#c2410c;--c2:#15803d;--c3:#7e22ce;--c4:#a16207;--c5:#be123c;"
     "--ink:#1f2937;--faint:#d1d5db;--page:#ffffff}"
@@ -20,12 +20,34 @@ constexpr const char* kColorStyle =
     ".chart text{font:12px system-ui,sans-serif;fill:var(--ink)}"
     ".chart .title{font-size:15px;font-weight:600}</style>";
 
-/// The range of a logarithmic axis.
+/// A logarithmic axis. It spans the added values, and after round() the powers of ten around them.
 struct LogAxis {
     std::string label;
     std::string unit;  // of the tick labels
-    double lowest = 1;
-    double highest = 10;
+    double lowest = std::numeric_limits<double>::infinity();
+    double highest = 0;
+
+    void add(double value) {
+        lowest = std::min(lowest, value);
+        highest = std::max(highest, value);
+    }
+    bool is_empty() const { return lowest > highest; }
+    void round() {
+        lowest = std::pow(10, std::floor(std::log10(lowest)));
+        highest = std::max(std::pow(10, std::ceil(std::log10(highest))), 10 * lowest);
+    }
+
+    /// Returns the place of `value` on the axis, from 0 to 1.
+    double share(double value) const {
+        return std::clamp(std::log(value / lowest) / std::log(highest / lowest), 0.0, 1.0);
+    }
+    std::vector<double> ticks() const {
+        std::vector<double> powers;
+        double power = std::ceil(std::log10(lowest) - 1e-9);
+        for (; std::pow(10, power) <= highest * 1.0001; ++power)
+            powers.push_back(std::pow(10, power));
+        return powers;
+    }
 };
 
 std::string tick_text(double value, const std::string& unit) {
@@ -33,8 +55,8 @@ std::string tick_text(double value, const std::string& unit) {
     return value >= 1 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:g}", value);
 }
 
-/// A chart with two logarithmic axes; later elements cover earlier ones. Colors are numbers from 0
-/// to 5, each with one shade for light and one for dark pages.
+/// A chart with two logarithmic axes; later elements cover earlier ones. Colors are numbers below
+/// kColorCount, each with one shade for light and one for dark pages.
 class LogChart {
 public:
     LogChart(std::string title, LogAxis x, LogAxis y)
@@ -95,33 +117,28 @@ public:
 
 private:
     double place_x(double value) const {
-        const double share = std::log(value / x_.lowest) / std::log(x_.highest / x_.lowest);
-        return kLeft + std::clamp(share, 0.0, 1.0) * (kWidth - kLeft - kRight);
+        return kLeft + x_.share(value) * (kWidth - kLeft - kRight);
     }
     double place_y(double value) const {
-        const double share = std::log(value / y_.lowest) / std::log(y_.highest / y_.lowest);
-        return kHeight - kBottom - std::clamp(share, 0.0, 1.0) * (kHeight - kTop - kBottom);
+        return kHeight - kBottom - y_.share(value) * (kHeight - kTop - kBottom);
     }
     std::string grid() const {
         std::string text;
-        const auto first = [](double lowest) { return std::ceil(std::log10(lowest) - 1e-9); };
-        for (double power = first(x_.lowest); std::pow(10, power) <= x_.highest * 1.0001; ++power) {
-            const double position = place_x(std::pow(10, power));
+        for (const double tick : x_.ticks()) {
             text += fmt::format(
                 "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" "
                 "stroke=\"var(--faint)\"/><text x=\"{0:.1f}\" y=\"{3}\" "
                 "text-anchor=\"middle\">{4}</text>\n",
-                position, kTop, kHeight - kBottom, kHeight - kBottom + 17,
-                tick_text(std::pow(10, power), x_.unit));
+                place_x(tick), kTop, kHeight - kBottom, kHeight - kBottom + 17,
+                tick_text(tick, x_.unit));
         }
-        for (double power = first(y_.lowest); std::pow(10, power) <= y_.highest * 1.0001; ++power) {
-            const double position = place_y(std::pow(10, power));
+        for (const double tick : y_.ticks()) {
             text += fmt::format(
                 "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
                 "stroke=\"var(--faint)\"/><text x=\"{3}\" y=\"{4:.1f}\" "
                 "text-anchor=\"end\">{5}</text>\n",
-                kLeft, kWidth - kRight, position, kLeft - 8, position + 4,
-                tick_text(std::pow(10, power), y_.unit));
+                kLeft, kWidth - kRight, place_y(tick), kLeft - 8, place_y(tick) + 4,
+                tick_text(tick, y_.unit));
         }
         return text;
     }
@@ -131,30 +148,11 @@ private:
     std::string body_;
 };
 
-/// The range from the power of ten below all values to the power above them.
-class Extent {
-public:
-    void add(double value) {
-        lowest_ = std::min(lowest_, value);
-        highest_ = std::max(highest_, value);
-    }
-    bool is_empty() const { return lowest_ > highest_; }
-    LogAxis axis(std::string label, std::string unit) const {
-        const double low = std::pow(10, std::floor(std::log10(lowest_)));
-        const double high = std::pow(10, std::ceil(std::log10(highest_)));
-        return {std::move(label), std::move(unit), low, high > low ? high : 10 * low};
-    }
-
-private:
-    double lowest_ = std::numeric_limits<double>::infinity();
-    double highest_ = 0;
-};
-
 bool is_drawable(const PlottedOperation& operation) {
     return operation.flops > 0 && operation.bytes > 0 && operation.seconds > 0;
 }
 
-/// Kinds by decreasing time; kinds beyond the number of colors are "other".
+/// Kinds of operations by decreasing time; those beyond the number of colors are "other".
 std::vector<std::string> kinds_of(const std::vector<PlottedOperation>& operations) {
     std::vector<std::pair<double, std::string>> kinds;
     for (const PlottedOperation& operation : operations) {
@@ -210,19 +208,19 @@ void draw_memory(LogChart& chart, const RooflinePlot& plot, const LogAxis& x, co
 }  // namespace
 
 std::string roofline_svg(const RooflinePlot& plot) {
-    Extent x_extent, y_extent;
+    LogAxis x{"FLOPs per byte moved", ""}, y{"speed in the step", "FLOPS"};
     double longest = 0;
     for (const PlottedOperation& operation : plot.operations) {
         if (!is_drawable(operation)) continue;
-        x_extent.add(operation.flops / operation.bytes);
-        y_extent.add(operation.flops / operation.seconds);
+        x.add(operation.flops / operation.bytes);
+        y.add(operation.flops / operation.seconds);
         longest = std::max(longest, operation.seconds);
     }
-    require(!x_extent.is_empty(), ExitCode::data,
+    require(!x.is_empty(), ExitCode::data,
             "roofline plot: expected operations with FLOPs, bytes and times, got none");
-    for (const PlottedCeiling& ceiling : plot.ceilings) y_extent.add(ceiling.flops_per_second);
-    const LogAxis x = x_extent.axis("FLOPs per byte moved", ""),
-                  y = y_extent.axis("speed in the step", "FLOPS");
+    for (const PlottedCeiling& ceiling : plot.ceilings) y.add(ceiling.flops_per_second);
+    x.round();
+    y.round();
     LogChart chart(plot.title, x, y);
     draw_memory(chart, plot, x, y);
     draw_ceilings(chart, plot, x);
@@ -243,23 +241,25 @@ std::string roofline_svg(const RooflinePlot& plot) {
 }
 
 std::string sweep_svg(const SweepRecord& sweep) {
-    Extent x_extent, y_extent;
+    LogAxis x{"ranks", ""}, y{"speed", "FLOPS"};
     std::vector<std::pair<double, double>> bagging, one_model;
     const auto add = [&](std::vector<std::pair<double, double>>& line, int ranks,
                          const Quantity& flops) {
         if (!flops.value) return;
         line.emplace_back(ranks, *flops.value);
-        x_extent.add(ranks);
-        y_extent.add(*flops.value);
+        x.add(ranks);
+        y.add(*flops.value);
     };
     for (const SweepPoint& point : sweep.points) {
         add(bagging, point.ranks, point.bagging_flops);
         add(one_model, point.ranks, point.data_parallel_flops);
     }
-    require(!x_extent.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
+    require(!x.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
+    x.round();
+    y.round();
     LogChart chart(fmt::format("Predicted, not measured: {}, {} per rank", sweep.model,
                                counted(sweep.samples_per_rank, "sample")),
-                   x_extent.axis("ranks", ""), y_extent.axis("speed", "FLOPS"));
+                   x, y);
     chart.line(bagging, {.color = 0});
     chart.line(one_model, {.color = 1});
     for (const SweepPoint& point : sweep.points) {

@@ -12,21 +12,16 @@
 namespace hpcai::report {
 namespace {
 
-struct ProgressRow {
-    std::string group, state, epoch, step, loss, speed, remaining, heartbeat, host;
-};
-
-std::string progress_line(const ProgressRow& row) {
-    return fmt::format("{:<8}{:<12}{:>9}{:>16}{:>10}{:>12}{:>14}{:>16}  {}\n", row.group, row.state,
-                       row.epoch, row.step, row.loss, row.speed, row.remaining, row.heartbeat,
-                       row.host);
+/// A line with group, state, epoch, step, loss, images/s, time left and age of the heartbeat.
+std::string progress_line(const auto&... cells) {
+    return fmt::format("{:<6}{:<12}{:>7}{:>14}{:>8}{:>9}{:>12}{:>12}\n", cells...);
 }
 
-/// The age of a heartbeat; "now" also if the clock of the node that wrote it is ahead.
+/// The seconds since a heartbeat; "now" also if the clock of the node that wrote it is ahead.
 std::string heartbeat_age(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);
-    return age < 1 ? "now" : format_seconds(age) + " ago";
+    return age < 1 ? "now" : format_seconds(age);
 }
 
 bool is_at_work(const ProgressRecord& progress) {
@@ -39,11 +34,7 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     });
 }
 
-bool is_at_work(const RunProgress& run) {
-    return run.is_locked.value_or(false);
-}
-
-/// True if the records of all groups show an end and no group will evaluate the ensemble.
+/// Returns true if the records of all groups show an end and no evaluation of the ensemble follows.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
@@ -55,32 +46,27 @@ bool have_all_ended(const RunProgress& run) {
            stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
-/// True if the lock is free and no group has sent a heartbeat for kUnlockedSilenceSeconds.
+/// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.
 bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
-ProgressRow row_of(const GroupProgress& group, const RunProgress& run) {
-    ProgressRow row;
-    row.group = std::to_string(group.group);
+std::string line_of(const GroupProgress& group, const RunProgress& run) {
     if (!group.progress) {
-        row.state = group.read_error.empty() ? "not started" : "unreadable";
-        return row;
+        const char* state = group.read_error.empty() ? "not started" : "unreadable";
+        return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    row.state = word_of(progress.state);
-    row.epoch = fmt::format("{}/{}", progress.epoch, progress.epochs);
-    row.step = fmt::format("{}/{}", progress.step, progress.steps);
-    row.loss = number(progress.loss, "{:.4f}");
-    row.speed = number(progress.images_per_second, "{:.1f}");
     const bool has_end = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
-    row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
-    row.heartbeat = heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds);
-    row.host = printable(progress.host);
-    return row;
+    return progress_line(
+        group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
+        fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
+        number(progress.images_per_second, "{:.1f}"),
+        has_end ? format_seconds(*progress.seconds_left.value) : "",
+        heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
 }
 
-/// Explains a silence by the lock of the directory: held, free or unknown.
+/// Explains a silence by the lock of the directory, which is held, free or unknown.
 const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
     if (!is_lock_held) {
         return "the run has died, hangs, copies samples or evaluates: this user cannot read the "
@@ -103,7 +89,7 @@ bool have_all_finished(const RunProgress& run) {
 }
 
 ExitCode exit_code_of(const RunProgress& run) {
-    if (is_at_work(run) || !have_all_ended(run)) return ExitCode::watchdog;
+    if (run.is_locked == true || !have_all_ended(run)) return ExitCode::watchdog;
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t terminated = count(run, ProgressState::terminated);
     if (count(run, ProgressState::unsaved) > 0) return ExitCode::internal;
@@ -114,11 +100,11 @@ ExitCode exit_code_of(const RunProgress& run) {
 
 bool is_over(const RunProgress& run) {
     const bool is_silent = silence_seconds(run).value_or(0) >= kSilenceSeconds;
-    return !is_at_work(run) && (have_all_ended(run) || is_silent);
+    return run.is_locked != true && (have_all_ended(run) || is_silent);
 }
 
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
-    if (have_all_ended(run) && !is_at_work(run)) return std::nullopt;
+    if (have_all_ended(run) && run.is_locked != true) return std::nullopt;
     std::int64_t last = run.started_unix_seconds;
     for (const GroupProgress& group : run.groups)
         if (group.progress) last = std::max(last, group.progress->written_unix_seconds);
@@ -133,25 +119,35 @@ std::string progress_table(RunProgress run) {
         if (is_stopped && group.progress && group.progress->state == ProgressState::terminated)
             group.progress->state = ProgressState::stopped;
     }
-    std::string text = progress_line(
-        {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
-    std::string reasons;
+    std::string text =
+        progress_line("group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat");
+    std::string leaders, reasons;
     for (const GroupProgress& group : run.groups) {
-        text += progress_line(row_of(group, run));
+        text += line_of(group, run);
+        if (group.progress)
+            leaders += fmt::format("{} group {} on {}", leaders.empty() ? "leaders:" : ",",
+                                   group.group, printable(group.progress->host));
         const std::string& reason = group.progress ? group.progress->reason : group.read_error;
         if (reason.empty()) continue;
-        reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));
+        const std::string line =
+            fmt::format("reason: group {}: {}", group.group, printable(reason));
+        reasons += wrap(line, 8) + "\n";
     }
+    if (!leaders.empty()) text += wrap(leaders, 9) + "\n";
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text +=
-            fmt::format("no heartbeat for {}: {}\n", format_seconds(static_cast<double>(*silence)),
-                        meaning_of_silence(run.is_locked));
+        text += wrap(fmt::format("no heartbeat for {}: {}",
+                                 format_seconds(static_cast<double>(*silence)),
+                                 meaning_of_silence(run.is_locked)),
+                     4) +
+                "\n";
     }
     const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_locked == false) && !run.next_command.empty()) {
-        text += fmt::format("{}{}: {}\n", have_all_finished(run) ? "score" : "resume",
-                            is_certain ? "" : ", unless another node runs it", run.next_command);
+        const std::string line =
+            fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
+                        is_certain ? "" : ", unless another node runs it", run.next_command);
+        text += wrap_command(line, 4) + "\n";
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {

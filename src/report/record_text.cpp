@@ -11,14 +11,15 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kNamed = 4;
+constexpr std::size_t kNamedRanks = 4;
+constexpr std::size_t kNamedXids = 4;
 
-/// Progress of a rank, for comparisons.
+/// Returns the progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
-/// The phase of the last event that has not ended.
+/// Describes the last event that has not ended: "in forward of step 12".
 std::string current_phase(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),
@@ -34,81 +35,66 @@ std::string describe_rank(const FlightRecord& record) {
         current_phase(record), record.silent_seconds);
 }
 
-constexpr std::size_t kNamedGpus = 3;
-constexpr std::size_t kNamedXids = 4;
-
-void add_entries(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
-                 std::string (*text)(const DeviceHealthRecord&),
-                 std::vector<SummaryEntry>& entries) {
-    for (std::size_t index = 0; index < std::min(kNamedGpus, gpus.size()); ++index) {
-        entries.push_back({title, fmt::format("rank {} on {}, {}", gpus[index]->world_rank,
-                                              gpus[index]->host, text(*gpus[index]))});
-    }
-    if (gpus.size() > kNamedGpus) {
-        entries.push_back({title, fmt::format("{} more", gpus.size() - kNamedGpus)});
-    }
-}
-
 std::string si(const Quantity& quantity, std::string_view unit) {
     return quantity.value ? format_si(*quantity.value, unit)
                           : fmt::format("none: {}", one_line(quantity.reason));
 }
 
-std::string seconds(const Quantity& quantity) {
-    return quantity.value ? format_seconds(*quantity.value) : "";
-}
-
-void print_operations(Page& page, const RooflineRecord& record) {
-    page.line("{:<26} {:<6} {:<16} {:>8} {:>10} {:>11}  {}", "operation", "format", "pass",
-              "FLOP/B", "time", "speed", "shape");
+void print_operations(TextPage& page, const RooflineRecord& record) {
+    page.line("{:<20} {:>8} {:>10} {:>11}", "operation and passes", "FLOP/B", "time", "speed");
+    std::string last;
+    std::int64_t unmeasured = 0;
     for (const OperationRate& rate : record.operations) {
+        unmeasured += rate.seconds.value ? 0 : 1;
         if (!rate.seconds.value) continue;
-        page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
-                  one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
-                  seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
-                  rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
+        const std::string operation = fmt::format(
+            "{} in {}: {}{}", one_line(rate.name), one_line(rate.precision), one_line(rate.shape),
+            rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
+        if (operation != last) page.wrapped(4, "{}", operation);
+        last = operation;
+        page.line("  {:<18} {:>8.1f} {:>10} {:>11}", one_line(rate.pass), rate.flops / rate.bytes,
+                  format_seconds(*rate.seconds.value), si(rate.flops_per_second, "FLOPS"));
     }
-    const auto left_out = std::ranges::count_if(
-        record.operations, [](const OperationRate& rate) { return !rate.seconds.value; });
-    if (left_out > 0)
-        page.line("not measured: {}, for lack of time (--seconds)", counted(left_out, "operation"));
+    if (unmeasured > 0)
+        page.line("not measured: {}, for lack of time (--seconds)",
+                  counted(unmeasured, "operation"));
 }
 
-void print_all_reduces(Page& page, const RooflineRecord& record) {
+void print_all_reduces(TextPage& page, const RooflineRecord& record) {
     if (record.all_reduce.empty()) {
         page.line("all-reduce      none: there is only one rank");
         return;
     }
     for (const AllReduceRate& rate : record.all_reduce) {
-        page.line("all-reduce      {}, {}: {} in {}, {}", counted(rate.ranks, "rank"),
-                  one_line(rate.scope), format_si(rate.bytes, "B"), format_seconds(rate.seconds),
-                  format_si(rate.bytes_per_second, "B/s"));
+        page.wrapped(16, "all-reduce      {}, {}: {} in {}, {}", counted(rate.ranks, "rank"),
+                     one_line(rate.scope), format_si(rate.bytes, "B"), format_seconds(rate.seconds),
+                     format_si(rate.bytes_per_second, "B/s"));
     }
     for (const AllReduceFit& fit : record.all_reduce_fits) {
-        page.line(
-            "all-reduce fit  {}, {}, {}: latency {}, bandwidth {}", counted(fit.ranks, "rank"),
+        page.wrapped(
+            16, "all-reduce fit  {}, {}, {}: latency {}, bandwidth {}", counted(fit.ranks, "rank"),
             one_line(fit.scope), one_line(fit.backend),
             fit.latency_seconds.value ? format_seconds(*fit.latency_seconds.value) : "unknown",
             si(fit.bytes_per_second, "B/s"));
     }
 }
 
-void print_calibration(Page& page, const CalibrationRecord& calibration) {
+void print_calibration(TextPage& page, const CalibrationRecord& calibration) {
     if (calibration.points.empty()) {
-        page.line("training steps  none: {}", one_line(calibration.reason));
+        page.wrapped(16, "training steps  none: {}", one_line(calibration.reason));
         return;
     }
-    page.line("training steps  {} at {} x {}, {}, {}", one_line(calibration.model),
-              calibration.image_size, calibration.image_width, one_line(calibration.precision),
-              one_line(calibration.optimizer));
+    page.wrapped(16, "training steps  {} at {} x {}, {}, {}", one_line(calibration.model),
+                 calibration.image_size, calibration.image_width, one_line(calibration.precision),
+                 one_line(calibration.optimizer));
     for (const CalibrationPoint& point : calibration.points) {
-        page.line("  {:>13} per rank: {}{}", counted(point.samples, "sample"),
-                  format_seconds(point.step_seconds),
-                  point.summed_step_seconds.value
-                      ? fmt::format(", {} with all-reduces of {}",
-                                    format_seconds(*point.summed_step_seconds.value),
-                                    bytes_text(calibration.gradient_bytes))
-                      : "");
+        page.wrapped(16, "  {:>13} per rank: {}{}", counted(point.samples, "sample"),
+                     format_seconds(point.step_seconds),
+                     point.summed_step_seconds.value
+                         ? fmt::format(", {} with all-reduces of {}",
+                                       format_seconds(*point.summed_step_seconds.value),
+                                       bytes_text(calibration.gradient_bytes))
+                         : "");
     }
 }
 
@@ -121,14 +107,20 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
     std::size_t count = 0;
     for (const FlightRecord& record : records) {
         if (progress_of(record) != least_progress) continue;
-        if (++count <= kNamed) descriptions.push_back(describe_rank(record));
+        if (++count <= kNamedRanks) descriptions.push_back(describe_rank(record));
     }
     std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
-    if (count > kNamed) text += fmt::format("; at the same point: {} more", count - kNamed);
+    if (count > kNamedRanks)
+        text += fmt::format("; at the same point: {} more", count - kNamedRanks);
     if (count < records.size())
         text += fmt::format("; ahead of that: {} of {}", records.size() - count,
                             counted(std::ssize(records), "rank"));
     return text;
+}
+
+std::string problem_name(const WorkloadRecord& workload) {
+    const bool is_official = workload.problem_class == "official";
+    return workload.kind + (is_official ? "" : "-" + workload.problem_class);
 }
 
 std::string errors_text(const DeviceHealthRecord& health) {
@@ -146,43 +138,20 @@ std::string errors_text(const DeviceHealthRecord& health) {
     return fmt::format("{}", fmt::join(errors, ", "));
 }
 
-std::string slowdown_text(const DeviceHealthRecord& health) {
-    if (health.slowed_by.empty()) return "";
-    const auto& share = health.slowed_share.value;
-    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
-                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
-}
-
-std::vector<SummaryEntry> health_entries(const RunRecord& record) {
-    std::vector<const DeviceHealthRecord*> with_errors, slowed;
-    for (const GroupRecord& group : record.work.groups) {
-        for (const DeviceHealthRecord& gpu : group.device_health) {
-            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
-            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
-        }
-    }
-    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
-        return gpu->slowed_share.value.value_or(0);
-    });
-    std::vector<SummaryEntry> entries;
-    add_entries("GPU with errors", with_errors, errors_text, entries);
-    add_entries("GPU slowed", slowed, slowdown_text, entries);
-    return entries;
-}
-
 std::string roofline_text(const RooflineRecord& record) {
-    Page page;
-    page.line("roofline of {}", one_line(record.device));
-    page.line("{} on {}, {} each, {}; measured for {}, {}", counted(record.ranks, "rank"),
-              counted(record.nodes, "node"), counted(record.threads, "thread"),
-              counted(record.cores, "core"), format_seconds(record.measured_seconds),
-              one_line(record.measured_utc));
+    TextPage page;
+    page.wrapped(2, "roofline of {}", one_line(record.device));
+    page.wrapped(2, "{} on {}, {} each, {}; measured for {}, {}", counted(record.ranks, "rank"),
+                 counted(record.nodes, "node"), counted(record.threads, "thread"),
+                 counted(record.cores, "core"), format_seconds(record.measured_seconds),
+                 one_line(record.measured_utc));
     page.line("");
     print_operations(page, record);
     page.line("");
     for (const BandwidthRate& rate : record.bandwidths) {
-        page.line("{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
-                  rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
+        page.wrapped(
+            16, "{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
+            rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
     }
     print_all_reduces(page, record);
     print_calibration(page, record.calibration);

@@ -56,15 +56,15 @@ std::string repetitions_table(const RepetitionsRecord& record, std::string_view 
                                  run.training_seconds, run.flops, run.vflops, run.quality});
     }
     text += separator;
-    using Spread = RepetitionSpreadRecord;
-    const auto spread = [&](const char* name, Quantity Spread::*value) {
+    using Values = RepetitionSpreadRecord;
+    const auto add = [&](const char* name, Quantity Values::*value) {
         text += repetition_line({name, "", "", record.training_seconds.*value, record.flops.*value,
                                  record.vflops.*value, record.quality.*value});
     };
-    spread("median", &Spread::median);
-    spread("minimum", &Spread::minimum);
-    spread("maximum", &Spread::maximum);
-    spread("deviation", &Spread::median_absolute_deviation);
+    add("median", &Values::median);
+    add("minimum", &Values::minimum);
+    add("maximum", &Values::maximum);
+    add("deviation", &Values::median_absolute_deviation);
     text += separator + "deviation: median absolute deviation from the median\n";
     if (!record.stopped.empty()) text += fmt::format("reason: {}\n", printable(record.stopped));
     return text + repetitions_line(record, digest) + "\n";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include <hpcai/base/median.hpp>
 
@@ -9,37 +11,15 @@
 namespace hpcai::report {
 namespace {
 
-/// Divides 0 .. `count` into `bins` ranges of nearly equal size and calls work(bin, first, last).
+/// Divides 0 .. `count` into `bins` ranges of nearly equal size and calls work(first, last).
 void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     bins = std::min(bins, count);
     for (std::size_t bin = 0; bin < bins; ++bin) {
-        work(bin, bin * count / bins, (bin + 1) * count / bins);
+        work(bin * count / bins, (bin + 1) * count / bins);
     }
 }
 
-/// The number of samples trained until a time, assuming constant speed within a step.
-class Progress {
-public:
-    explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
-
-    /// Calls must have increasing `seconds`.
-    double samples_at(double seconds) {
-        while (next_ < steps_.size() && steps_[next_].end_seconds <= seconds) {
-            done_ += static_cast<double>(steps_[next_++].samples);
-        }
-        if (next_ == steps_.size()) return done_;
-        const double begin = next_ == 0 ? 0 : steps_[next_ - 1].end_seconds;
-        const double length = steps_[next_].end_seconds - begin;
-        const double share = length > 0 ? std::clamp((seconds - begin) / length, 0.0, 1.0) : 0;
-        return done_ + share * static_cast<double>(steps_[next_].samples);
-    }
-
-private:
-    std::span<const StepRecord> steps_;
-    std::size_t next_ = 0;
-    double done_ = 0;
-};
-
+/// Returns the interpolated y of the series at `x`; NaN outside its range.
 double value_at(const Series& series, double x) {
     const auto& points = series.points;
     const auto after = std::ranges::lower_bound(points, x, {}, &Point::x);
@@ -62,7 +42,7 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
     for (const StepRecord& step : steps) {
         if (std::isfinite(step.loss)) known.push_back(&step);
     }
-    for_each_bin(known.size(), bins, [&](std::size_t, std::size_t first, std::size_t last) {
+    for_each_bin(known.size(), bins, [&](std::size_t first, std::size_t last) {
         Point sum;
         for (std::size_t index = first; index < last; ++index) {
             sum.x += static_cast<double>(known[index]->step + 1);
@@ -78,12 +58,20 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
                        std::size_t bins) {
     Series series{std::move(name), {}};
     if (steps.empty() || !(seconds > 0)) return series;
-    Progress progress(steps);
     const double width = seconds / static_cast<double>(bins);
-    double before = 0;
+    double before = 0, done = 0;  // samples
+    std::size_t next = 0;         // the first step that has not ended
     for (std::size_t bin = 0; bin < bins; ++bin) {
         const double end = width * static_cast<double>(bin + 1);
-        const double now = progress.samples_at(end);
+        while (next < steps.size() && steps[next].end_seconds <= end)
+            done += static_cast<double>(steps[next++].samples);
+        double now = done;  // with constant speed within a step
+        if (next < steps.size()) {
+            const double begin = next == 0 ? 0 : steps[next - 1].end_seconds;
+            const double length = steps[next].end_seconds - begin;
+            const double share = length > 0 ? std::clamp((end - begin) / length, 0.0, 1.0) : 0;
+            now += share * static_cast<double>(steps[next].samples);
+        }
         // Training may end within the last interval.
         const double busy_seconds = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;
@@ -96,15 +84,13 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points) {
     Spread spread{{"median of the groups", {}}, {"minimum to maximum", {}, {}, {}}};
-    double low = 0, high = 0;
-    bool is_first = true;
+    double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const Series& one : series) {
         if (one.points.empty()) continue;
-        low = is_first ? one.points.front().x : std::min(low, one.points.front().x);
+        low = std::min(low, one.points.front().x);
         high = std::max(high, one.points.back().x);
-        is_first = false;
     }
-    if (is_first) return spread;
+    if (low > high) return spread;
     for (std::size_t index = 0; index < points; ++index) {
         const double x =
             low + (high - low) * static_cast<double>(index) / static_cast<double>(points - 1);
@@ -153,15 +139,12 @@ const std::vector<std::string>& phase_names() {
     return names;
 }
 
-std::vector<double> phase_seconds(const PhaseSeconds& phases) {
-    return {phases.input_wait,    phases.forward,   phases.backward,
-            phases.communication, phases.optimizer, phases.other};
-}
-
 std::vector<double> phase_totals(std::span<const StepRecord> steps) {
     std::vector<double> totals(phase_names().size(), PhaseSeconds::kUnknown);
     for (const StepRecord& step : steps) {
-        const std::vector<double> seconds = phase_seconds(step.phases);
+        const PhaseSeconds& phases = step.phases;
+        const std::array seconds{phases.input_wait,    phases.forward,   phases.backward,
+                                 phases.communication, phases.optimizer, phases.other};
         for (std::size_t phase = 0; phase < totals.size(); ++phase) {
             if (!std::isfinite(seconds[phase])) continue;
             totals[phase] = (std::isfinite(totals[phase]) ? totals[phase] : 0) + seconds[phase];
@@ -173,7 +156,7 @@ std::vector<double> phase_totals(std::span<const StepRecord> steps) {
 PhaseBins phase_bins(std::span<const StepRecord> steps, std::size_t bins) {
     PhaseBins result;
     result.seconds.resize(phase_names().size());
-    for_each_bin(steps.size(), bins, [&](std::size_t, std::size_t first, std::size_t last) {
+    for_each_bin(steps.size(), bins, [&](std::size_t first, std::size_t last) {
         const std::span<const StepRecord> bin = steps.subspan(first, last - first);
         const auto count = static_cast<double>(bin.size());
         const std::vector<double> totals = phase_totals(bin);

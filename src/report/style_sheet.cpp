@@ -2,11 +2,10 @@
 #include "markup.hpp"
 
 namespace hpcai::report {
-namespace {
 
 // Lines differ in colour, dashes and lightness. The colours are Okabe and Ito's, darker on white
 // and lighter on black, with a contrast to the page of 3:1 for lines and 4.5:1 for text.
-constexpr std::string_view kStyleSheet = R"css(
+constinit const std::string_view kStyleSheet = R"css(
 :root {
   --paper: #fffffb; --ink: #1b1b1a; --soft: #595955; --rule: #1b1b1a; --hair: #d8d6cf;
   --tint0: #c9dff0; --tint1: #f3ddb8; --tint2: #cfe6d6; --lost: #1b1b1a; --on-lost: #fffffb;
@@ -170,11 +169,5 @@ footer { margin-top: 4rem; border-top: 1px solid var(--hair); }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 )css";
-
-}  // namespace
-
-std::string_view style_sheet() {
-    return kStyleSheet;
-}
 
 }  // namespace hpcai::report

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ranges>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
@@ -22,35 +24,27 @@ std::string bytes(const Quantity& quantity) {
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
 }
 
-/// Prints a horizontal line of the letter.
-void print_rule(Page& page, char letter) {
+void print_rule(TextPage& page, char letter) {
     page.line("{}", std::string(kPageWidth, letter));
 }
 
-struct SummaryRow {
-    std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
-};
-
-void print(Page& page, const SummaryRow& row) {
-    page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", row.name, row.ranks, row.hosts,
-              row.samples, row.seconds, row.images_per_second, row.flops, row.quality);
+/// Prints name, ranks, hosts, samples, seconds, images/s, FLOPS and quality.
+void print_row(TextPage& page, const auto&... cells) {
+    page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", cells...);
 }
 
-SummaryRow row_of_group(const RunRecord& record, std::size_t index) {
+void print_group(TextPage& page, const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
     const auto& members = record.quality.members;
-    const bool failed = !group.failure.empty();
-    return {std::to_string(group.group),
-            std::to_string(group.ranks),
-            std::to_string(group.hosts.size()),
-            std::to_string(group.samples_trained),
-            number(group.training_seconds, "{:.2f}"),
-            number(group.images_per_second, "{:.2f}"),
-            human_flops(group.flops),
-            failed ? "failed" : quality_text(index < members.size() ? members[index] : Quantity{})};
+    print_row(page, group.group, group.ranks, group.hosts.size(), group.samples_trained,
+              number(group.training_seconds, "{:.2f}"), number(group.images_per_second, "{:.2f}"),
+              human_flops(group.flops),
+              !group.failure.empty()
+                  ? "failed"
+                  : quality_text(index < members.size() ? members[index] : Quantity{}));
 }
 
-SummaryRow row_of_ensemble(const RunRecord& record) {
+void print_ensemble(TextPage& page, const RunRecord& record) {
     int ranks = 0;
     std::set<std::string> hosts;
     for (const GroupRecord& group : record.work.groups) {
@@ -58,17 +52,13 @@ SummaryRow row_of_ensemble(const RunRecord& record) {
         ranks += group.ranks;
         hosts.insert(group.hosts.begin(), group.hosts.end());
     }
-    return {"ensemble",
-            std::to_string(ranks),
-            std::to_string(hosts.size()),
-            std::to_string(record.work.samples_trained),
-            number(record.time.training_seconds, "{:.2f}"),
-            number(record.throughput.images_per_second, "{:.2f}"),
-            human_flops(record.scores.flops),
-            quality_text(record.quality.ensemble)};
+    print_row(page, "ensemble", ranks, hosts.size(), record.work.samples_trained,
+              number(record.time.training_seconds, "{:.2f}"),
+              number(record.throughput.images_per_second, "{:.2f}"),
+              human_flops(record.scores.flops), quality_text(record.quality.ensemble));
 }
 
-void print_header(Page& page, const RunRecord& record) {
+void print_header(TextPage& page, const RunRecord& record) {
     print_rule(page, '=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
@@ -80,7 +70,7 @@ void print_header(Page& page, const RunRecord& record) {
     print_rule(page, '-');
 }
 
-void print_scores(Page& page, const RunRecord& record) {
+void print_scores(TextPage& page, const RunRecord& record) {
     const ScoresRecord& scores = record.scores;
     page.entry("verdict", "{}", word_of(record.verdict.status));
     page.entry("VFLOPS", "{}", human_flops(scores.vflops));
@@ -93,18 +83,18 @@ void print_scores(Page& page, const RunRecord& record) {
                metric_name(record.quality.metric));
 }
 
-void print_table(Page& page, const RunRecord& record) {
+void print_table(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
-    print(page, {"group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS", "quality"});
+    print_row(page, "group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS",
+              "quality");
     print_rule(page, '-');
-    for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
-        print(page, row_of_group(record, index));
-    }
-    print(page, row_of_ensemble(record));
+    for (std::size_t index = 0; index < record.work.groups.size(); ++index)
+        print_group(page, record, index);
+    print_ensemble(page, record);
     print_rule(page, '-');
 }
 
-void print_quality(Page& page, const RunRecord& record) {
+void print_quality(TextPage& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
     page.line("samples: total over all epochs; quality: on the test data after the last epoch");
     page.line("");
@@ -133,10 +123,10 @@ void print_quality(Page& page, const RunRecord& record) {
 }
 
 template <typename Metric>
-void print_classes(Page&, const Metric&, const Quantity&) {}  // a metric without classes
+void print_classes(TextPage&, const Metric&, const Quantity&) {}  // a metric without classes
 
 /// Prints a row for each category; `mean` is the ensemble's quality.
-void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
+void print_classes(TextPage& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
     if (metric.categories.empty()) return;
     page.line("{:<22}{:>8}{:>12}{:>7}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
               "AP50", "VOC AP50", "AP10");
@@ -152,7 +142,7 @@ void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quant
 }
 
 /// Prints a row for each class of cells; `mean` is the ensemble's quality.
-void print_classes(Page& page, const MeanIouRecord& metric, const Quantity& mean) {
+void print_classes(TextPage& page, const MeanIouRecord& metric, const Quantity& mean) {
     if (metric.segments.empty()) return;
     page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", "class", "cells", "predicted", "hits", "IoU");
     print_rule(page, '-');
@@ -178,26 +168,23 @@ const GroupRecord* slowest_group(const RunRecord& record) {
     return slowest;
 }
 
-void print_step_phases(Page& page, const RunRecord& record) {
+void print_step_phases(TextPage& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
     const TimeBreakdownRecord& time = group->time_breakdown;
-    const std::array<std::pair<const char*, const Quantity*>, 6> phases{
-        {{"input", &time.input_wait.median},
-         {"forward", &time.forward.median},
-         {"backward", &time.backward.median},
-         {"communication", &time.communication.median},
-         {"optimizer", &time.optimizer.median},
-         {"other", &time.other.median}}};
+    const std::array<std::pair<const char*, std::optional<double>>, 6> phases{
+        {{"input", time.input_wait.median.value},
+         {"forward", time.forward.median.value},
+         {"backward", time.backward.median.value},
+         {"communication", time.communication.median.value},
+         {"optimizer", time.optimizer.median.value},
+         {"other", time.other.median.value}}};
     double sum = 0;
-    for (const auto& [name, seconds] : phases) sum += seconds->value.value_or(0);
+    for (const auto& [name, seconds] : phases) sum += seconds.value_or(0);
     std::string shares;
     for (const auto& [name, seconds] : phases) {
-        const Quantity share{
-            seconds->value && sum > 0 ? std::optional(100 * *seconds->value / sum) : std::nullopt,
-            ""};
-        shares +=
-            fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, number(share, "{:.1f} %"));
+        const std::string share = seconds ? number({100 * *seconds / sum, ""}, "{:.1f} %") : "n/a";
+        shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, share);
     }
     page.entry(fmt::format("step of group {}", group->group), "{} s (median); {}",
                number(time.step_seconds, "{:.4f}"),
@@ -217,7 +204,7 @@ void print_step_phases(Page& page, const RunRecord& record) {
     }
 }
 
-void print_utilization(Page& page, const RunRecord& record) {
+void print_utilization(TextPage& page, const RunRecord& record) {
     const UtilizationRecord& utilization = record.utilization;
     if (!utilization.fraction.value) return;
     page.entry("utilization", "{}; each rank reaches {} of the {} ceiling ({} in {})",
@@ -226,7 +213,7 @@ void print_utilization(Page& page, const RunRecord& record) {
                one_line(record.roofline.precision));
 }
 
-void print_energy_and_network(Page& page, const RunRecord& record) {
+void print_energy_and_network(TextPage& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
         page.entry("energy", "{} J, {} W by {} (not whole nodes); VFLOPS per watt: {}",
@@ -241,11 +228,41 @@ void print_energy_and_network(Page& page, const RunRecord& record) {
                bytes(sent));
 }
 
-/// Prints resumptions, parallelism, audits and digests of the models.
-void print_training(Page& page, const RunRecord& record) {
-    std::int64_t passed = 0;
-    for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
+/// Returns "hw_thermal_slowdown in 41 % of the readings".
+std::string slowdown_text(const DeviceHealthRecord& health) {
+    const auto& share = health.slowed_share.value;
+    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
+                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
+}
+
+/// Prints the GPUs with errors, then the slowed ones by decreasing share.
+void print_gpu_health(TextPage& page, const RunRecord& record) {
+    std::vector<const DeviceHealthRecord*> with_errors, slowed;
     for (const GroupRecord& group : record.work.groups) {
+        for (const DeviceHealthRecord& gpu : group.device_health) {
+            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
+            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
+        }
+    }
+    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
+        return gpu->slowed_share.value.value_or(0);
+    });
+    const auto print_gpus = [&](const char* title, const auto& gpus, auto text_of) {
+        constexpr std::size_t kNamed = 3;
+        for (const DeviceHealthRecord* gpu : gpus | std::views::take(kNamed))
+            page.entry(title, "rank {} on {}, {}", gpu->world_rank, one_line(gpu->host),
+                       one_line(text_of(*gpu)));
+        if (gpus.size() > kNamed) page.entry(title, "{} more", gpus.size() - kNamed);
+    };
+    print_gpus("GPU with errors", with_errors, errors_text);
+    print_gpus("GPU slowed", slowed, slowdown_text);
+}
+
+/// Prints resumptions, parallelism, audits and digests of the models.
+void print_training(TextPage& page, const RunRecord& record) {
+    std::int64_t passed = 0;
+    for (const GroupRecord& group : record.work.groups) {
+        passed += group.audit.passed;
         for (const ContinuationRecord& continuation : group.continuations) {
             page.entry(fmt::format("group {} resumed", group.group),
                        "at step {}, by the launch of {}", continuation.step,
@@ -296,7 +313,7 @@ void print_training(Page& page, const RunRecord& record) {
 }
 
 /// Prints the settings that determine the result; `config explain` describes each key.
-void print_parameters(Page& page, const RunRecord& record) {
+void print_parameters(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
     std::size_t width = 0;
     for (const ParameterRecord& parameter : record.parameters)
@@ -307,11 +324,6 @@ void print_parameters(Page& page, const RunRecord& record) {
 }
 
 }  // namespace
-
-std::string problem_name(const WorkloadRecord& workload) {
-    const bool is_official = workload.problem_class == "official";
-    return workload.kind + (is_official ? "" : "-" + workload.problem_class);
-}
 
 std::string result_line(const RunRecord& record) {
     return fmt::format("RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
@@ -340,7 +352,7 @@ nlohmann::ordered_json result_json(const RunRecord& record, std::string_view man
 }
 
 std::string summary(const RunRecord& record, std::string_view manifest) {
-    Page page;
+    TextPage page;
     print_header(page, record);
     print_scores(page, record);
     print_table(page, record);
@@ -350,7 +362,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_step_phases(page, record);
     print_utilization(page, record);
     print_energy_and_network(page, record);
-    for (const auto& [name, text] : health_entries(record)) page.entry(name, "{}", one_line(text));
+    print_gpu_health(page, record);
     print_training(page, record);
     print_parameters(page, record);
     for (const std::string& reason : record.verdict.reasons) {

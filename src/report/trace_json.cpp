@@ -16,14 +16,9 @@ std::string text_of(const ordered_json& event) {
     return event.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-ordered_json name_event(const char* what, int rank, int thread, const std::string& name) {
-    return {
-        {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}};
-}
-
-const char* category_of(TraceLane lane) {
-    static constexpr const char* kCategories[] = {"step", "kernel", "sum"};
-    return kCategories[static_cast<int>(lane)];
+std::string name_event(const char* what, int rank, int thread, const std::string& name) {
+    return text_of(
+        {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}});
 }
 
 /// Sorts by start, then by decreasing duration, because viewers nest the later event.
@@ -36,25 +31,22 @@ bool is_before(const TraceEvent& one, const TraceEvent& other) {
 
 std::string trace_events(const RankTrace& rank, double offset_seconds) {
     constexpr const char* kLanes[] = {"steps and phases", "kernels", "all-reduces"};
+    constexpr const char* kCategories[] = {"step", "kernel", "sum"};  // [TraceLane], as kLanes
     const int pid = rank.world_rank;
-    std::string text = text_of(name_event(
+    std::string text = name_event(
         "process_name", pid, 0,
-        fmt::format("rank {} (group rank {}), {}", rank.world_rank, rank.group_rank, rank.host)));
-    for (int lane = 0; lane < 3; ++lane) {
-        text += ",\n" + text_of(name_event("thread_name", pid, lane, kLanes[lane]));
-    }
+        fmt::format("rank {} (group rank {}), {}", rank.world_rank, rank.group_rank, rank.host));
+    for (int lane = 0; lane < 3; ++lane)
+        text += ",\n" + name_event("thread_name", pid, lane, kLanes[lane]);
     std::vector<TraceEvent> events = rank.events;
     std::ranges::stable_sort(events, is_before);
     int all_reduce = 0;
     for (const TraceEvent& event : events) {
         const double begin = 1e6 * (event.begin_seconds + offset_seconds);
         const double end = 1e6 * (event.end_seconds + offset_seconds);
-        ordered_json line{{"ph", "X"},
-                          {"name", event.name},
-                          {"cat", category_of(event.lane)},
-                          {"pid", pid},
-                          {"tid", static_cast<int>(event.lane)},
-                          {"ts", begin}};
+        const int lane = static_cast<int>(event.lane);
+        ordered_json line{{"ph", "X"},  {"name", event.name}, {"cat", kCategories[lane]},
+                          {"pid", pid}, {"tid", lane},        {"ts", begin}};
         if (event.lane != TraceLane::all_reduces) {
             line["dur"] = end - begin;
             if (!event.pass.empty()) line["args"]["pass"] = event.pass;

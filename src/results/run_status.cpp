@@ -140,7 +140,7 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     const std::string command =
         find_resume_command(directory / verification::repetition_name(1), directory);
     const bool is_idle = !is_complete && !command.empty() && is_locked(directory) != true;
-    const std::string resume = is_idle ? "resume: " + command + "\n" : "";
+    const std::string resume = is_idle ? wrap_command("resume: " + command, 4) + "\n" : "";
     const fs::path next = directory / verification::repetition_name(done + 1);
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next, directory);

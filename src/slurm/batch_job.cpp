@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string_view>
@@ -107,11 +108,9 @@ std::string flux_directives(const BatchJob& job) {
 
 std::string job_name(const BatchJob& job) {
     std::string name = job.name;
-    while (true) {
-        const std::size_t at = name.find_first_not_of(kNameLetters);
-        if (at == name.npos) return name;
-        name[at] = '-';
-    }
+    std::ranges::replace_if(
+        name, [](char letter) { return kNameLetters.find(letter) == kNameLetters.npos; }, '-');
+    return name;
 }
 
 std::string directives(const BatchJob& job) {

@@ -45,12 +45,10 @@ void check(const BatchJob& job) {
     require_one_line("run.name", job.name);
     require_one_line("--prologue", job.prologue);
     require_one_line("--container", job.container);
-    for (const auto& [option, texts] : {std::pair{"--config", &job.configs},
-                                        {"--set", &job.settings},
-                                        {"--module", &job.modules}}) {
-        for (const std::string& text : *texts) require_one_line(option, text);
-    }
+    for (const std::string& file : job.configs) require_one_line("--config", file);
+    for (const std::string& setting : job.settings) require_one_line("--set", setting);
     for (const std::string& module : job.modules) {
+        require_one_line("--module", module);
         require(!module.starts_with('-'), ExitCode::usage,
                 "sbatch: --module: expected the name of a module, got '{}'", module);
     }

@@ -4,6 +4,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/median.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
@@ -181,6 +182,7 @@ private:
 };
 
 constexpr std::size_t kSlowestShown = 10;
+constexpr std::size_t kNameWidth = 22;  // of an operation, in columns
 
 struct Sum {
     double in_step_seconds = 0;
@@ -202,12 +204,14 @@ std::string rate(double amount, double seconds, double unit) {
     return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "-";
 }
 
+/// A name that is longer than its column has a line of its own.
 std::string row(const std::string& name, const std::string& pass, const Sum& sum, double total) {
-    return fmt::format("{:<28} {:<16} {:>8.3f} {:>8.3f} {:>6.1f} {:>7} {:>8}\n", name, pass,
-                       1e3 * sum.in_step_seconds, 1e3 * sum.alone_seconds,
-                       100 * sum.in_step_seconds / total,
-                       rate(sum.moved_bytes, sum.in_step_seconds, 1e9),
-                       rate(sum.flops, sum.in_step_seconds, 1e12));
+    const bool is_long = name.size() > kNameWidth;
+    return fmt::format(
+        "{}{:<{}} {:<15} {:>8.3f} {:>8.3f} {:>5.1f} {:>7} {:>8}\n", is_long ? name + "\n" : "",
+        is_long ? "" : name, kNameWidth, pass, 1e3 * sum.in_step_seconds, 1e3 * sum.alone_seconds,
+        100 * sum.in_step_seconds / total, rate(sum.moved_bytes, sum.in_step_seconds, 1e9),
+        rate(sum.flops, sum.in_step_seconds, 1e12));
 }
 
 }  // namespace
@@ -247,23 +251,24 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
 }
 
 std::string bench_text(const BenchReport& report) {
-    std::string text = fmt::format(
-        "{} {} batch {} at {} x {} on {}\n"
-        "step      {:.4f} s median of {} (fastest {:.4f} s)\n"
+    std::string text =
+        wrap(fmt::format("{} {} batch {} at {} x {} on {}", report.model, report.precision,
+                         report.batch_size, report.image_size, report.image_width, report.device),
+             10);
+    text += fmt::format(
+        "\nstep      {:.4f} s median of {} (fastest {:.4f} s)\n"
         "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
         "speed     {:.2f} images/s, {} by table3\n"
         "loss      {:.6g} mean, {} skipped\n"
         "measuring {:.2e} s per step, {}: {:.5f} % of the step\n\n",
-        report.model, report.precision, report.batch_size, report.image_size, report.image_width,
-        report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
-        report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
-        report.images_per_second, format_si(report.flops, "FLOPS"), report.loss,
-        counted(report.skipped_steps, "step"), report.measuring_seconds_per_step,
-        counted(report.clock_readings_per_step, "clock reading"),
+        report.step_seconds, report.steps, report.fastest_step_seconds, report.alone_sum_seconds,
+        report.step_seconds / report.alone_sum_seconds, report.images_per_second,
+        format_si(report.flops, "FLOPS"), report.loss, counted(report.skipped_steps, "step"),
+        report.measuring_seconds_per_step, counted(report.clock_readings_per_step, "clock reading"),
         100 * report.measuring_seconds_per_step / report.step_seconds);
     const std::string header =
-        fmt::format("{:<28} {:<16} {:>8} {:>8} {:>6} {:>7} {:>8}\n", "operation", "pass",
-                    "step, ms", "alone", "%", "GB/s", "TFLOP/s");
+        fmt::format("{:<{}} {:<15} {:>8} {:>8} {:>5} {:>7} {:>8}\n", "operation", kNameWidth,
+                    "pass", "step, ms", "alone", "%", "GB/s", "TFLOP/s");
     std::map<std::pair<std::string, std::string>, Sum> sums;
     for (const BenchOperation& operation : report.operations) {
         sums[{operation.operation, operation.pass}] += operation;

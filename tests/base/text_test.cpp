@@ -50,6 +50,8 @@ TEST(Wrap, BreaksLinesAtBlanks) {
     EXPECT_EQ(wrap("a " + words + words + " b", 4), "a\n    " + words + words + "\n    b")
         << "a longer word stays whole";
     EXPECT_EQ(wrap(words, 90), words);
+    EXPECT_EQ(wrap_command(words + " abc d", 4), words + " \\\n    abc d");
+    EXPECT_EQ(wrap_command(words + " 'abc d'", 4), words + " 'abc d'") << "a quoted blank stays";
 }
 
 TEST(ParseNumber, ReadsTheWholeTextOrNothing) {

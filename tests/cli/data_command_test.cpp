@@ -3,7 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <hpcai/data/pack.hpp>
+
 #include "child_process.hpp"
+#include "cli/command_line.hpp"
+#include "cli/survey.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -142,6 +146,13 @@ TEST_F(DataCommands, APackedFolderStandsForItsFolder) {
                    "instances.json: expected class folders; VOC, COCO");
 }
 
+TEST(ThreadsOption, MeansAllCoresWhereItIsNotGiven) {
+    CommandLine line({"hpcai500", "", "", "", "pack"});
+    data::PackOptions pack;
+    add_threads(line.program().add_command({"pack", "", {}}), pack.threads);
+    EXPECT_EQ(pack.threads, 0) << "one thread is the default of the library";
+}
+
 TEST_F(DataCommands, CheckNamesATruncatedPicture) {
     damage();
     const Outcome text = data({"check", "set/train"});
@@ -214,7 +225,7 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     EXPECT_NEAR(config["data"]["mean"][0].get<double>(), mean, 5e-5);
     const Outcome flops = run_in(
         folder_.path(), {"flops", "--config", "my set.yaml", "--set", "data.path=set/train"});
-    EXPECT_NE(flops.out.find(", 3 classes:"), std::string::npos) << flops.out << flops.error;
+    EXPECT_NE(flops.out.find(", 3 classes\n"), std::string::npos) << flops.out << flops.error;
     expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "my set.yaml"}), 2,
                    "my set.yaml exists");
 }

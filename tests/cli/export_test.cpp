@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/export.hpp"
-
 #include <gmock/gmock.h>
 
 #include "child_process.hpp"
+#include "cli/commands.hpp"
 
 namespace hpcai::cli {
 namespace {

@@ -79,7 +79,7 @@ TEST_F(Status, ReportsTheProgressOfARunWithoutAResult) {
     write_progress(1, ProgressState::finished);
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_NE(outcome.out.find("\n2       not started"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\n2     not started"), std::string::npos) << outcome.out;
     EXPECT_TRUE(outcome.out.ends_with(
         "\nSTATUS UNFINISHED  groups=3 training=1 finished=1 directory=run\n"))
         << outcome.out;
@@ -137,7 +137,7 @@ TEST_F(Status, NamesProgressThatCannotBeRead) {
     write("run/groups/1/progress.json", std::string(100'000, ' '));
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_NE(outcome.out.find("\n0       unreadable"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\n0     unreadable"), std::string::npos) << outcome.out;
     EXPECT_NE(outcome.out.find("reason: group 1: 'run/groups/1/progress.json' has 100000 bytes"),
               std::string::npos)
         << outcome.out;

@@ -160,6 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"config", "print", "plan"}, "config print: unknown argument 'plan'; see"},
         Misuse{{"run", "my set.yaml"},
                "unknown argument 'my set.yaml'; did you mean `--config 'my set.yaml'`?"},
+        Misuse{{"init", "mine"}, "init: unknown argument 'mine'; did you mean `--data mine`?"},
         Misuse{{"run", "--config", "f", "epochs=3"},
                "unknown argument 'epochs=3'; did you mean `--set workload.epochs=3`?"},
         Misuse{{"plan", "--config", "f", "run.seed=2"}, "did you mean `--set run.seed=2`?"},

@@ -231,6 +231,15 @@ TEST_F(ClimateFiles, RejectWrongNamesShapesAndTypes) {
                 HasSubstr("boxes: expected integers"));
 }
 
+TEST_F(ClimateFiles, StateTheWholeLayoutInTheFirstError) {
+    for (const char* words :
+         {"images, float32 of samples x 16 x height x width", "boxes, integers of samples x 15 x 5",
+          "ymin, xmin, ymax, xmax, class 0 to 3", "unused rows all -1", "attribute columns"}) {
+        EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }), HasSubstr(words));
+        EXPECT_THAT(refusal_of([](auto& raw) { raw.box_extents[1] = 7; }), HasSubstr(words));
+    }
+}
+
 TEST_F(ClimateFiles, RejectSamplesThatNoMemoryHolds) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.image_extents = {2, 16, 8192, 8193};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+
 #include "end_to_end/launch.hpp"
 
 namespace hpcai::end_to_end {
@@ -38,6 +40,7 @@ protected:
         fs::create_directories(folder_ / "set/val");
     }
 
+    /// The output has each finding on one line.
     Outcome doctor(int ranks, const std::vector<std::string>& options) const {
         std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
                                        "--bind-to",
@@ -49,7 +52,9 @@ protected:
                                        "--config",
                                        "tiny.yaml"};
         words.insert(words.end(), options.begin(), options.end());
-        return cli::execute_in(folder_.path(), words);
+        Outcome outcome = cli::execute_in(folder_.path(), words);
+        outcome.out = std::regex_replace(outcome.out, std::regex("\n {18}"), " ");
+        return outcome;
     }
 
     const cli::TemporaryFolder folder_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
 
 namespace hpcai::launch {
@@ -170,13 +172,28 @@ TEST(Doctor, WarnsOfAResultThatCannotBeRanked) {
         << finding.text;
 }
 
+TEST(Doctor, FitsAPage) {
+    auto ranks = four_ranks();
+    for (RankHealth& rank : ranks) rank.allowed_cores = 1;
+    ranks[2].golden_sha256 = "other";
+    const std::string text = findings_text(diagnose_launch(
+        ranks,
+        {"hpcai500 run --config configs/imagenet_nvidia.yaml --set training.precision=bf16"}));
+    EXPECT_NE(text.find("hpcai500 run --config \\\n      configs/imagenet_nvidia.yaml --set "),
+              std::string::npos)
+        << "a command goes on after a backslash:\n"
+        << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kPageWidth) << line;
+}
+
 TEST(Doctor, EscapesWhatHostsAreCalled) {
     auto ranks = four_ranks();
     ranks[2].host = "\x1b[2J";
     ranks[2].golden_sha256 = "other";
     const std::string text = findings_text(diagnose_launch(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("golden    WRONG   the result differs from that of the other ranks: rank 2 "
-                        "on \\x1b[2J\n"),
+                        "on\n                  \\x1b[2J\n"),
               std::string::npos)
         << text;
     EXPECT_TRUE(text.ends_with("DOCTOR 1 finding\n"));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 
@@ -79,12 +80,12 @@ TEST(ProgressTable, HasARowForEachGroup) {
     auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     run.is_locked = true;
     const auto lines = status_lines(run);
-    ASSERT_EQ(lines.size(), 4U);
+    ASSERT_EQ(lines.size(), 5U);
     EXPECT_EQ(lines[1],
-              "0       training          2/3           17/24    1.2500       512.0    1 min 30 s"
-              "  2 min 05 s ago  node7");
-    EXPECT_TRUE(lines[2].starts_with("1       not started"));
-    EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
+              "0     training        2/3         17/24  1.2500    512.0  1 min 30 s  2 min 05 s");
+    EXPECT_TRUE(lines[2].starts_with("1     not started"));
+    EXPECT_EQ(lines[3], "leaders: group 0 on node7");
+    EXPECT_EQ(lines[4], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
     run.is_locked = false;
     EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
         << "a run that has died has no remaining time";
@@ -95,10 +96,10 @@ TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
                        {1, std::nullopt, "'p': bad"}});
     run.groups.front().progress->host = "\x1b]0;x\x07";
     const auto lines = status_lines(run);
-    ASSERT_EQ(lines.size(), 6U);
-    EXPECT_EQ(lines[3], "reason: group 0: no \\x1b[2J more\\nSTATUS FINE");
-    EXPECT_EQ(lines[4], "reason: group 1: 'p': bad");
-    EXPECT_TRUE(lines[2].starts_with("1       unreadable"));
+    ASSERT_EQ(lines.size(), 7U);
+    EXPECT_EQ(lines[4], "reason: group 0: no \\x1b[2J more\\nSTATUS FINE");
+    EXPECT_EQ(lines[5], "reason: group 1: 'p': bad");
+    EXPECT_TRUE(lines[2].starts_with("1     unreadable"));
     EXPECT_EQ(progress_table(run).find('\x1b'), std::string::npos);
 }
 
@@ -117,7 +118,7 @@ TEST(ProgressTable, ShowsASignalOfTheUserAsAStop) {
 TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.now_unix_seconds = 5;
-    EXPECT_NE(status_lines(run)[1].find("  now  node7"), std::string::npos) << status_lines(run)[1];
+    EXPECT_TRUE(status_lines(run)[1].ends_with("  now")) << status_lines(run)[1];
 }
 
 TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
@@ -134,13 +135,12 @@ TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
     EXPECT_EQ(silence_seconds(run), 5);
     run.started_unix_seconds = 0;
     run.is_locked = true;
-    EXPECT_NE(
-        progress_table(run).find(
-            " 10 min 00 s: a program is running: it copies samples, evaluates or hangs\nSTATUS"),
-        std::string::npos)
+    EXPECT_NE(progress_table(run).find(
+                  " a program is running: it copies samples,\n    evaluates or hangs\nSTATUS"),
+              std::string::npos)
         << progress_table(run);
     run.is_locked = std::nullopt;
-    EXPECT_NE(progress_table(run).find("this user cannot read the lock of its directory\n"),
+    EXPECT_NE(progress_table(run).find(": this user cannot read the lock of its directory\n"),
               std::string::npos)
         << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
@@ -197,23 +197,44 @@ TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
     run.next_command = "mpirun -np 2 hpcai500 resume results/a";
     const auto lines = status_lines(run);
-    ASSERT_EQ(lines.size(), 5U);
-    EXPECT_EQ(lines[2], "reason: group 0: stopped at step 17 by SIGUSR1");
-    EXPECT_EQ(lines[3], "resume: mpirun -np 2 hpcai500 resume results/a");
+    ASSERT_EQ(lines.size(), 6U);
+    EXPECT_EQ(lines[3], "reason: group 0: stopped at step 17 by SIGUSR1");
+    EXPECT_EQ(lines[4], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.is_locked = true;
-    EXPECT_EQ(status_lines(run).size(), 4U) << "it is resumed";
+    EXPECT_EQ(status_lines(run).size(), 5U) << "it is resumed";
 }
 
 TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.next_command = "mpirun -np 2 hpcai500 resume results/a";
-    EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
+    EXPECT_EQ(status_lines(run)[3], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
-    EXPECT_EQ(status_lines(run)[2],
+    EXPECT_EQ(status_lines(run)[3],
               "resume, unless another node runs it: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'125;
     run.is_locked = std::nullopt;
-    EXPECT_EQ(status_lines(run).size(), 3U);
+    EXPECT_EQ(status_lines(run).size(), 4U);
+}
+
+TEST(ProgressTable, FitsAPageUpToTheLineForTools) {
+    auto run =
+        run_of({group_in(1023, ProgressState::evaluating,
+                         "no memory: " + std::string(60, 'a') + " and " + std::string(60, 'b'))});
+    ProgressRecord& progress = *run.groups[0].progress;
+    progress.epoch = progress.epochs = 100;
+    progress.step = progress.steps = 450'000;
+    progress.images_per_second = {12'345.6, ""};
+    progress.seconds_left = {86'340, ""};
+    run.groups.push_back({1024, progress, ""});
+    run.now_unix_seconds += 86'000;
+    run.is_locked = std::nullopt;
+    run.next_command =
+        "mpirun -np 4096 --map-by ppr:8:node hpcai500 resume /scratch/project/run-17";
+    auto lines = status_lines(run);
+    EXPECT_TRUE(lines.back().starts_with("STATUS ")) << "tools read this line";
+    lines.pop_back();
+    for (const std::string& line : lines) EXPECT_LE(line.size(), kPageWidth) << line;
+    EXPECT_TRUE(lines[1].starts_with("1023  evaluating  100/100 450000/450000  1.2500  12345.6 "));
 }
 
 }  // namespace

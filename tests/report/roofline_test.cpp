@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/report/record_text.hpp>
@@ -61,6 +63,21 @@ TEST(RooflineText, HasEveryMeasurementOnALine) {
           "16 samples per rank: 1.80 s, 1.85 s with all-reduces of 95.4 MiB"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << " in\n" << text;
     }
+}
+
+TEST(RooflineText, FitsAPageAndNamesEachOperationOnce) {
+    RooflineRecord record = example_roofline();
+    record.device = "104 threads of a machine, " + std::string(50, 'a') + " in blocks of 16";
+    const OperationRate rate = record.operations.back();
+    record.operations.push_back(rate);
+    record.operations.back().pass = "weight_gradient";
+    std::istringstream lines(roofline_text(record));
+    int named = 0;
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(line.size(), kPageWidth) << line;
+        named += line.starts_with(rate.name + " in " + rate.precision + ": ") ? 1 : 0;
+    }
+    EXPECT_EQ(named, 1);
 }
 
 TEST(RooflineText, CountsWhatThereWasNoTimeFor) {

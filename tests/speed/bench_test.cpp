@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/speed/bench.hpp>
 
 #include "storage/temporary_folder.hpp"
@@ -62,13 +63,27 @@ TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     EXPECT_TRUE(lines[7].starts_with("operation")) << lines[7];
     // 12 layers of 10 to 21 ms: 186 ms of the step's 500 ms, 18.6 GFLOP and 1.86 GB
     EXPECT_EQ(lines[8].substr(0, 12), "convolution ");
-    EXPECT_TRUE(lines[8].ends_with(" 186.000  120.000   37.2      10      0.1")) << lines[8];
-    EXPECT_NE(lines[9].find("  50.000   40.000   10.0   "), std::string::npos) << lines[9];
+    EXPECT_TRUE(lines[8].ends_with(" 186.000  120.000  37.2      10      0.1")) << lines[8];
+    EXPECT_NE(lines[9].find("  50.000   40.000  10.0   "), std::string::npos) << lines[9];
     EXPECT_TRUE(lines[9].ends_with("      -        -")) << "its work is unknown: " << lines[9];
     EXPECT_EQ(lines[11], "the 10 slowest operations");
     EXPECT_TRUE(lines[13].starts_with("parameters ")) << lines[13];
     EXPECT_TRUE(lines[14].starts_with("conv11 ")) << lines[14];
     EXPECT_TRUE(lines.back().starts_with("conv3 ")) << lines.back();
+}
+
+TEST(BenchText, FitsAPageEvenWithLongNames) {
+    BenchReport report = example();
+    report.device += ", " + std::string(30, 'a') + ", " + std::string(30, 'b');
+    const std::string name = "backbone.body.layer3.0.downsample.0";
+    report.operations[0].name = name;
+    report.operations[0].in_step_seconds = 0.09;
+    const std::vector<std::string> lines = lines_of(bench_text(report));
+    for (const std::string& line : lines) EXPECT_LE(line.size(), kPageWidth) << line;
+    const auto found = std::ranges::find(lines, name);
+    ASSERT_NE(found, lines.end());
+    EXPECT_TRUE((found + 1)->ends_with(" 90.000   10.000  18.0   1.722  0.01722"))
+        << *(found + 1);
 }
 
 TEST(BenchJson, HasEveryNumberOfTheReport) {

@@ -30,6 +30,10 @@ constexpr std::size_t kPageWidth = 80;
 /// indents all lines but the first. `line_end` is between two lines and counts as their columns.
 std::string wrap(std::string text, std::size_t indent, std::string_view line_end = "\n");
 
+/// Breaks a text that ends with a shell command as wrap() does, with backslashes at the ends of
+/// lines. Returns a text with single quotes unchanged, because blanks in them must not be replaced.
+std::string wrap_command(const std::string& text, std::size_t indent);
+
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none
 /// (RFC 3629: shortest forms only, no surrogates, at most U+10FFFF).
 std::size_t utf8_character_bytes(std::string_view text);

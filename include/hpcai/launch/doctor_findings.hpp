@@ -31,10 +31,10 @@ struct RankHealth {
     std::string golden_sha256;  // of the parameters after `doctor --golden` steps; empty: not run
 };
 
-/// One check of a launch.
+/// The result of one check of a launch.
 struct Finding {
-    std::string check;   // "program", "binding", ...
-    std::string text;    // the finding
+    std::string check;  // "program", "binding", ...
+    std::string text;
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
     ExitCode code = ExitCode::ok;  // exit code of a run with this problem; ok: only a warning
@@ -62,8 +62,8 @@ Finding diagnose_rules(const config::Config& config);
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
 
-/// Returns a line for each finding, "remedy:" lines, and "DOCTOR ok", "DOCTOR ok, 1 warning" or
-/// "DOCTOR 2 findings, 1 warning". Control characters are escaped.
+/// Returns the findings with their remedies, and a last line "DOCTOR ok", "DOCTOR ok, 1 warning" or
+/// "DOCTOR 2 findings, 1 warning". wrap() breaks the lines. Control characters are escaped.
 std::string findings_text(std::span<const Finding> findings);
 
 }  // namespace hpcai::launch

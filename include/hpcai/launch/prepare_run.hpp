@@ -19,8 +19,8 @@ namespace hpcai::launch {
 /// errors.
 config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone);
 
-/// Returns the place of this rank, which shares cores with the ranks of its node that may use
-/// exactly the same cores. Collective.
+/// Returns the place of this rank on its node. Ranks share cores if they may use exactly the same
+/// cores. Collective.
 context::PlaceOnNode place_on_node(const std::vector<int>& node_of_world_rank,
                                    const device::Cores& cores, comm::Communicator& everyone);
 
@@ -29,8 +29,8 @@ struct PreparedRun {
     context::RunContext context;              // complete except launch.exit_ends_others
     context::Resources resources;             // complete except `counters`
     LaunchRecord launch;                      // complete except `roofline`
-    std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory; held by rank 0
-    std::string device_note;  // unexpected: why device.kind auto uses no GPU; few cores
+    std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory, on rank 0
+    std::string device_note;  // why device.kind auto uses no GPU, and a warning of few cores
 };
 
 /// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. Rank 0 reads

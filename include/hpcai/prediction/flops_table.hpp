@@ -6,8 +6,8 @@
 /// Estimates before a run: arithmetic on the configuration, without MPI or a device.
 namespace hpcai::prediction {
 
-/// Returns the output of `hpcai500 flops`: one line for each node of the configured model, with its
-/// output shape, parameters, activation bytes, and FLOPs of one sample by pass in the three
+/// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
+/// its output shape, parameters, activation bytes, and FLOPs of one sample by pass in the three
 /// ledgers; then the totals. Activations are in training.precision; `auto` is taken as fp32,
 /// because no device is queried.
 std::string flops_table(const config::Config& config);

@@ -25,11 +25,11 @@ struct PageContent {
     std::vector<std::string> files = {};           // to link, relative to the page
 };
 
-/// `report.html`: the whole result as one HTML page without scripts or other files except the
-/// targets of links, with plots in SVG, for light and dark, wide and narrow screens and paper. The
-/// score of a valid or custom result is in the largest type. External text is escaped. A missing
-/// number is "n/a", with its reason if known, never NaN. Long lists are folded; plots of more than
-/// eight groups show their median and spread.
+/// Returns `report.html`, the whole result as one HTML page with plots in SVG. It has no scripts
+/// and uses no other files except the targets of links. It suits light and dark, wide and narrow
+/// screens and paper. The score of a valid or custom result is in the largest type. External text
+/// is escaped. A missing number is "n/a", with its reason if known, never NaN. Long lists are
+/// folded; plots of more than eight groups show their median and spread.
 std::string html(const PageContent& content);
 
 /// Returns an HTML page with the style sheet of `report.html`. `body` is HTML, `title` any text.

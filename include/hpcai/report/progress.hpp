@@ -9,10 +9,10 @@ namespace hpcai::report {
 /// The exit code of `hpcai500 status`. It is watchdog while a program runs, a group has not ended
 /// or an evaluation is missing: files alone do not show whether the run continues or has died.
 /// Otherwise the first that applies: internal if a group could not save its checkpoint, watchdog if
-/// groups failed and groups were `terminated`, stopped if any stopped, all_groups_failed.
+/// some groups failed and others were terminated, stopped if any stopped, all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
 
-/// Returns true if all groups have finished.
+/// Returns true if there are groups and all have finished.
 bool have_all_finished(const RunProgress& run);
 
 /// Returns true if no program is known to hold the lock and the run has ended or is silent. A run
@@ -29,13 +29,14 @@ inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 /// Empty if all groups have ended and no program is running, or if the time is unknown.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
-/// A table with a row for each group, the reasons of failures and stops, and a last line such as
+/// A table with a row for each group, the hosts of the leaders, the reasons of failures and stops,
+/// and a last line for tools such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED or UNFINISHED. The lines before it report a silence of at least
 /// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the
 /// lock is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has
 /// the remark "unless another node runs it". Shows groups that were terminated as stopped if no
-/// group has failed. Escapes control characters.
+/// group has failed. wrap() breaks other lines than the last. Escapes control characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

@@ -17,24 +17,12 @@ std::string describe_laggards(std::span<const FlightRecord> records);
 /// "image_classification", or "image_classification-mini" in problem class mini.
 std::string problem_name(const WorkloadRecord& workload);
 
-/// The machine, a line for each operation and pass, bandwidths, all-reduces and training steps.
+/// The machine, each operation with a line per pass, bandwidths, all-reduces and training steps.
+/// wrap() breaks the lines.
 std::string roofline_text(const RooflineRecord& record);
 
 /// Errors that invalidate training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
 /// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
-
-/// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never throttled.
-std::string slowdown_text(const DeviceHealthRecord& health);
-
-/// A line "name : text" of the summary.
-struct SummaryEntry {
-    std::string_view name;
-    std::string text;
-};
-
-/// The GPUs with errors, then the slowed ones by decreasing share. Long lists end with the number
-/// of further GPUs.
-std::vector<SummaryEntry> health_entries(const RunRecord& record);
 
 }  // namespace hpcai::report

@@ -11,11 +11,13 @@ namespace hpcai::slurm {
 enum class Scheduler { slurm, pbs, flux };
 enum class Launcher { mpirun, srun };
 
+/// One task of a job array.
 struct ArrayTask {
     std::vector<std::string> settings;  // arguments of --set: "bagging.M=2"
-    int ranks = 1;                      // all ranks of the job, or M x P_degree if that is less
+    int ranks = 1;                      // ranks of the job, or M x P_degree if that is less
 };
 
+/// The options of `hpcai500 sbatch`, with the defaults that depend on the configuration filled in.
 struct BatchJob {
     Scheduler scheduler = Scheduler::slurm;
     std::string command_line;  // the command that generates the script

@@ -120,6 +120,19 @@ std::string text_of(const std::vector<hsize_t>& extents) {
     return fmt::format("{}", fmt::join(extents, " x "));
 }
 
+/// Returns all that a file of another program needs, for the first error in its datasets.
+std::string expected_layout() {
+    return fmt::format(
+        "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
+        "integers "
+        "of samples x {} x {}: rows ymin, xmin, ymax, xmax, class 0 to {} in pixels, unused rows "
+        "all "
+        "-1; a fixed-length string \"{}\" as its attribute {} states the order",
+        climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
+        climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
+        climate::kColumnsName);
+}
+
 void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
     const auto& e = images.extents;
     require(e[0] >= 1 && e[0] <= kMaxSamples && e[1] == kClimateChannels && e[2] >= 1 &&
@@ -235,12 +248,16 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
                                                       Metadata& metadata) {
     auto state = std::make_unique<State>();
     state->file = open_file(path);
-    state->images =
-        climate::open_dataset(state->file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
     const Hdf5Dataset& images = state->images;
-    const Hdf5Dataset boxes =
-        climate::open_dataset(state->file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
-    require_extents(images, boxes);
+    Hdf5Dataset boxes;
+    try {
+        state->images =
+            climate::open_dataset(state->file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
+        boxes = climate::open_dataset(state->file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
+        require_extents(images, boxes);
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}; {}", error.what(), expected_layout()));
+    }
     metadata.path = path;
     metadata.height = static_cast<int>(images.extents[2]);
     metadata.width = static_cast<int>(images.extents[3]);
