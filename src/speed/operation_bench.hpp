@@ -4,6 +4,7 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/ops/flops.hpp>
 
 namespace hpcai::speed {
 
@@ -64,6 +65,9 @@ private:
     std::unique_ptr<device::Timeline> timeline_;
     std::unique_ptr<device::Recording> recording_;  // refers to timeline_, so it is destroyed first
 };
+
+/// Returns the FLOPs in one pass; 0 for `prepare`.
+double flops_in(const ops::Flops& flops, ops::Pass pass);
 
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);

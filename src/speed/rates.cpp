@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/comm/collectives.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 
 #include "operation_bench.hpp"
+#include "whole_step.hpp"
 
 namespace hpcai::speed {
 namespace {
@@ -17,10 +20,7 @@ constexpr int kMaxRuns = 15;
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
 double flops_of(const ops::Operation& operation, ops::Pass pass) {
-    const ops::Flops flops = ops::flops(operation, ops::Ledger::two_mac, false);
-    if (pass == ops::Pass::weight_gradient) return static_cast<double>(flops.weight_gradient);
-    if (pass == ops::Pass::input_gradient) return static_cast<double>(flops.input_gradient);
-    return static_cast<double>(flops.forward);
+    return flops_in(ops::flops(operation, ops::Ledger::two_mac, false), pass);
 }
 
 OperationRate make_rate(const MeasuredOperation& measured, const device::Precision& precision,
@@ -114,6 +114,24 @@ private:
     std::unique_ptr<device::Memory> memory_;
     std::span<float> values_;
 };
+
+/// Measures steps with the samples of `setup`. Returns their median seconds on the slowest rank and
+/// stores the bytes of the gradients.
+double measure_step(RateMeter& meter, const WholeStep::Setup& setup, double seconds,
+                    std::int64_t& gradient_bytes) {
+    constexpr double kMinSteps = 1, kMaxSteps = 15;
+    std::unique_ptr<WholeStep> step;
+    comm::collective_try(meter.everyone(), [&] { step = std::make_unique<WholeStep>(setup); });
+    const double first = meter.max_over_ranks(step->run());  // the first step may allocate
+    const int steps = static_cast<int>(std::clamp(seconds / first, kMinSteps, kMaxSteps));
+    std::vector<double> step_seconds;
+    for (int i = 0; i < steps; ++i) {
+        step_seconds.push_back(meter.max_over_ranks(step->run()));
+        if (meter.is_time_over()) break;
+    }
+    gradient_bytes = static_cast<std::int64_t>(step->store().gradients().size_bytes());
+    return median(std::move(step_seconds));
+}
 
 }  // namespace
 
@@ -266,6 +284,38 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.latency_seconds = {std::max(0.0, small.seconds - slope * small.bytes), ""};
     line.bytes_per_second = {1 / slope, ""};
     return line;
+}
+
+CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds) {
+    CalibrationRecord record;
+    const config::Config& config = setup.config;
+    record.model = config::value_text(config, "workload.model");
+    record.precision = name_of(setup.precision);
+    record.optimizer = config::value_text(config, "training.optimizer");
+    record.image_size = config.workload.image_size;
+    record.image_width = image_width(config);
+    record.training_flops_per_sample = metrics::FlopsLedger(models::make_model(config))
+                                           .training_per_sample(metrics::kOfficialLedger);
+    const auto self = comm::make_self_communicator();
+    const auto self_reducer = comm::make_mpi_reducer(*self);
+    if (setup.reducer != nullptr) record.sums = setup.reducer->description();
+    const double share = seconds / (setup.reducer != nullptr ? 6 : 3);
+    double needed_seconds = 0;  // estimate for two steps with twice the samples
+    for (const int divisor : {4, 2, 1}) {
+        const int samples = setup.samples / divisor;
+        if (samples == 0) continue;
+        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
+            break;
+        const auto measure = [&](comm::GradientReducer& reducer) {
+            return measure_step(meter, {config, meter.device(), setup.precision, reducer, samples},
+                                share, record.gradient_bytes);
+        };
+        CalibrationPoint& point = record.points.emplace_back();
+        point = {samples, measure(*self_reducer), no_value("there is only one rank")};
+        if (setup.reducer != nullptr) point.summed_step_seconds = {measure(*setup.reducer), ""};
+        needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
+    }
+    return record;
 }
 
 }  // namespace hpcai::speed

@@ -80,4 +80,17 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
 /// by size. The fit has no values for fewer than two sizes, or if the time does not grow.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
+struct CalibrationSetup {
+    const config::Config& config;
+    device::Precision precision;
+    comm::GradientReducer* reducer = nullptr;  // over all ranks; null for one rank
+    int samples = 1;                           // per rank and step
+};
+
+/// Measures whole training steps of the configured model on all ranks at once: with a quarter of
+/// the samples of a rank, then with a half and all of them if the meter's time suffices. Each
+/// number of samples takes about a third of `seconds`. With a reducer, also measures steps with
+/// all-reduces. Collective.
+CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds);
+
 }  // namespace hpcai::speed
