@@ -15,9 +15,12 @@ struct BenchOperation {
     double alone_seconds = 0;    // median of repeated runs of this operation only
     double flops = 0;            // FLOPs of one run by the table3 ledger; 0: none
     double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown
+    HPCAI_RECORD(BenchOperation, name, operation, pass, in_step_seconds, alone_seconds, flops,
+                 moved_bytes);
 };
 
 struct BenchReport {
+    std::string schema = "hpcai500-bench/1";
     std::string device;
     std::string model;
     std::string precision;
@@ -35,6 +38,10 @@ struct BenchReport {
     double images_per_second = 0;              // batch_size / step_seconds
     double flops = 0;                          // FLOP/s by the table3 ledger
     std::vector<BenchOperation> operations;
+    HPCAI_RECORD(BenchReport, schema, device, model, precision, batch_size, image_size, image_width,
+                 steps, step_seconds, fastest_step_seconds, loss, skipped_steps, alone_sum_seconds,
+                 clock_readings_per_step, measuring_seconds_per_step, images_per_second, flops,
+                 operations);
 };
 
 /// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
