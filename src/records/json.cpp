@@ -43,6 +43,7 @@ ordered_json to_integer(const ordered_json& number) {
 /// Writes the members of a record into a JSON object.
 class Writer {
 public:
+    /// With `has_whole_numbers`, writes 1 instead of 1.0.
     explicit Writer(bool has_whole_numbers) : has_whole_numbers_(has_whole_numbers) {}
 
     template <typename T>

@@ -6,15 +6,14 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of records. `Record` is stored in its own file: RunRecord, GroupResult,
-/// LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
+/// The JSON text of records. `Record` is a struct that has a file of its own: RunRecord,
+/// GroupResult, LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
 /// RooflineRecord. to_json also takes PlanRecord and SweepRecord.
 namespace hpcai::records {
 

@@ -32,7 +32,7 @@ struct PlaceRecord {
     int local_rank = 0;  // among the ranks of its node
     int threads = 0;
     std::string host;
-    std::string device;  // e.g. "cpu"
+    std::string device;  // "2 threads of AMD EPYC ..., oneDNN 2.6.3"
     HPCAI_RECORD(PlaceRecord, world_rank, group, group_rank, node, local_rank, threads, host,
                  device);
 };
@@ -102,7 +102,7 @@ struct StagingRecord {
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
     std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
-    std::int64_t left_files = 0;          // needed files not staged: unreadable or above 512 MiB
+    std::int64_t left_files = 0;          // needed but not staged: unreadable or above 512 MiB
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
