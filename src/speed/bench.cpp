@@ -26,8 +26,8 @@ namespace hpcai::speed {
 namespace {
 
 constexpr std::int64_t kWarmupSteps = 2;
-constexpr int kTimedSteps = 5;
-constexpr int kIsolatedRuns = 5;
+constexpr int kTimedSteps = 5;    // with a time mark after each operation
+constexpr int kIsolatedRuns = 5;  // measurements of an operation alone
 
 /// Steps of a model on one rank with one random batch in memory.
 class StepBench {
@@ -52,7 +52,7 @@ public:
     /// Runs a step with a timeline mark after each operation, as a CUDA graph if there are graphs.
     void timed_step() {
         if (!timed_) make_timed();
-        upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
+        upload_seconds_.push_back(TimedWork(*device_, {[this] { step_.upload(); }}, true).run()[0]);
         const std::vector<double> seconds = timed_->run();
         for (std::size_t index = 0; index < calls_.size(); ++index) {
             call_seconds_[index].push_back(seconds[index]);
@@ -60,9 +60,7 @@ public:
         update_seconds_.push_back(seconds.back());
     }
 
-    std::int64_t readings_per_step() const {
-        return step_.phases().readings() / std::ssize(step_.phases().steps());
-    }
+    const training::StepLog& phases() const { return step_.phases(); }
 
     /// Returns the median seconds of a clock reading, including its share of a step's log.
     double reading_seconds() {
@@ -88,13 +86,13 @@ public:
 
     std::vector<BenchOperation> operations() {
         std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
-                                         isolated_seconds([&] { upload(); }, true)}};
+                                         isolated_seconds([&] { step_.upload(); }, true)}};
         for (std::size_t index = 0; index < calls_.size(); ++index) {
             const graph::KernelCall& call = calls_[index];
-            all.push_back({call.name, operation_of(call.name), std::string(name_of(call.pass)),
+            all.push_back({call.name, "", std::string(name_of(call.pass)),
                            median(call_seconds_[index]),
                            isolated_seconds([&] { call.kernel->run(call.pass); })});
-            add_work(call, all.back());
+            describe(call, all.back());
         }
         all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
                        median(update_seconds_), isolated_seconds([&] { update_->run(); })});
@@ -105,8 +103,6 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    void upload() { step_.upload(); }
-
     /// Must be called after the first steps, because libraries may allocate in those.
     void make_timed() {
         std::vector<Work> pieces;
@@ -128,22 +124,13 @@ private:
         return median_seconds(kIsolatedRuns, [&] { return timed.run()[0] / in_a_row; });
     }
 
-    const graph::Node* find_node(const std::string& name) const {
-        const auto& nodes = step_.network().graph().nodes();
-        const auto found = std::ranges::find(nodes, name, &graph::Node::name);
-        return found == nodes.end() ? nullptr : &*found;
-    }
-
-    std::string operation_of(const std::string& name) const {
-        const graph::Node* node = find_node(name);
-        return node == nullptr ? "gradient_accumulator"
-                               : std::string(ops::name_of(node->operation));
-    }
-
-    void add_work(const graph::KernelCall& call, BenchOperation& operation) const {
-        const graph::Node* node = find_node(call.name);
-        if (node == nullptr) return;
+    /// Fills in the operation, the FLOPs and the bytes of a call.
+    void describe(const graph::KernelCall& call, BenchOperation& operation) const {
         const graph::Graph& graph = step_.network().graph();
+        const auto node = std::ranges::find(graph.nodes(), call.name, &graph::Node::name);
+        operation.operation = "gradient_accumulator";
+        if (node == graph.nodes().end()) return;
+        operation.operation = ops::name_of(node->operation);
         operation.moved_bytes =
             metrics::moved_bytes(graph, *node, call.pass, step_.network().compute());
         operation.flops = flops_in(graph::flops(graph, *node, metrics::kOfficialLedger), call.pass);
@@ -208,7 +195,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);
     report.steps = steps;
-    report.clock_readings_per_step = bench.readings_per_step();
+    report.clock_readings_per_step = bench.phases().readings() / std::ssize(bench.phases().steps());
     report.measuring_seconds_per_step =
         static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
@@ -283,7 +270,7 @@ std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline)
         plot.ceilings.push_back(
             {"the model's fastest convolution", *ceiling.model_convolution_flops.value});
     }
-    plot.memory_bytes_per_second = {std::nullopt, "not in the file"};
+    plot.memory_bytes_per_second = no_value("not in the file");
     for (const BandwidthRate& rate : roofline.bandwidths) {
         if (rate.name == "memory") plot.memory_bytes_per_second = rate.bytes_per_second;
     }

@@ -65,6 +65,7 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
 
+/// The ranks of an all-reduce.
 struct AllReduceRanks {
     std::string scope;  // as in AllReduceRate
     comm::Communicator& group;

@@ -54,7 +54,7 @@ BandwidthRate measure_memory(RateMeter& meter, double seconds) {
 std::vector<BandwidthRate> measure_transfers(RateMeter& meter, double seconds) {
     const std::array<std::string, 2> names{"host to device", "device to host"};
     if (meter.device().uuid().empty()) {
-        const Quantity none{std::nullopt, "the device's memory is the host's"};
+        const Quantity none = no_value("the device's memory is the host's");
         return {{names[0], "none", 0, none, none}, {names[1], "none", 0, none, none}};
     }
     constexpr std::size_t kBytes = std::size_t{64} << 20;
@@ -82,9 +82,9 @@ public:
         const bool has_samples = std::ranges::any_of(
             sources.overrides,
             [](const std::string& setting) { return setting.starts_with(kSamplesKey); });
-        // The default batch size is for many ranks.
+        // The batch size of the default configuration is for many ranks.
         if (sources.files.empty() && !has_samples) {
-            sources.overrides.push_back(std::string(kSamplesKey) + "8");
+            sources.overrides.push_back(fmt::format("{}8", kSamplesKey));
         }
         config_ = launch::agree_on_config(sources, ranks.everyone);
         open_device();
@@ -120,8 +120,8 @@ private:
         // Ranks that are bound to different cores use these together.
         record_.cores = std::min(cores.machine,
                                  cores.allowed * place.ranks_on_node / place.ranks_sharing_cores);
-        // samples_ is what a rank of the configured run computes at once. That run has bagging.M x
-        // P_degree ranks if both are set, else as many ranks as this launch.
+        // The configured run has bagging.M x P_degree ranks if both are set, else as many ranks as
+        // this launch.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
@@ -206,7 +206,7 @@ private:
     std::unique_ptr<Logger> log_{make_logger("roofline", "")};
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
-    int samples_ = 1;
+    int samples_ = 1;  // that a rank of the configured run computes at once
     std::unique_ptr<RateMeter> meter_;
     std::vector<AllReduceGroup> groups_;
     RooflineRecord record_;

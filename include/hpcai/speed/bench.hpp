@@ -31,8 +31,8 @@ struct BenchReport {
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
     double loss = 0;  // mean over the steps since the results were last read; may be NaN
-    std::int64_t skipped_steps = 0;            // since the start, because gradients were not finite
-    double alone_sum_seconds = 0;              // sum of alone_seconds of all operations
+    std::int64_t skipped_steps = 0;  // steps without update, because gradients were not finite
+    double alone_sum_seconds = 0;    // sum of alone_seconds of all operations
     std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
     double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds
@@ -46,8 +46,8 @@ struct BenchReport {
 
 /// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
 /// configured model on one rank, with random data in memory and without communication. Also
-/// measures every operation alone. Makes `steps` measurements after two for warm-up. Throws
-/// Error(usage) if steps < 1, and the errors of the device.
+/// measures every operation alone. Makes `steps` measurements of one or, on a GPU, several steps
+/// after two measurements for warm-up. Throws Error(usage) if steps < 1, and the device's errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.

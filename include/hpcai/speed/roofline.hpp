@@ -24,9 +24,10 @@ struct RooflineRequest {
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
-/// Measures, alone, how many images per second of the folder data.path are read, decoded by the CPU
-/// and by the GPU, and made into batches, in about `seconds` seconds. Also measures the training
-/// step. Returns a table. Throws the errors of the configuration, the data and the device.
+/// Measures, in this process alone, how many images per second of the class folder data.path are
+/// read, decoded by the CPU and by the GPU, and made into batches. Takes about `seconds` seconds.
+/// Also measures the training step. Returns a table. Throws the errors of the configuration, the
+/// data and the device.
 std::string measure_input(const config::Config& config, double seconds);
 
 }  // namespace hpcai::speed
