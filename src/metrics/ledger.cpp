@@ -8,11 +8,6 @@
 namespace hpcai::metrics {
 namespace {
 
-bool is_fused(const ops::Operation& operation) {
-    const auto* norm = std::get_if<ops::BatchNorm>(&operation);
-    return norm != nullptr && (norm->add || norm->relu);
-}
-
 /// Counts one node. A shared parameter counts for its first node; `counted` holds the parameters
 /// of earlier nodes.
 LedgerRow count_node(const graph::Graph& graph, const graph::Node& node,
@@ -40,31 +35,22 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 constexpr double kFp32Bytes = 4;
 
-/// Tensors of the forward pass that the input gradient reads.
+/// The tensors of the forward pass that the input gradient reads.
 struct Rereads {
     bool inputs = false;
     bool output = false;
 };
 
-struct RereadsOf {
-    Rereads operator()(const ops::BatchNorm& op) const {
-        return {.inputs = !op.frozen, .output = op.relu};
-    }
-    Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
-    Rereads operator()(const ops::PointwiseNorm&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::NormPool&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::Relu&) const { return {.output = true}; }
-    Rereads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
-    Rereads operator()(const ops::Linear& op) const { return {.output = op.relu}; }
-    Rereads operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
-    Rereads operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
-    template <typename Other>
-    Rereads operator()(const Other&) const {
-        return {};
-    }
-};
+Rereads rereads_of(const ops::Operation& operation) {
+    using namespace ops;
+    if (const auto* norm = std::get_if<BatchNorm>(&operation)) return {!norm->frozen, norm->relu};
+    if (const auto* bias = std::get_if<Bias>(&operation)) return {.output = bias->relu};
+    if (const auto* linear = std::get_if<Linear>(&operation)) return {.output = linear->relu};
+    return {is_one_of<DualNorm, PointwiseNorm, NormPool, GroupNorm>(operation),
+            is_one_of<DualNorm, Relu, SoftmaxCrossEntropy, CellCrossEntropy>(operation)};
+}
 
+/// The bytes of a node's tensors; values without a dtype have the type `compute`.
 class NodeBytes {
 public:
     NodeBytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
@@ -128,8 +114,10 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
     }
     std::set<graph::ParameterId> counted;
     for (const graph::Node& node : graph.nodes()) {
-        ensure(!is_fused(node.operation), "FLOPs are counted over the unfused graph, but {} is {}",
-               node.name, ops::name_of(node.operation));
+        const auto* const norm = std::get_if<ops::BatchNorm>(&node.operation);
+        const bool is_fused = norm != nullptr && (norm->add || norm->relu);
+        ensure(!is_fused, "FLOPs are counted over the unfused graph, but {} is {}", node.name,
+               ops::name_of(node.operation));
         rows_.push_back(count_node(graph, node, counted));
         add(total_, rows_.back());
     }
@@ -138,7 +126,7 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute) {
     const NodeBytes bytes(graph, node, compute);
-    const Rereads reread = std::visit(RereadsOf{}, node.operation);
+    const Rereads reread = rereads_of(node.operation);
     switch (pass) {
         case ops::Pass::prepare:
             return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());

@@ -55,7 +55,7 @@ TEST(Flops, AreEmptyWhereTheyCannotBeFormed) {
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}}, -1));
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}, GroupWork{100, kNan}}, 50));
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}, GroupWork{100, kInfinity}}, 50));
-    EXPECT_FALSE(flops(std::array{GroupWork{100, 1, false}}, 50)) << "no group survived";
+    EXPECT_FALSE(flops(std::array{GroupWork{100, 1, false}}, 50)) << "no group finished";
     EXPECT_FALSE(flops(std::array{GroupWork{100, std::numeric_limits<double>::denorm_min()}}, 50))
         << "the quotient is not finite";
 }
