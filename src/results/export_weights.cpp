@@ -16,21 +16,16 @@
 #include <hpcai/training/weights_file.hpp>
 
 namespace hpcai::results {
-namespace {
-
-int best_group(const std::filesystem::path& result_directory) {
-    const std::vector<Quantity> members = read_result(result_directory).quality.members;
-    return static_cast<int>(std::ranges::max_element(members, {}, &Quantity::value) -
-                            members.begin());
-}
-
-}  // namespace
-
 int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
                    const std::filesystem::path& output) {
     require_one_run(result_directory);
     const config::Config config = read_config(result_directory);
-    const int group = group_number ? *group_number : best_group(result_directory);
+    int group = group_number.value_or(0);
+    if (!group_number) {
+        const std::vector<Quantity> members = read_result(result_directory).quality.members;
+        group = static_cast<int>(std::ranges::max_element(members, {}, &Quantity::value) -
+                                 members.begin());
+    }
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     std::vector<int> stored;

@@ -39,8 +39,7 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
         content.steps.emplace_back();
         const fs::path path = group_directory(directory, static_cast<int>(group)) / "steps.csv";
         const std::string name = fmt::format("groups/{}/steps.csv", group);
-        std::error_code error;
-        if (!fs::exists(path, error)) continue;
+        if (!storage::path_exists(path)) continue;
         try {
             content.steps.back() =
                 report::steps_from_csv(storage::read_file_text(path, kMaxFileBytes), name);
@@ -59,9 +58,8 @@ void add_files(const fs::path& directory, report::PageContent& content) {
         names.push_back(fmt::format("groups/{}/steps.csv", group));
         names.push_back(fmt::format("groups/{}/ranks.csv", group));
     }
-    std::error_code error;
     std::ranges::copy_if(names, std::back_inserter(content.files), [&](const std::string& name) {
-        return fs::exists(directory / name, error);
+        return storage::path_exists(directory / name);
     });
 }
 

@@ -3,6 +3,7 @@
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -25,11 +26,12 @@ constexpr const char* kConfig = "config.yaml";
 void create_output(const context::RunContext& context, const LaunchRecord& launch) {
     const fs::path& output = context.output;
     require_new_or_empty(output);
-    std::error_code error;
-    const bool exists = fs::exists(output, error);
-    const bool has_folder = output.parent_path().empty() || fs::exists(output.parent_path(), error);
+    const bool exists = storage::path_exists(output);
+    const bool has_folder =
+        output.parent_path().empty() || storage::path_exists(output.parent_path());
     const fs::path series_config = context.folder() / kConfig;
-    const bool begins_series = context.launch.repetitions > 1 && !fs::exists(series_config, error);
+    const bool begins_series =
+        context.launch.repetitions > 1 && !storage::path_exists(series_config);
     try {
         fs::create_directories(output / "groups");
         fs::create_directories(output / "evaluation");
@@ -41,6 +43,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
         write_launch_file(output, launch);
         storage::write_file_durably(output / kConfig, context.config_text);
     } catch (const std::exception& failure) {
+        std::error_code error;
         for (const char* name : {kConfig, kLaunchName, "evaluation", "groups"}) {
             fs::remove(output / name, error);
         }
@@ -88,14 +91,12 @@ void clean(const fs::path& output) {
     }
 }
 
-/// Returns whether the existing record of a group is among the `records` to replace.
-bool is_stale(const context::RunContext& context, int group, StaleRecords records) {
-    try {
-        const fs::path path = group_directory(context.output, group) / "record.json";
-        if (!read_record(path).record.failure.empty()) return records == StaleRecords::unfinished;
-    } catch (const Error&) {
-        return true;
-    }
+/// Returns whether the existing record of a group is of the `kind` to replace.
+bool is_stale(const context::RunContext& context, int group, StaleRecords kind) {
+    const auto result =
+        records::try_read_file<GroupResult>(group_directory(context.output, group) / "record.json");
+    if (!result) return true;
+    if (!result->record.failure.empty()) return kind == StaleRecords::unfinished;
     return !read_finished_group(context.output, context.config, group);
 }
 
@@ -140,10 +141,9 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
         }
     }
     fs::create_directories(output / "evaluation");
-    std::error_code error;
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
-        if (undamaged_groups.contains(group) || !fs::exists(output / record, error)) continue;
+        if (undamaged_groups.contains(group) || !storage::path_exists(output / record)) continue;
         if (!is_stale(context, group, records)) continue;
         attempt.move_here(record);
         attempt.move_here(record.parent_path() / "flight");  // the record's failure refers to it

@@ -36,6 +36,17 @@ Record read_file(const std::filesystem::path& path,
     return from_json<Record>(storage::read_file_text(path, limit_bytes), path.string());
 }
 
+/// Like read_file, but returns nothing if the file is missing or damaged.
+template <typename Record>
+std::optional<Record> try_read_file(const std::filesystem::path& path,
+                                    std::size_t limit_bytes = std::size_t{16} << 20) {
+    try {
+        return read_file<Record>(path, limit_bytes);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
 /// Returns null for a number that is missing or not finite.
 nlohmann::ordered_json number_or_null(const Quantity& quantity);
 

@@ -10,7 +10,7 @@
 
 namespace hpcai::results {
 
-/// Returns the remedy, after "; ", if a launch was killed while it created `output`; else "".
+/// Returns "; " and a remedy if a launch was killed while it created `output`; else "".
 std::string describe_broken_creation(const std::filesystem::path& output);
 
 /// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.
