@@ -189,13 +189,6 @@ void derive_scores(RunRecord& record) {
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
-void derive_time_breakdown(RunRecord& record) {
-    std::vector<TimeBreakdownRecord> groups;
-    for (const GroupRecord& group : record.work.groups)
-        if (group.failure.empty()) groups.push_back(group.time_breakdown);
-    record.time_breakdown = metrics::maximum_over_groups(groups, kNoGroupFinished);
-}
-
 /// Returns the seconds until the group's model first reached the target.
 Quantity seconds_to_target(const GroupRecord& group, double target) {
     const auto reached = std::ranges::find_if(
@@ -240,7 +233,10 @@ void derive_results(const config::Config& config, const plan::ParallelismControl
     derive_scores(record);
     derive_time_to_quality(config, record);
     derive_traffic(config, controller, groups, record);
-    derive_time_breakdown(record);
+    std::vector<TimeBreakdownRecord> breakdowns;
+    for (const GroupRecord& group : record.work.groups)
+        if (group.failure.empty()) breakdowns.push_back(group.time_breakdown);
+    record.time_breakdown = metrics::maximum_over_groups(breakdowns, kNoGroupFinished);
     record.utilization =
         utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
 }

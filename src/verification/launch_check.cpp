@@ -21,8 +21,6 @@ void check_launch(const Claim& claim, Inspector& inspector) {
     expected.staging = record.staging;
     expected.determinism = record.determinism;
     expected.invocations = record.invocations;
-    // If group 0 failed, different ranks wrote launch.json and the result. Their measurements and
-    // environments may differ.
     if (record.work.groups.front().failure.empty()) {
         expected.roofline = record.roofline;
         expected.environment = record.environment;

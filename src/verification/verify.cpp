@@ -120,12 +120,6 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
 
 constexpr const char* kResult = "result.json";
 
-bool is_unfinished(const Inspector& inspector) {
-    const bool has_begun =
-        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
-    return has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName);
-}
-
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
     if (const auto text = inspector.read_text(file)) inspector.compare_lines(file, *text, expected);
 }
@@ -163,10 +157,7 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
 
 std::string source_of(const std::string& key, const config::Config& config) {
     const workloads::PredictionFiles& files = workloads::workload_of(config.workload).files;
-    struct Source {
-        std::string prefix, text;
-    };
-    const std::vector<Source> sources{
+    const std::vector<std::pair<std::string, std::string>> sources{
         {"work.groups[", "according to groups/<m>/record.json and the files that it follows from"},
         {"training_digest[", "according to groups/<m>/weights.safetensors"},
         {"quality.members", "according to groups/<m>/" + files.member},
@@ -187,8 +178,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"name", "according to config"},
         {"config", "as the program writes it"},
     };
-    for (const Source& source : sources)
-        if (key.starts_with(source.prefix)) return source.text;
+    for (const auto& [prefix, source] : sources)
+        if (key.starts_with(prefix)) return source;
     return "according to the groups' results";
 }
 
@@ -316,7 +307,9 @@ Verification verify(const std::filesystem::path& directory) {
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)
         if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
-    if (is_unfinished(inspector)) {
+    const bool has_begun =
+        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
+    if (has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName)) {
         inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
                          "hpcai500 status " + shell_quote(directory.string()));
         verification.findings = inspector.take_findings();

@@ -53,7 +53,6 @@ struct GroupProgress {
     int group = 0;
     std::optional<ProgressRecord> progress;  // empty if there is no readable file
     std::string read_error;                  // why the file cannot be read
-    bool operator==(const GroupProgress&) const = default;
 };
 
 /// The progress of a run without a result, from its files.
@@ -65,7 +64,6 @@ struct RunProgress {
     // Whether a program holds the lock of the directory; empty: unknown
     std::optional<bool> is_locked;
     std::string next_command;  // completes the run: resume or score; empty if unknown
-    bool operator==(const RunProgress&) const = default;
 };
 
 }  // namespace hpcai
