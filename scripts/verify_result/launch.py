@@ -12,7 +12,7 @@ PLACE_OF_LAUNCH = ("host", "node", "local_rank")  # a group that finished earlie
 
 # Published dense peaks without int8, in TFLOP/s, by a word of the device's name.
 PEAKS = {"V100": 130, "T4": 65, "A30": 165, "A40": 150, "A100": 312, "L4": 121, "L40S": 362, "H100": 989.4,
-         "H200": 989.4, "GH200": 989.4, "B200": 2500, "GB200": 2500}
+         "H200": 989.4, "GH200": 989.4, "B200": 2250, "GB200": 2500}
 THREAD_PEAK = 10  # above the 1024 bf16 operations of AMX per cycle
 INT8 = 2  # peak with int8 / other peak
 MAX_FRACTION = 2  # a busy machine measures a low ceiling
