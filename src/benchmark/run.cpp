@@ -24,7 +24,7 @@
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/repetitions.hpp>
 #include <hpcai/results/result_directory.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 #include <hpcai/training/faults.hpp>
 #include <hpcai/verification/verdict.hpp>
 

@@ -78,20 +78,13 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-NodesOfRanks nodes_of_launch(const context::RunContext& context) {
-    NodesOfRanks current;
-    for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
-        current.nodes.push_back(context.controller.place(rank).node);
-        current.hosts.push_back(context.host(rank));
-    }
-    return current;
-}
-
 /// Returns the hosts of all ranks. The ranks of a group that an earlier launch finished have the
 /// hosts of that launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
-    std::vector<std::string> hosts = nodes_of_launch(context).hosts;
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < context.controller.layout().ranks; ++rank)
+        hosts.push_back(context.host(rank));
     for (const GroupResult& group : groups) {
         if (!context.is_resumed || !group.record.failure.empty()) continue;
         const int number = group.record.group;
@@ -115,23 +108,17 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-TopologyRecord describe_topology(const plan::ParallelismController& controller,
-                                 const std::vector<context::RankFacts>& ranks,
-                                 const std::vector<std::string>& hosts) {
-    TopologyRecord record;
-    verification::derive_topology(controller, record);
-    for (std::size_t rank = 0; rank < record.map.size(); ++rank) {
-        record.map[rank].threads = ranks[rank].threads;
-        record.map[rank].host = hosts[rank];
-        record.map[rank].device = ranks[rank].device;
-    }
-    return record;
-}
-
 }  // namespace
 
 TopologyRecord describe_topology(const context::RunContext& context) {
-    return describe_topology(context.controller, context.ranks, nodes_of_launch(context).hosts);
+    TopologyRecord topology;
+    verification::derive_topology(context.controller, topology);
+    for (PlaceRecord& place : topology.map) {
+        place.threads = context.ranks[place.world_rank].threads;
+        place.host = context.host(place.world_rank);
+        place.device = context.ranks[place.world_rank].device;
+    }
+    return topology;
 }
 
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
@@ -140,14 +127,16 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     const LaunchRecord& launch = run.launch;
     const std::vector<GroupResult> groups = all_groups(context, ensemble, outcome.groups);
     const std::vector<std::string> hosts = hosts_of(context, groups);
-    const plan::ParallelismController controller = controller_for_nodes(
-        context.config, context.controller, nodes_of_hosts(nodes_of_launch(context), hosts));
     RunRecord record;
+    record.topology = describe_topology(context);
+    const plan::ParallelismController controller = controller_for_nodes(
+        context.config, context.controller, nodes_of_hosts(record.topology.map, hosts));
+    verification::derive_topology(controller, record.topology);
+    for (PlaceRecord& place : record.topology.map) place.host = hosts[place.world_rank];
     record.program_version = HPCAI500_VERSION;
     record.name = context.config.run.name;
     record.parameters =
         verification::summary_settings(context.config, controller.layout(), launch.precision);
-    record.topology = describe_topology(controller, context.ranks, hosts);
     record.workload = describe_workload(run);
     record.config.text = config::to_json(config::parse(context.config_text, "config.yaml", {}));
     record.submission = verification::describe_submission(context.config);

@@ -55,26 +55,15 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
     }
 }
 
-/// attempts/<n>, a folder that is created when the first file is moved into it.
-class AttemptFolder {
-public:
-    explicit AttemptFolder(const fs::path& output) : output_(output) {
-        for (int number = 1; folder_.empty() || fs::exists(folder_); ++number) {
-            folder_ = output / "attempts" / std::to_string(number);
-        }
-    }
-    void move_here(const fs::path& name) const {
-        if (!fs::exists(output_ / name)) return;
-        storage::make_folder_durably((folder_ / name).parent_path());
-        std::error_code error;
-        fs::rename(output_ / name, folder_ / name, error);
-        require(!error, ExitCode::data, "'{}' cannot be moved to '{}': {}",
-                (output_ / name).string(), (folder_ / name).string(), error.message());
-    }
-
-private:
-    fs::path output_, folder_;
-};
+/// Moves a file or folder of `output`, if it exists, to `folder`, which is created if necessary.
+void move_to(const fs::path& folder, const fs::path& output, const fs::path& name) {
+    if (!fs::exists(output / name)) return;
+    storage::make_folder_durably((folder / name).parent_path());
+    std::error_code error;
+    fs::rename(output / name, folder / name, error);
+    require(!error, ExitCode::data, "'{}' cannot be moved to '{}': {}", (output / name).string(),
+            (folder / name).string(), error.message());
+}
 
 /// Removes temporary files that a killed program left. Throws Error(data) for a link or pipe,
 /// through which the result would be written elsewhere. Leaves checkpoints to their readers.
@@ -132,12 +121,15 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
                      const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;
     clean(output);
-    const AttemptFolder attempt(output);
+    fs::path attempt;
+    for (int number = 1; attempt.empty() || fs::exists(attempt); ++number) {
+        attempt = output / "attempts" / std::to_string(number);
+    }
     if (fs::exists(output / "result.json")) {
         // The manifest is moved first, because it marks a complete result.
         for (const char* name : {storage::kManifestName, "result.json", "report.html",
                                  "summary.txt", "environment.json", "mllog", "evaluation"}) {
-            attempt.move_here(name);
+            move_to(attempt, output, name);
         }
     }
     fs::create_directories(output / "evaluation");
@@ -145,8 +137,8 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
         if (undamaged_groups.contains(group) || !storage::path_exists(output / record)) continue;
         if (!is_stale(context, group, records)) continue;
-        attempt.move_here(record);
-        attempt.move_here(record.parent_path() / "flight");  // the record's failure refers to it
+        move_to(attempt, output, record);
+        move_to(attempt, output, record.parent_path() / "flight");  // the failure refers to it
     }
 }
 

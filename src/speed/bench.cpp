@@ -15,7 +15,7 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/speed/bench.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 #include <hpcai/training/step_log.hpp>
 #include <hpcai/training/step_runner.hpp>
 

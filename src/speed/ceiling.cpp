@@ -3,7 +3,7 @@
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 
 #include "rates.hpp"
 

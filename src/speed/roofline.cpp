@@ -216,8 +216,7 @@ private:
 
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use) {
-    const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
-    if (comm::launched_ranks(environment) == 1) {
+    if (comm::launched_ranks(std::getenv) == 1) {
         const std::unique_ptr<comm::Communicator> self = comm::make_self_communicator();
         const MeasuredRanks ranks{*self, {0}, "this machine"};
         use(RooflineSession(request, ranks).measure());

@@ -109,7 +109,7 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
     for (const GroupRecord& group : result.record.work.groups) {
         if (!group.failure.empty()) continue;
         const fs::path path =
-            result.directory / "groups" / std::to_string(group.group) / "steps.csv";
+            result.directory / (workloads::group_prefix(group.group) + "steps.csv");
         std::error_code error;
         if (!fs::is_regular_file(path, error)) return {};
         std::vector<double> seconds;

@@ -7,32 +7,43 @@ namespace hpcai::results {
 namespace {
 
 using Nodes = std::vector<int>;
+using Hosts = std::vector<std::string>;
+
+/// Calls nodes_of_hosts() for ranks that are now on these nodes and hosts and were on `hosts`.
+Nodes find_nodes(const Nodes& nodes, const Hosts& now, const Hosts& hosts) {
+    std::vector<PlaceRecord> current(nodes.size());
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+        current[rank].node = nodes[rank];
+        current[rank].host = now[rank];
+    }
+    return nodes_of_hosts(current, hosts);
+}
 
 TEST(NodesOfHosts, AreThoseOfTheProgramWhereItsRanksHaveNotMoved) {
-    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"a", "a", "b", "b"}),
+    EXPECT_EQ(find_nodes({0, 0, 1, 1}, {"a", "a", "b", "b"}, {"a", "a", "b", "b"}),
               (Nodes{0, 0, 1, 1}));
-    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"a", "a"}}, {"a", "a"}), (Nodes{0, 1}))
+    EXPECT_EQ(find_nodes({0, 1}, {"a", "a"}, {"a", "a"}), (Nodes{0, 1}))
         << "of one name, and not the same";
 }
 
 TEST(NodesOfHosts, GiveARankThatWasOnAnotherHostTheNodeOfThatHost) {
-    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"b", "a"}}, {"a", "a"}), (Nodes{1, 1}));
-    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"b", "a"}}, {"a", "b"}), (Nodes{1, 0}));
+    EXPECT_EQ(find_nodes({0, 1}, {"b", "a"}, {"a", "a"}), (Nodes{1, 1}));
+    EXPECT_EQ(find_nodes({0, 1}, {"b", "a"}, {"a", "b"}), (Nodes{1, 0}));
 }
 
 TEST(NodesOfHosts, GiveAHostThatIsGoneANumberOfItsOwn) {
-    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"c", "c", "b", "b"}),
+    EXPECT_EQ(find_nodes({0, 0, 1, 1}, {"a", "a", "b", "b"}, {"c", "c", "b", "b"}),
               (Nodes{0, 0, 1, 1}));
-    EXPECT_EQ(nodes_of_hosts({{0, 0, 0, 0}, {"a", "a", "a", "a"}}, {"c", "c", "a", "a"}),
+    EXPECT_EQ(find_nodes({0, 0, 0, 0}, {"a", "a", "a", "a"}, {"c", "c", "a", "a"}),
               (Nodes{1, 1, 0, 0}));
-    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"c", "d", "c", "d"}),
+    EXPECT_EQ(find_nodes({0, 0, 1, 1}, {"a", "a", "b", "b"}, {"c", "d", "c", "d"}),
               (Nodes{0, 1, 0, 1}));
-    EXPECT_EQ(nodes_of_hosts({{0, 1, 2}, {"a", "b", "c"}}, {"d", "a", "b"}), (Nodes{2, 0, 1}))
+    EXPECT_EQ(find_nodes({0, 1, 2}, {"a", "b", "c"}, {"d", "a", "b"}), (Nodes{2, 0, 1}))
         << "the numbers of a and b are taken";
 }
 
 TEST(NodesOfHosts, LeaveARankWhereItIsWhenSeveralNodesHaveTheHostsName) {
-    EXPECT_EQ(nodes_of_hosts({{0, 1, 2}, {"a", "a", "b"}}, {"a", "a", "a"}), (Nodes{0, 1, 2}));
+    EXPECT_EQ(find_nodes({0, 1, 2}, {"a", "a", "b"}, {"a", "a", "a"}), (Nodes{0, 1, 2}));
 }
 
 config::Config config_of(std::optional<int> groups, std::optional<int> degree) {

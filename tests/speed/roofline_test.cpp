@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/speed/bench.hpp>
-#include <hpcai/speed/ceiling.hpp>
 #include <hpcai/speed/roofline.hpp>
 #include <hpcai/verification/derive.hpp>
 
