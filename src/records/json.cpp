@@ -10,10 +10,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/plan_record.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/records/repetitions_record.hpp>
 
 #include "record_checks.hpp"

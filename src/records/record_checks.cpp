@@ -2,7 +2,6 @@
 #include "record_checks.hpp"
 
 #include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 

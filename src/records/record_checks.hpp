@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/records/launch_record.hpp>
 #include <hpcai/records/progress_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::records {

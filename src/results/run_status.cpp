@@ -7,7 +7,6 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>

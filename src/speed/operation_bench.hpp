@@ -4,7 +4,6 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
-#include <hpcai/ops/flops.hpp>
 
 namespace hpcai::speed {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "checks.hpp"

@@ -9,7 +9,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>

@@ -6,7 +6,7 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::results {
 
