@@ -50,53 +50,18 @@ Rereads rereads_of(const ops::Operation& operation) {
             is_one_of<DualNorm, Relu, SoftmaxCrossEntropy, CellCrossEntropy>(operation)};
 }
 
-/// The bytes of a node's tensors; values without a dtype have the type `compute`.
-class NodeBytes {
-public:
-    NodeBytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
-        : graph_(graph), node_(node), compute_(static_cast<double>(size_of(compute))) {}
-
-    double inputs() const {
-        double bytes = 0;
-        for (const graph::ValueId input : node_.inputs) bytes += value(input);
-        return bytes;
+/// Filters and weights have `weight_bytes` per element; other parameters are fp32.
+double parameter_bytes(const graph::Graph& graph, const graph::Node& node, double weight_bytes) {
+    double bytes = 0;
+    for (const graph::ParameterId id : node.parameters) {
+        const graph::Parameter& parameter = graph.parameters()[id];
+        const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
+                               parameter.kind == graph::ParameterKind::linear_weight;
+        bytes += static_cast<double>(parameter.shape.elements()) *
+                 (is_weight ? weight_bytes : kFp32Bytes);
     }
-    double output() const { return value(node_.output); }
-    double output_gradient() const { return elements(node_.output) * compute_; }
-    double input_gradients() const {
-        double bytes = 0;
-        for (const graph::ValueId input : node_.inputs) {
-            if (graph_.needs_gradient(input)) bytes += elements(input) * compute_;
-        }
-        return bytes;
-    }
-    /// Filters and weights have `weight_bytes` per element; other parameters are fp32.
-    double parameters(double weight_bytes) const {
-        double bytes = 0;
-        for (const graph::ParameterId id : node_.parameters) {
-            const graph::Parameter& parameter = graph_.parameters()[id];
-            const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
-                                   parameter.kind == graph::ParameterKind::linear_weight;
-            bytes += static_cast<double>(parameter.shape.elements()) *
-                     (is_weight ? weight_bytes : kFp32Bytes);
-        }
-        return bytes;
-    }
-    double compute() const { return compute_; }
-
-private:
-    double elements(graph::ValueId id) const {
-        return static_cast<double>(graph_.value(id).shape.elements());
-    }
-    double value(graph::ValueId id) const {
-        const auto& dtype = graph_.value(id).dtype;
-        return elements(id) * (dtype ? static_cast<double>(size_of(*dtype)) : compute_);
-    }
-
-    const graph::Graph& graph_;
-    const graph::Node& node_;
-    double compute_;
-};
+    return bytes;
+}
 
 }  // namespace
 
@@ -125,19 +90,33 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
 
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute) {
-    const NodeBytes bytes(graph, node, compute);
+    const auto compute_bytes = static_cast<double>(size_of(compute));
+    const auto gradient = [&](graph::ValueId id) {
+        return static_cast<double>(graph.value(id).shape.elements()) * compute_bytes;
+    };
+    const auto value = [&](graph::ValueId id) {
+        const tensor::DType dtype = graph.value(id).dtype.value_or(compute);
+        return static_cast<double>(graph.value(id).shape.elements()) *
+               static_cast<double>(size_of(dtype));
+    };
+    double inputs = 0, input_gradients = 0;
+    for (const graph::ValueId input : node.inputs) {
+        inputs += value(input);
+        if (graph.needs_gradient(input)) input_gradients += gradient(input);
+    }
+    const double parameters = parameter_bytes(graph, node, compute_bytes);
+    const double fp32_parameters = parameter_bytes(graph, node, kFp32Bytes);
     const Rereads reread = rereads_of(node.operation);
     switch (pass) {
         case ops::Pass::prepare:
-            return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());
+            return fp32_parameters + parameters;
         case ops::Pass::forward:
-            return bytes.inputs() + bytes.parameters(bytes.compute()) + bytes.output();
+            return inputs + parameters + value(node.output);
         case ops::Pass::weight_gradient:
-            return bytes.inputs() + bytes.output_gradient() + bytes.parameters(kFp32Bytes);
+            return inputs + gradient(node.output) + fp32_parameters;
         case ops::Pass::input_gradient:
-            return bytes.output_gradient() + bytes.parameters(bytes.compute()) +
-                   bytes.input_gradients() + (reread.inputs ? bytes.inputs() : 0) +
-                   (reread.output ? bytes.output() : 0);
+            return gradient(node.output) + parameters + input_gradients +
+                   (reread.inputs ? inputs : 0) + (reread.output ? value(node.output) : 0);
     }
     return 0;
 }
