@@ -27,7 +27,7 @@ TEST(AllReduceFit, FindsTheLatencyAndBandwidthThatMadeTheTimes) {
     EXPECT_EQ(line.ranks, 4);
 }
 
-TEST(AllReduceFit, ReportsWhereThereIsNone) {
+TEST(AllReduceFit, ReportsWhyThereIsNone) {
     EXPECT_FALSE(fit({}, "mpi").bytes_per_second.value);
     EXPECT_FALSE(fit({{"run", 2, 4096, 1e-3, 0}}, "mpi").bytes_per_second.value);
     const AllReduceFit falling = fit({{"run", 2, 4096, 1e-3, 0}, {"run", 2, 8192, 1e-4, 0}}, "mpi");
