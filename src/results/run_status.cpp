@@ -98,7 +98,6 @@ RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     return status_of_progress(directory, folder);
 }
 
-/// Returns whether `file` was written within the last kSilenceSeconds.
 bool is_recent(const fs::path& file) {
     std::error_code error;
     const auto written = fs::last_write_time(file, error);

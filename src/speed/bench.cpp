@@ -45,7 +45,6 @@ public:
         autotune_log_.finish(device::tuning_of(*device_));
     }
 
-    /// Runs a whole step and returns its seconds.
     double step() { return step_.run(); }
     const training::StepResults& results() const { return step_.results(); }
 

@@ -26,11 +26,10 @@ constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;
 constexpr double kCalibrationShare = 0.25;
 
-/// All measuring ranks, and this rank's host.
 struct MeasuredRanks {
     comm::Communicator& everyone;
     std::vector<int> node_of_rank;
-    std::string host;
+    std::string host;  // of this rank
 
     int nodes() const { return std::ranges::max(node_of_rank) + 1; }
 };

@@ -331,7 +331,6 @@ void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord
     }
 }
 
-/// Adds a warning if the files of one result differ from its manifest.
 void check_files(const fs::path& directory, std::vector<std::string>& warnings) {
     Inspector inspector(directory);
     check_manifest(inspector);

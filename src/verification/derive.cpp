@@ -189,7 +189,6 @@ void derive_scores(RunRecord& record) {
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
-/// Returns the seconds until the group's model first reached the target.
 Quantity seconds_to_target(const GroupRecord& group, double target) {
     const auto reached = std::ranges::find_if(
         group.quality_by_epoch,

@@ -124,19 +124,15 @@ void check_text(const std::string& file, const std::string& expected, Inspector&
     if (const auto text = inspector.read_text(file)) inspector.compare_lines(file, *text, expected);
 }
 
-/// Checks numbers that are used before verify() compares them.
-void check_ranges(const WorkloadRecord& workload) {
+plan::ParallelismController controller_of(const RunRecord& record, const config::Config& config) {
+    // These numbers are used before verify() compares them.
     constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
     for (const auto& [name, samples] :
-         {std::pair{"training_samples", workload.training_samples},
-          std::pair{"validation_samples", workload.validation_samples}}) {
+         {std::pair{"training_samples", record.workload.training_samples},
+          std::pair{"validation_samples", record.workload.validation_samples}}) {
         require(samples >= 0 && samples <= kMaxSamples, ExitCode::data,
                 "workload.{} is {}; must be 0 to {}", name, samples, kMaxSamples);
     }
-}
-
-plan::ParallelismController controller_of(const RunRecord& record, const config::Config& config) {
-    check_ranges(record.workload);
     const TopologyRecord& topology = record.topology;
     const std::size_t ranks = topology.map.size();
     require(ranks > 0 && static_cast<std::size_t>(topology.ranks) == ranks, ExitCode::data,
@@ -210,7 +206,6 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                            [&](const std::string& key) { return source_of(key, config); });
 }
 
-/// Checks `record` and the files that it follows from.
 void check_record(const RunRecord& record, Inspector& inspector) {
     const auto config =
         inspector.attempt(kResult, [&] { return config::parse(record.config.text, "config", {}); });
