@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/ranges.h>
 
@@ -8,8 +7,8 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/export_weights.hpp>
-#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -42,8 +41,9 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
-    const std::int64_t steps = read_record(directory / "record.json").record.iterations;
-    training::write_weights(output, graph, store, steps * config.parallel.micro_batches);
+    const auto result = records::read_file<GroupResult>(directory / "record.json");
+    training::write_weights(output, graph, store,
+                            result.record.iterations * config.parallel.micro_batches);
     return group;
 }
 

@@ -33,7 +33,7 @@ std::string describe_missing_record(const std::filesystem::path& output, int gro
 /// Returns the progress of a group without progress.json, which is removed when the run has its
 /// result, from the group's record.
 ProgressRecord progress_from_record(const std::filesystem::path& path) {
-    const GroupRecord record = read_record(path).record;
+    const GroupRecord record = records::read_file<GroupResult>(path).record;
     ProgressRecord progress;
     progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
     progress.reason = record.failure;
@@ -45,10 +45,6 @@ ProgressRecord progress_from_record(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-GroupResult read_record(const std::filesystem::path& path) {
-    return records::read_file<GroupResult>(path);
-}
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
@@ -62,7 +58,7 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
         return reject(describe_missing_record(output, group));
     }
     try {
-        GroupResult result = read_record(directory / "record.json");
+        auto result = records::read_file<GroupResult>(directory / "record.json");
         if (!result.record.failure.empty()) return reject(result.record.failure);
         for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
             if (name == std::string_view("weights.safetensors") && !config.run.keep_weights)

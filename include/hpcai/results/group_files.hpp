@@ -13,9 +13,6 @@
 /// The files that groups store in a result directory.
 namespace hpcai::results {
 
-/// Reads a groups/<m>/record.json. Throws Error(data) naming the file.
-GroupResult read_record(const std::filesystem::path& path);
-
 /// Reads the record of a group that finished. The result is empty if the record is damaged or has
 /// a failure, if a file is missing (except weights without run.keep_weights), or if the predictions
 /// do not have the recorded digest. `reason`, which may be null, then receives the explanation.
