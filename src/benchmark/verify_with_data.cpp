@@ -30,7 +30,7 @@ constexpr int kMaxLossSteps = 20;  // steps from one stored loss to the next if 
 // Maximum relative differences of losses. The first two are multiplied by the number of steps done.
 // kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
-constexpr double kLeastLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
+constexpr double kMinLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
 /// Replaces the common folder C of the data paths by folder/<name of C> if all paths exist there,
@@ -180,7 +180,7 @@ private:
             sum += recomputed[step];
             const double loss = stored.at(step).loss, expected = sum / ++steps;
             if (std::isnan(loss) && steps < max_steps) continue;
-            const double allowed = loss_tolerance(step) * std::max(expected, kLeastLoss);
+            const double allowed = loss_tolerance(step) * std::max(expected, kMinLoss);
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(

@@ -8,17 +8,14 @@
 namespace hpcai::meters {
 namespace {
 
-struct ReasonRow {
-    std::uint64_t bit;
-    const char* name;
-};
-
 /// The bits nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. Omits the
 /// reasons idle, application clocks, sync boost and display clocks.
-constexpr std::array kClockEventReasons{
-    ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
-    ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},
-    ReasonRow{0x04, "sw_power_cap"}};
+constexpr std::pair<std::uint64_t, const char*> kClockEventReasons[] = {
+    {0x08, "hw_slowdown"},
+    {0x40, "hw_thermal_slowdown"},
+    {0x80, "hw_power_brake_slowdown"},
+    {0x20, "sw_thermal_slowdown"},
+    {0x04, "sw_power_cap"}};
 
 constexpr std::size_t kMaxXids = 256;
 
@@ -99,7 +96,7 @@ void GpuHealthLog::poll() {
               [&] { return state.nvml->clock_event_reasons(state.device); });
     if (!state.reasons_failure.empty()) return;
     const bool is_slowed = std::ranges::any_of(
-        kClockEventReasons, [&](const ReasonRow& row) { return (reasons & row.bit) != 0; });
+        kClockEventReasons, [&](const auto& reason) { return (reasons & reason.first) != 0; });
     state.reasons |= reasons;
     state.slowed_polls += is_slowed ? 1 : 0;
     ++state.polls;
@@ -115,8 +112,8 @@ GpuHealth GpuHealthLog::snapshot() const {
         health.xids_failure = state.failure;
         return health;
     }
-    for (const ReasonRow& row : kClockEventReasons) {
-        if ((state.reasons & row.bit) != 0) record.slowed_by.emplace_back(row.name);
+    for (const auto& [bit, name] : kClockEventReasons) {
+        if ((state.reasons & bit) != 0) record.slowed_by.emplace_back(name);
     }
     record.slowed_share = no_value(state.reasons_failure);
     if (state.reasons_failure.empty()) {

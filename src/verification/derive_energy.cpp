@@ -27,10 +27,9 @@ std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     return "";
 }
 
-/// A kind of meters; the names of their counters begin with `family`.
 struct Meter {
-    std::string_view family;
-    std::string_view name;
+    std::string_view family;  // begins the names of the counters
+    std::string_view name;    // of the kind of meters
     std::string_view method;
 };
 constexpr std::array kMeters{
@@ -183,7 +182,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     std::vector<std::string_view> kinds;
     double sum = 0;
     std::optional<Quantity> incomplete;
-    for (const std::string_view kind : {kMeters.front().name, kMeters.back().name}) {
+    for (const std::string_view kind : {"NVML", "RAPL"}) {
         std::vector<MeterRecord> meters = energy.meters;
         std::erase_if(meters, [&](const MeterRecord& meter) {
             return name_of_kind(family_of(meter.name)) != kind;
