@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <fmt/core.h>
@@ -292,19 +291,6 @@ void derive_learning_curve(const config::Config& config, const std::vector<StepR
 std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision) {
-    constexpr std::array kKeys{"workload.model",
-                               "workload.image_size",
-                               "workload.epochs",
-                               "training.batch_size",
-                               "training.optimizer",
-                               "training.learning_rate",
-                               "training.schedule",
-                               "bagging.sampler",
-                               "bagging.aggregation",
-                               "communication.backend",
-                               "communication.algorithm",
-                               "communication.precision",
-                               "run.seed"};
     std::vector<ParameterRecord> parameters{
         {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
         {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"}};
@@ -314,7 +300,13 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
         parameters.push_back({"training.batch_norm_samples", std::to_string(*samples),
                               "samples that share a BatchNorm statistic"});
     }
-    for (const char* key : kKeys) parameters.push_back(as_configured(config, key));
+    for (const char* key :
+         {"workload.model", "workload.image_size", "workload.epochs", "training.batch_size",
+          "training.optimizer", "training.learning_rate", "training.schedule", "bagging.sampler",
+          "bagging.aggregation", "communication.backend", "communication.algorithm",
+          "communication.precision", "run.seed"}) {
+        parameters.push_back(as_configured(config, key));
+    }
     if (!config.run.keep_weights) parameters.push_back(as_configured(config, "run.keep_weights"));
     return parameters;
 }
