@@ -6,7 +6,7 @@ from tables import PHASES
 
 
 class ExtremesCheck:
-    """`groups` are rows of work.groups, `results` the record.json of each, `{}` if it has none."""
+    """`groups` are the rows of work.groups; `results` has the record.json of each, or `{}` without one."""
 
     def __init__(self, run, groups, results):
         self.run, self.record, self.config = run, run.record, run.config

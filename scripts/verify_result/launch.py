@@ -7,20 +7,20 @@ from result_files import sha256
 
 NAME = "launch.json"
 EQUAL = ("staging", "determinism", "invocations")
-OF_RANK_0 = ("roofline", "environment")  # as measured and read there
-PLACE_OF_LAUNCH = ("host", "node", "local_rank")  # a group that finished earlier keeps its hosts
+OF_RANK_0 = ("roofline", "environment")  # measured and read by the rank that writes the file
+PLACE_OF_LAUNCH = ("host", "node", "local_rank")  # in the result, a group that finished earlier keeps its own
 
-# Published dense peaks without int8, in TFLOP/s, by a word of the device's name.
+# Published dense 16-bit peaks of the fastest variant, in TFLOP/s, by a word of the device's name.
 PEAKS = {"V100": 130, "T4": 65, "A30": 165, "A40": 150, "A100": 312, "L4": 121, "L40S": 362, "H100": 989.4,
-         "H200": 989.4, "GH200": 989.4, "B200": 2500, "GB200": 2500}
-THREAD_PEAK = 10  # above the 1024 bf16 operations of AMX per cycle
-INT8 = 2  # peak with int8 / other peak
-MAX_FRACTION = 2  # a busy machine measures a low ceiling
-MAX_OF_PEAK = 1.1  # scores also count operations that a peak does not
+         "H200": 989.4, "GH200": 989.4, "B200": 2250, "GB200": 2500}
+THREAD_PEAK = 10  # TFLOP/s; AMX has 1024 bf16 FLOPs per cycle, about 4 TFLOP/s
+INT8 = 2  # int8 peak / 16-bit peak
+MAX_FRACTION = 2  # other programs can reduce the measured ceiling
+MAX_OF_PEAK = 1.1  # table3 also counts operations other than matrix products
 
 
 def check_launch(run):
-    """If group 0 failed, another rank than that of launch.json wrote the result."""
+    """Compares launch.json with the result. If group 0 failed, different ranks wrote them."""
     record, launch = run.record, read_json(run.files, NAME)
 
     def compare(key, stored, expected, source="result.json"):
@@ -46,7 +46,7 @@ def check_launch(run):
 
 
 def peak_of(place):
-    """TFLOP/s; 0 for an unknown device."""
+    """The peak of a rank's device in TFLOP/s; 0 for an unknown device."""
     words = set(re.split("[^0-9A-Za-z]+", place["device"]))
     if words & {"thread", "threads"}:
         return THREAD_PEAK * max(place["threads"], 1)
@@ -54,7 +54,7 @@ def peak_of(place):
 
 
 def check_speed(run):
-    """Margins cover a ceiling that was measured on a busy machine and the ledger of the scores."""
+    """Reports speeds above the measured ceiling or the published peaks, with margins."""
     record = run.record
     fraction, flops = record["utilization"]["fraction"] or 0, record["scores"]["flops"] or 0
     if fraction > MAX_FRACTION and record["roofline"]["source"] == "measured before training":

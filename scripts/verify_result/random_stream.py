@@ -2,7 +2,7 @@
 """Counter-based random numbers and the bootstrap draws made of them."""
 
 REPLICATES = 1000
-BOOTSTRAP = 7  # purpose of a stream
+BOOTSTRAP = 7  # RandomPurpose::confidence of the program
 
 
 class Stream:

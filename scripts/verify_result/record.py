@@ -19,7 +19,7 @@ ECHOED = (("kind", "workload.kind"), ("problem_class", "workload.problem_class")
           ("sampler", "bagging.sampler"), ("aggregation", "bagging.aggregation"),
           ("seed", "run.seed"), ("data_kind", "data.kind"))
 
-# Rows of the summary that have effective values, which may differ from the configuration.
+# Rows of the summary with effective values, which may differ from the configuration.
 EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples",
              "parallel.data_degree", "parallel.pipeline_degree", "parallel.model_degree",
              "parallel.micro_batches")
@@ -94,7 +94,7 @@ def check_parameters(run, bad_samples):
     for key, value in rows:
         if key in config and key not in EFFECTIVE:
             run.must_be(f"parameters has {key}, which", value, config[key], "config")
-    run.must_be("parameters has rows twice, which", len(set(dict(rows))), len(rows))
+    run.must_be("the number of different keys in parameters", len(dict(rows)), len(rows))
     topology, precision = record["topology"], record["workload"]["precision"]
     for key, wanted, source in (("bagging.M", str(topology["groups"]), "topology"),
                                 ("bagging.P_degree", str(topology["degree"]), "topology"),
@@ -102,7 +102,7 @@ def check_parameters(run, bad_samples):
         run.must_be(f"parameters has {key}, which", dict(rows).get(key), wanted, source)
     wanted = ["staged"] if record["staging"]["scope"] != "none" else []
     wanted += ["bad samples"] if bad_samples > 0 else []
-    run.must_be("parameters has, besides settings, what", [key for key, _ in facts], wanted,
+    run.must_be("the list of facts in parameters", [key for key, _ in facts], wanted,
                 "staging and work.groups")
     if bad_samples > 0:
         run.must_be("parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples),

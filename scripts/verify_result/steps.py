@@ -7,11 +7,11 @@ from arithmetic import total
 from tables import PHASES, format_number
 
 ROUNDING_SECONDS = 1e-6
-MAX_PAUSE_SECONDS = 5.0  # from the end of an epoch's last step to the reading of its time
+MAX_PAUSE_SECONDS = 5.0  # between the end of an epoch's last step and the reading of the epoch's end
 
 
 def phases_of(step):
-    """Seconds in all phases."""
+    """Sum of the seconds of all phases that were measured."""
     return total(getattr(step, phase) for phase in PHASES if getattr(step, phase) is not None)
 
 

@@ -42,7 +42,7 @@ def health_rules(groups):
 
 
 def wrong_clocks(counters):
-    """The clocks of the groups' leaders that disagree with UTC, for which NTP corrects less than 0.1 %."""
+    """Clocks that differ from UTC by more than 1 % plus 1 s. NTP changes a clock's speed by less than 0.1 %."""
     rows = []
     for number, clock in ((number, counter) for number in sorted(counters) for counter in counters[number]):
         if not clock["name"].startswith("clock:") or not clock["readings"]:

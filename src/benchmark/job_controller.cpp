@@ -132,13 +132,10 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
 /// this process can exit and thus end the job, although the leader hangs.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
-    constexpr double kSecondsToLog = 60;  // for the acting leader, which logs
+    constexpr std::chrono::seconds kTimeToLog{60};  // for the acting leader, which logs
     group::PeerGroups others(context_);
     while (!others.have_ended()) std::this_thread::sleep_for(kPollInterval);
-    const Stopwatch since_end;
-    while (!is_acting_leader && since_end.seconds() < kSecondsToLog) {
-        std::this_thread::sleep_for(kPollInterval);
-    }
+    if (!is_acting_leader) std::this_thread::sleep_for(kTimeToLog);
     world_.mark_others_gone();
 }
 

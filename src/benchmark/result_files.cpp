@@ -84,25 +84,26 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out) {
     RunRecord record = results::make_record(run, ensemble, outcome);
-    std::string manifest = "none";
-    std::exception_ptr failure;
-    try {
-        manifest = write_files(run, ensemble, record, origin);
-    } catch (const std::exception&) {
-        failure = std::current_exception();
-    }
-    const std::string summary = report::summary(record, manifest);
     const context::RunContext& context = run.context;
     std::ostream& text = results::text_stream(context.config, out);
-    const bool is_printed = !failure || origin == Origin::this_run;
-    if (is_printed && &text != &out)
+    const auto print_event = [&](const std::string& manifest) {
+        if (&text == &out) return;
         out << results::event_line("result", context.output, context.launch.series_number(),
                                    report::result_json(record, manifest))
             << std::flush;
-    if (failure) {
-        if (is_printed) text << summary << std::flush;
-        std::rethrow_exception(failure);
+    };
+    std::string manifest = "none";
+    try {
+        manifest = write_files(run, ensemble, record, origin);
+    } catch (const std::exception&) {
+        if (origin == Origin::this_run) {
+            print_event(manifest);
+            text << report::summary(record, manifest) << std::flush;
+        }
+        throw;
     }
+    print_event(manifest);
+    const std::string summary = report::summary(record, manifest);
     const std::string directory = shell_quote(context.output.string());
     const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
     text << summary.substr(0, last_line);

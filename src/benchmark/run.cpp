@@ -24,7 +24,7 @@
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/repetitions.hpp>
 #include <hpcai/results/result_directory.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 #include <hpcai/training/faults.hpp>
 #include <hpcai/verification/verdict.hpp>
 
@@ -80,12 +80,6 @@ void build_model(const PreparedRun& run, std::optional<group::TrainingState>& st
 struct RunSession {
     std::optional<PreparedRun> run;
     std::optional<group::TrainingState> training;
-
-    /// Frees data that no pending MPI request references.
-    void release_data() {
-        training->pictures.reset();
-        run->resources.samples = {};
-    }
 };
 
 void release_staging(const PreparedRun& run, bool is_success, Logger& log) {
@@ -151,8 +145,9 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     }
     if (end.has_next_run && is_success) {
         sessions.pop_back();
-    } else if (end.has_next_run) {
-        session.release_data();
+    } else if (end.has_next_run) {  // pending MPI requests reference only the model
+        session.training->pictures.reset();
+        session.run->resources.samples = {};
     }
     return end;
 }

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <ostream>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -52,7 +51,7 @@ std::string describe_unfinished(const fs::path& output, int group, int ranks, st
     const ProgressRecord progress = found.progress.value_or(ProgressRecord{});
     if (!progress.reason.empty()) {
         reason = progress.reason;
-    } else if (found.progress && progress.state != ProgressState::finished) {  // it has died
+    } else if (found.progress && progress.state != ProgressState::finished) {  // the group has died
         reason = fmt::format("{} at step {} of {} on {} in its last report, at {:%FT%TZ}",
                              word_of(progress.state), progress.step, progress.steps, progress.host,
                              fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
@@ -123,14 +122,6 @@ results::EnsembleResult combine(const results::LaunchedRun& run,
     return ensemble;
 }
 
-void require_unscored(const fs::path& output) {
-    std::error_code error;
-    require(!fs::exists(output / storage::kManifestName, error), ExitCode::usage,
-            "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, and "
-            "`hpcai500 resume` trains its failed groups",
-            output.string());
-}
-
 }  // namespace
 
 ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
@@ -138,11 +129,14 @@ ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
     const fs::path output = request.directory;
     results::require_one_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
-    require_unscored(output);
+    require(!storage::path_exists(output / storage::kManifestName), ExitCode::usage,
+            "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, and "
+            "`hpcai500 resume` trains its failed groups",
+            output.string());
     config::Config config = results::read_config(output);
     LaunchRecord launch = results::read_launch_file(output);
     results::require_same_config(output, config::to_yaml(config), launch);
-    context::precision_named(launch.precision);  // throws if it is unknown
+    context::precision_named(launch.precision);  // throws if the precision is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
     require_finished_groups(request, groups, launch.topology.ranks);
     const context::RunContext context =

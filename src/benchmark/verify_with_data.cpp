@@ -30,7 +30,7 @@ constexpr int kMaxLossSteps = 20;  // steps from one stored loss to the next if 
 // Maximum relative differences of losses. The first two are multiplied by the number of steps done.
 // kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
-constexpr double kLeastLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
+constexpr double kMinLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
 constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;
 
 /// Replaces the common folder C of the data paths by folder/<name of C> if all paths exist there,
@@ -108,11 +108,15 @@ public:
         const std::int64_t test_samples = samples.validation->samples();
         const WorkloadRecord& workload = record_.workload;
         if (samples.sha256 != workload.samples_sha256)
-            inspector_.report("result.json", "workload.samples_sha256 is {}; must be {}, {}",
-                              workload.samples_sha256, samples.sha256, "according to the data");
+            inspector_.report("result.json",
+                              "workload.samples_sha256 is {}; must be {}, "
+                              "according to the data",
+                              workload.samples_sha256, samples.sha256);
         if (test_samples != workload.validation_samples) {
-            inspector_.report("result.json", "workload.validation_samples is {}; must be {}, {}",
-                              workload.validation_samples, test_samples, "according to the data");
+            inspector_.report("result.json",
+                              "workload.validation_samples is {}; must be {}, "
+                              "according to the data",
+                              workload.validation_samples, test_samples);
             return "";
         }
         check_predictions(samples);
@@ -176,11 +180,12 @@ private:
             sum += recomputed[step];
             const double loss = stored.at(step).loss, expected = sum / ++steps;
             if (std::isnan(loss) && steps < max_steps) continue;
-            const double allowed = loss_tolerance(step) * std::max(expected, kLeastLoss);
+            const double allowed = loss_tolerance(step) * std::max(expected, kMinLoss);
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
-                return inspector_.report(file, "loss of step {} is {}; must be {} within {}, {}",
-                                         step, loss, expected, allowed, "as trained again");
+                return inspector_.report(
+                    file, "loss of step {} is {}; must be {} within {}, as trained again", step,
+                    loss, expected, allowed);
             sum = steps = 0;
         }
     }
@@ -210,8 +215,10 @@ private:
         const double value = quality.value.value_or(0);
         const double expected = rescored.quality.value.value_or(0);
         if (std::abs(value - expected) > allowed)
-            inspector_.report("result.json", "quality.members[{}] is {}; must be {} within {}, {}",
-                              group, value, expected, allowed, "according to the weights");
+            inspector_.report(
+                "result.json",
+                "quality.members[{}] is {}; must be {} within {}, according to the weights", group,
+                value, expected, allowed);
     }
 
     const RunRecord& record_;

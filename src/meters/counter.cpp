@@ -24,14 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::filesystem::path& file, int error) {
+[[noreturn]] void fail(const fs::path& file, int error) {
     throw Error(ExitCode::data, fmt::format("{}: {}{}", printable(file.string()),
                                             std::generic_category().message(error),
                                             error == EACCES ? " (EACCES)" : ""));
 }
 
 /// Reads the first line of `file`. Throws Error(data) naming the file and, if denied, EACCES.
-std::string read_first_line(const std::filesystem::path& file) {
+std::string read_first_line(const fs::path& file) {
     struct Close {
         void operator()(std::FILE* open) const { std::fclose(open); }
     };
@@ -48,7 +48,7 @@ std::string read_first_line(const std::filesystem::path& file) {
 }
 
 /// Reads the first line as an unsigned integer. Throws Error(data) naming the file.
-std::uint64_t read_unsigned(const std::filesystem::path& file) {
+std::uint64_t read_unsigned(const fs::path& file) {
     const std::string line = read_first_line(file);
     const auto value = parse_number<std::uint64_t>(line);
     require(value.has_value(), ExitCode::data, "{}: expected a whole number, found \"{}\"",
@@ -57,18 +57,18 @@ std::uint64_t read_unsigned(const std::filesystem::path& file) {
 }
 
 /// Returns the sorted names in `folder`; an empty list if it cannot be read.
-std::vector<std::string> list_names(const std::filesystem::path& folder) {
+std::vector<std::string> list_names(const fs::path& folder) {
     std::vector<std::string> names;
     std::error_code error;
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
         names.push_back(at->path().filename().string());
     }
     std::ranges::sort(names);
     return names;
 }
 
-/// Makes a counter that is read by the function that `open` returns. `open` may change the name.
+/// Makes a counter that is read by the function that `open` returns. `open` may change the name. If
+/// it throws Error, the counter has that failure.
 template <typename Open>
 Counter make_counter(std::string name, const char* unit, const Open& open) {
     Counter counter{std::move(name), unit, ""};
@@ -80,6 +80,7 @@ Counter make_counter(std::string name, const char* unit, const Open& open) {
     return counter;
 }
 
+/// Makes a counter of bytes, which fails if its first read does.
 Counter byte_counter(std::string name, const std::function<double()>& read) {
     return make_counter(std::move(name), "B", [&](std::string&) {
         read();
@@ -92,10 +93,10 @@ constexpr std::string_view kZonePrefix = "intel-rapl:";
 /// The energy of a zone, whose microjoule counter wraps at the end of its range.
 class WrappedEnergy {
 public:
-    explicit WrappedEnergy(fs::path zone)
-        : file_(zone / "energy_uj"), range_(read_unsigned(zone / "max_energy_range_uj")) {
-        last_ = read_unsigned(file_);
-    }
+    explicit WrappedEnergy(const fs::path& zone)
+        : file_(zone / "energy_uj"),
+          range_(read_unsigned(zone / "max_energy_range_uj")),
+          last_(read_unsigned(file_)) {}
     double joules() {
         const std::uint64_t microjoules = read_unsigned(file_);
         if (microjoules < last_) wrapped_ += static_cast<double>(range_);
@@ -105,8 +106,7 @@ public:
 
 private:
     fs::path file_;
-    std::uint64_t range_;
-    std::uint64_t last_ = 0;
+    std::uint64_t range_, last_;  // in microjoules, like wrapped_
     double wrapped_ = 0;
 };
 
@@ -128,12 +128,12 @@ std::string domain_of(const fs::path& zones, const std::string& zone) {
 constexpr int kLoopback = 772;                   // ARPHRD_LOOPBACK of <linux/if_arp.h>
 constexpr int kInfiniband = 32;                  // ARPHRD_INFINIBAND
 constexpr double kBytesPerWord = 4;              // InfiniBand ports count words
-constexpr std::uint64_t kMaxCount = 0xffffffff;  // at which a 32-bit port counter saturates
+constexpr std::uint64_t kMaxCount = 0xffffffff;  // a 32-bit port counter stops here
 
 struct Direction {
     std::string_view name;
-    const char* interface_file;
-    const char* port_file;
+    const char* interface_file;  // in the folder of a network interface
+    const char* port_file;       // in the folder "counters" of an InfiniBand port
 };
 constexpr std::array kDirections{Direction{"sent", "statistics/tx_bytes", "port_xmit_data"},
                                  Direction{"received", "statistics/rx_bytes", "port_rcv_data"}};
@@ -203,7 +203,7 @@ std::string text_of(const sockaddr_ll& address) {
     return fmt::format("{:02x}", fmt::join(bytes, ":"));
 }
 
-bool has_address(const std::filesystem::path& interface, const sockaddr_ll& address) {
+bool has_address(const fs::path& interface, const sockaddr_ll& address) {
     try {
         return read_unsigned(interface / "ifindex") == static_cast<unsigned>(address.sll_ifindex) &&
                read_first_line(interface / "address").starts_with(text_of(address));
@@ -290,11 +290,11 @@ std::vector<Counter> interface_counters(const fs::path& sysfs) {
     return counters;
 }
 
-bool shows_own_interfaces(const std::filesystem::path& sysfs) {
+bool shows_own_interfaces(const fs::path& sysfs) {
     ifaddrs* first = nullptr;
     if (getifaddrs(&first) != 0) return false;
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
-    const std::filesystem::path shown = sysfs / "class/net";
+    const fs::path shown = sysfs / "class/net";
     std::set<std::string> own;
     for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
         if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET) continue;

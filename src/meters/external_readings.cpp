@@ -94,12 +94,11 @@ ExternalReadings parse_readings(std::string_view text, std::string_view file) {
     return readings;
 }
 
-MeteredEnergy integrate(const ExternalReadings& readings, const Phase& core,
+MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
                         const IntegrationSettings& settings) {
-    require_coverage(readings, {core.begin_utc_seconds - settings.clock_offset_seconds,
-                                core.end_utc_seconds - settings.clock_offset_seconds});
-    const double begin = core.begin_utc_seconds - settings.clock_offset_seconds;
-    const double end = core.end_utc_seconds - settings.clock_offset_seconds;
+    const double begin = phase.begin_utc_seconds - settings.clock_offset_seconds;
+    const double end = phase.end_utc_seconds - settings.clock_offset_seconds;
+    require_coverage(readings, {begin, end});
     MeteredEnergy energy;
     for (std::size_t index = 1; index < readings.readings.size(); ++index) {
         const ExternalReading& left = readings.readings[index - 1];

@@ -8,17 +8,14 @@
 namespace hpcai::meters {
 namespace {
 
-struct ReasonRow {
-    std::uint64_t bit;
-    const char* name;
-};
-
 /// The bits nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. Omits the
 /// reasons idle, application clocks, sync boost and display clocks.
-constexpr std::array kClockEventReasons{
-    ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
-    ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},
-    ReasonRow{0x04, "sw_power_cap"}};
+constexpr std::pair<std::uint64_t, const char*> kClockEventReasons[] = {
+    {0x08, "hw_slowdown"},
+    {0x40, "hw_thermal_slowdown"},
+    {0x80, "hw_power_brake_slowdown"},
+    {0x20, "sw_thermal_slowdown"},
+    {0x04, "sw_power_cap"}};
 
 constexpr std::size_t kMaxXids = 256;
 
@@ -42,7 +39,7 @@ public:
         std::uint64_t now = 0;
         read_into(now, failure_, [&] { return nvml.ecc_errors(device_, kind_); });
         if (failure_.empty() && now < begin_) failure_ = "NVML: the count was reset";
-        if (!failure_.empty()) return {std::nullopt, failure_};
+        if (!failure_.empty()) return no_value(failure_);
         return {static_cast<double>(now - begin_), ""};
     }
 
@@ -56,8 +53,8 @@ private:
 }  // namespace
 
 struct GpuHealthLog::State {
-    std::string uuid;
-    std::string failure = {};  // why the GPU cannot be queried at all
+    DeviceHealthRecord record;  // only the UUID and the Xids
+    std::string failure = {};   // why the GPU cannot be queried at all
     std::shared_ptr<const Nvml> nvml = {};
     NvmlDevice device = nullptr;
     std::optional<EccCount> corrected = {}, uncorrected = {};
@@ -67,30 +64,20 @@ struct GpuHealthLog::State {
     std::uint64_t reasons = 0;  // bits of all polls
     std::int64_t polls = 0;
     std::int64_t slowed_polls = 0;
-    std::vector<std::int64_t> xid_numbers = {};
-
-    void open(const std::string& library) {
-        nvml = std::make_shared<const Nvml>(library);
-        device = nvml->device(uuid);
-        corrected.emplace(*nvml, device, EccErrors::corrected);
-        uncorrected.emplace(*nvml, device, EccErrors::uncorrected);
-        read_into(xids, xids_failure, [&] { return std::make_unique<NvmlXids>(nvml, device); });
-    }
-
-    void read_xids() {
-        std::vector<std::int64_t> more;
-        read_into(more, xids_failure, [&] { return xids->read_new(); });
-        more.resize(std::min(more.size(), kMaxXids - xid_numbers.size()));
-        xid_numbers.insert(xid_numbers.end(), more.begin(), more.end());
-    }
 };
 
 GpuHealthLog::GpuHealthLog(const std::string& library, const std::string& uuid)
-    : state_(std::make_unique<State>(State{uuid})) {
+    : state_(std::make_unique<State>(State{{.device = uuid}})) {
+    State& state = *state_;
     try {
-        state_->open(library);
+        state.nvml = std::make_shared<const Nvml>(library);
+        state.device = state.nvml->device(uuid);
+        state.corrected.emplace(*state.nvml, state.device, EccErrors::corrected);
+        state.uncorrected.emplace(*state.nvml, state.device, EccErrors::uncorrected);
+        read_into(state.xids, state.xids_failure,
+                  [&] { return std::make_unique<NvmlXids>(state.nvml, state.device); });
     } catch (const Error& error) {
-        state_->failure = error.what();
+        state.failure = error.what();
     }
     poll();
 }
@@ -100,13 +87,16 @@ GpuHealthLog::~GpuHealthLog() = default;
 void GpuHealthLog::poll() {
     State& state = *state_;
     if (!state.failure.empty()) return;
-    state.read_xids();
+    std::vector<std::int64_t> xids;
+    read_into(xids, state.xids_failure, [&] { return state.xids->read_new(); });
+    xids.resize(std::min(xids.size(), kMaxXids - state.record.xids.size()));
+    std::ranges::copy(xids, std::back_inserter(state.record.xids));
     std::uint64_t reasons = 0;
     read_into(reasons, state.reasons_failure,
               [&] { return state.nvml->clock_event_reasons(state.device); });
     if (!state.reasons_failure.empty()) return;
     const bool is_slowed = std::ranges::any_of(
-        kClockEventReasons, [&](const ReasonRow& row) { return (reasons & row.bit) != 0; });
+        kClockEventReasons, [&](const auto& reason) { return (reasons & reason.first) != 0; });
     state.reasons |= reasons;
     state.slowed_polls += is_slowed ? 1 : 0;
     ++state.polls;
@@ -115,23 +105,21 @@ void GpuHealthLog::poll() {
 GpuHealth GpuHealthLog::snapshot() const {
     const State& state = *state_;
     GpuHealth health;
-    DeviceHealthRecord& record = health.record;
-    record.device = state.uuid;
+    DeviceHealthRecord& record = health.record = state.record;
     if (!state.failure.empty()) {
-        const Quantity unknown{std::nullopt, state.failure};
-        record.slowed_share = record.corrected_ecc_errors = record.uncorrected_ecc_errors = unknown;
+        record.slowed_share = record.corrected_ecc_errors = record.uncorrected_ecc_errors =
+            no_value(state.failure);
         health.xids_failure = state.failure;
         return health;
     }
-    for (const ReasonRow& row : kClockEventReasons) {
-        if ((state.reasons & row.bit) != 0) record.slowed_by.emplace_back(row.name);
+    for (const auto& [bit, name] : kClockEventReasons) {
+        if ((state.reasons & bit) != 0) record.slowed_by.emplace_back(name);
     }
-    record.slowed_share = {std::nullopt, state.reasons_failure};
+    record.slowed_share = no_value(state.reasons_failure);
     if (state.reasons_failure.empty()) {
         record.slowed_share.value =
             static_cast<double>(state.slowed_polls) / static_cast<double>(state.polls);
     }
-    record.xids = state.xid_numbers;
     health.xids_failure = state.xids_failure;
     return health;
 }

@@ -10,11 +10,9 @@
 
 namespace hpcai::meters {
 
-constexpr int kSuccess = 0;
-constexpr int kNotSupported = 3;
-constexpr int kTimeout = 10;
-constexpr int kSinceDriverWasLoaded = 0;  // NVML_VOLATILE_ECC
-constexpr unsigned long long kXidCriticalError = 8;
+constexpr int kSuccess = 0, kNotSupported = 3, kTimeout = 10;  // nvmlReturn_t
+constexpr int kSinceDriverWasLoaded = 0;                       // NVML_VOLATILE_ECC
+constexpr unsigned long long kXidCriticalError = 8;            // nvmlEventTypeXidCriticalError
 constexpr std::size_t kMaxXidsAtOnce = 64;
 
 Nvml::Nvml(const std::string& library)

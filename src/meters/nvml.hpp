@@ -26,7 +26,7 @@ public:
 
     NvmlDevice device(const std::string& uuid) const;
 
-    /// Returns the energy since the driver was loaded, or nothing if the GPU does not count it.
+    /// Returns the energy since the driver was loaded; nothing if the GPU does not count it.
     std::optional<double> joules(NvmlDevice device) const;
     double watts(NvmlDevice device) const;
 

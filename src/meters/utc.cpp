@@ -32,7 +32,6 @@ UtcClock::UtcClock()
                  .count()) {}
 
 std::string utc_text(double utc_seconds) {
-    using namespace std::chrono;
     if (!(utc_seconds >= 0 && utc_seconds < kYear10000)) return "";
     const auto ms = static_cast<std::int64_t>(std::floor(utc_seconds * 1000));
     return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(ms / 1000), ms % 1000);

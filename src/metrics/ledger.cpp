@@ -8,11 +8,6 @@
 namespace hpcai::metrics {
 namespace {
 
-bool is_fused(const ops::Operation& operation) {
-    const auto* norm = std::get_if<ops::BatchNorm>(&operation);
-    return norm != nullptr && (norm->add || norm->relu);
-}
-
 /// Counts one node. A shared parameter counts for its first node; `counted` holds the parameters
 /// of earlier nodes.
 LedgerRow count_node(const graph::Graph& graph, const graph::Node& node,
@@ -40,77 +35,33 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 constexpr double kFp32Bytes = 4;
 
-/// Tensors of the forward pass that the input gradient reads.
+/// The tensors of the forward pass that the input gradient reads.
 struct Rereads {
     bool inputs = false;
     bool output = false;
 };
 
-struct RereadsOf {
-    Rereads operator()(const ops::BatchNorm& op) const {
-        return {.inputs = !op.frozen, .output = op.relu};
-    }
-    Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
-    Rereads operator()(const ops::PointwiseNorm&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::NormPool&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
-    Rereads operator()(const ops::Relu&) const { return {.output = true}; }
-    Rereads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
-    Rereads operator()(const ops::Linear& op) const { return {.output = op.relu}; }
-    Rereads operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
-    Rereads operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
-    template <typename Other>
-    Rereads operator()(const Other&) const {
-        return {};
-    }
-};
+Rereads rereads_of(const ops::Operation& operation) {
+    using namespace ops;
+    if (const auto* norm = std::get_if<BatchNorm>(&operation)) return {!norm->frozen, norm->relu};
+    if (const auto* bias = std::get_if<Bias>(&operation)) return {.output = bias->relu};
+    if (const auto* linear = std::get_if<Linear>(&operation)) return {.output = linear->relu};
+    return {is_one_of<DualNorm, PointwiseNorm, NormPool, GroupNorm>(operation),
+            is_one_of<DualNorm, Relu, SoftmaxCrossEntropy, CellCrossEntropy>(operation)};
+}
 
-class NodeBytes {
-public:
-    NodeBytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
-        : graph_(graph), node_(node), compute_(static_cast<double>(size_of(compute))) {}
-
-    double inputs() const {
-        double bytes = 0;
-        for (const graph::ValueId input : node_.inputs) bytes += value(input);
-        return bytes;
+/// Filters and weights have `weight_bytes` per element; other parameters are fp32.
+double parameter_bytes(const graph::Graph& graph, const graph::Node& node, double weight_bytes) {
+    double bytes = 0;
+    for (const graph::ParameterId id : node.parameters) {
+        const graph::Parameter& parameter = graph.parameters()[id];
+        const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
+                               parameter.kind == graph::ParameterKind::linear_weight;
+        bytes += static_cast<double>(parameter.shape.elements()) *
+                 (is_weight ? weight_bytes : kFp32Bytes);
     }
-    double output() const { return value(node_.output); }
-    double output_gradient() const { return elements(node_.output) * compute_; }
-    double input_gradients() const {
-        double bytes = 0;
-        for (const graph::ValueId input : node_.inputs) {
-            if (graph_.needs_gradient(input)) bytes += elements(input) * compute_;
-        }
-        return bytes;
-    }
-    /// Filters and weights have `weight_bytes` per element; other parameters are fp32.
-    double parameters(double weight_bytes) const {
-        double bytes = 0;
-        for (const graph::ParameterId id : node_.parameters) {
-            const graph::Parameter& parameter = graph_.parameters()[id];
-            const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
-                                   parameter.kind == graph::ParameterKind::linear_weight;
-            bytes += static_cast<double>(parameter.shape.elements()) *
-                     (is_weight ? weight_bytes : kFp32Bytes);
-        }
-        return bytes;
-    }
-    double compute() const { return compute_; }
-
-private:
-    double elements(graph::ValueId id) const {
-        return static_cast<double>(graph_.value(id).shape.elements());
-    }
-    double value(graph::ValueId id) const {
-        const auto& dtype = graph_.value(id).dtype;
-        return elements(id) * (dtype ? static_cast<double>(size_of(*dtype)) : compute_);
-    }
-
-    const graph::Graph& graph_;
-    const graph::Node& node_;
-    double compute_;
-};
+    return bytes;
+}
 
 }  // namespace
 
@@ -128,8 +79,10 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
     }
     std::set<graph::ParameterId> counted;
     for (const graph::Node& node : graph.nodes()) {
-        ensure(!is_fused(node.operation), "FLOPs are counted over the unfused graph, but {} is {}",
-               node.name, ops::name_of(node.operation));
+        const auto* const norm = std::get_if<ops::BatchNorm>(&node.operation);
+        const bool is_fused = norm != nullptr && (norm->add || norm->relu);
+        ensure(!is_fused, "FLOPs are counted over the unfused graph, but {} is {}", node.name,
+               ops::name_of(node.operation));
         rows_.push_back(count_node(graph, node, counted));
         add(total_, rows_.back());
     }
@@ -137,19 +90,33 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
 
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute) {
-    const NodeBytes bytes(graph, node, compute);
-    const Rereads reread = std::visit(RereadsOf{}, node.operation);
+    const auto compute_bytes = static_cast<double>(size_of(compute));
+    const auto gradient = [&](graph::ValueId id) {
+        return static_cast<double>(graph.value(id).shape.elements()) * compute_bytes;
+    };
+    const auto value = [&](graph::ValueId id) {
+        const tensor::DType dtype = graph.value(id).dtype.value_or(compute);
+        return static_cast<double>(graph.value(id).shape.elements()) *
+               static_cast<double>(size_of(dtype));
+    };
+    double inputs = 0, input_gradients = 0;
+    for (const graph::ValueId input : node.inputs) {
+        inputs += value(input);
+        if (graph.needs_gradient(input)) input_gradients += gradient(input);
+    }
+    const double parameters = parameter_bytes(graph, node, compute_bytes);
+    const double fp32_parameters = parameter_bytes(graph, node, kFp32Bytes);
+    const Rereads reread = rereads_of(node.operation);
     switch (pass) {
         case ops::Pass::prepare:
-            return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());
+            return fp32_parameters + parameters;
         case ops::Pass::forward:
-            return bytes.inputs() + bytes.parameters(bytes.compute()) + bytes.output();
+            return inputs + parameters + value(node.output);
         case ops::Pass::weight_gradient:
-            return bytes.inputs() + bytes.output_gradient() + bytes.parameters(kFp32Bytes);
+            return inputs + gradient(node.output) + fp32_parameters;
         case ops::Pass::input_gradient:
-            return bytes.output_gradient() + bytes.parameters(bytes.compute()) +
-                   bytes.input_gradients() + (reread.inputs ? bytes.inputs() : 0) +
-                   (reread.output ? bytes.output() : 0);
+            return gradient(node.output) + parameters + input_gradients +
+                   (reread.inputs ? inputs : 0) + (reread.output ? value(node.output) : 0);
     }
     return 0;
 }

@@ -11,23 +11,20 @@ std::optional<double> finite(double value) {
     return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-bool is_legal(const GroupWork& group) {
-    return group.samples_trained >= 0 && std::isfinite(group.training_seconds) &&
-           group.training_seconds >= 0;
-}
-
 std::optional<double> work_per_second(std::span<const GroupWork> groups, double work_per_sample) {
     double samples = 0;
     double longest_seconds = 0;
-    bool any_survived = false;
+    bool any_finished = false;
     for (const GroupWork& group : groups) {
-        if (!is_legal(group)) return std::nullopt;
+        const bool is_legal = group.samples_trained >= 0 && std::isfinite(group.training_seconds) &&
+                              group.training_seconds >= 0;
+        if (!is_legal) return std::nullopt;
         longest_seconds = std::max(longest_seconds, group.training_seconds);
-        if (!group.survived) continue;
-        any_survived = true;
+        if (!group.finished) continue;
+        any_finished = true;
         samples += static_cast<double>(group.samples_trained);
     }
-    if (!any_survived || longest_seconds <= 0) return std::nullopt;
+    if (!any_finished || longest_seconds <= 0) return std::nullopt;
     return finite(samples * work_per_sample / longest_seconds);
 }
 

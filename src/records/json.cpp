@@ -10,10 +10,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/plan_record.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/records/repetitions_record.hpp>
 
 #include "record_checks.hpp"
@@ -40,9 +40,9 @@ ordered_json to_integer(const ordered_json& number) {
     return static_cast<std::int64_t>(value);
 }
 
-/// Writes the members of a record into a JSON object.
 class Writer {
 public:
+    /// With `has_whole_numbers`, writes 1 instead of 1.0.
     explicit Writer(bool has_whole_numbers) : has_whole_numbers_(has_whole_numbers) {}
 
     template <typename T>
@@ -184,7 +184,6 @@ void read(const json& in, const Place& place, std::map<std::string, std::string>
     for (const auto& [key, value] : in.items()) read(value, place.key(key), values[key]);
 }
 
-/// Reads the members of a record from a JSON object.
 class Reader {
 public:
     Reader(const json& object, const Place& place) : object_(object), place_(place) {
@@ -268,11 +267,6 @@ private:
     Place place_;
 };
 
-void check_schema(const json& in, const Place& place, const std::string& expected) {
-    const json schema = in.is_object() ? in.value("schema", json()) : json();
-    if (schema != expected) place.key("schema").fail(fmt::format("\"{}\"", expected), schema);
-}
-
 /// Returns the text of `document`. Replaces invalid UTF-8, which host and file names may contain.
 std::string text_of(const ordered_json& document) {
     return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -296,7 +290,9 @@ Record from_json(std::string_view text, std::string_view name) {
     const json in = storage::parse_strict_json(text, name);
     const Place place(name);
     Record record;
-    check_schema(in, place, record.schema);
+    const json schema = in.is_object() ? in.value("schema", json()) : json();
+    if (schema != record.schema)
+        place.key("schema").fail(fmt::format("\"{}\"", record.schema), schema);
     for_each_field(record, Reader(in, place));
     check(record, place);
     return record;

@@ -2,7 +2,6 @@
 #include "record_checks.hpp"
 
 #include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,8 @@
 
 namespace hpcai::records {
 namespace {
+
+constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;  // Unix time
 
 void require_positive(double value, const Place& place) {
     if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
@@ -27,11 +28,11 @@ void for_each(const std::vector<Element>& list, const Place& place, const Check&
 
 /// Checks that neither the times nor the values of consecutive readings decrease.
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
-    constexpr double kYear10000 = 253402300800.0;  // Unix time
     for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {
         CounterReading last;
         const auto check = [&last](const CounterReading& reading, const Place& at) {
-            if (!(reading.utc_seconds >= last.utc_seconds && reading.utc_seconds < kYear10000)) {
+            if (!(reading.utc_seconds >= last.utc_seconds &&
+                  reading.utc_seconds < kEndOfYear9999 + 1)) {
                 at.key("utc_seconds")
                     .fail("a time not before the previous one", reading.utc_seconds);
             }
@@ -48,23 +49,21 @@ void check_counters(const std::vector<CounterRecord>& counters, const Place& pla
 
 void check(const RunRecord& record, const Place& place) {
     const VerdictRecord& verdict = record.verdict;
-    const bool is_invalid = verdict.status == Status::invalid;
-    const ExitCode expected_code =
-        verdict.status == Status::partial ? ExitCode::partial : ExitCode::ok;
-    const bool is_failure_code =
-        verdict.exit_code != ExitCode::ok && verdict.exit_code != ExitCode::partial;
-    if (is_invalid ? !is_failure_code : verdict.exit_code != expected_code) {
+    const ExitCode code = verdict.exit_code;
+    const ExitCode finished = verdict.status == Status::partial ? ExitCode::partial : ExitCode::ok;
+    const bool is_legal = verdict.status == Status::invalid
+                              ? code != ExitCode::ok && code != ExitCode::partial
+                              : code == finished;
+    if (!is_legal) {
         place.key("verdict.exit_code")
             .fail(fmt::format("an exit code for verdict.status {}", word_of(verdict.status)),
-                  static_cast<int>(verdict.exit_code));
+                  static_cast<int>(code));
     }
     const std::size_t groups = record.work.groups.size();
-    const std::string expected = fmt::format("the number of work.groups, {}", groups);
-    if (record.quality.members.size() != groups) {
-        place.key("quality.members").fail(expected, record.quality.members.size());
-    }
-    if (record.training_digest.size() != groups) {
-        place.key("training_digest").fail(expected, record.training_digest.size());
+    for (const auto& [key, size] : {std::pair{"quality.members", record.quality.members.size()},
+                                    {"training_digest", record.training_digest.size()}}) {
+        if (size == groups) continue;
+        place.key(key).fail(fmt::format("the number of work.groups, {}", groups), size);
     }
 }
 
@@ -102,7 +101,7 @@ void check(const GroupResult& result, const Place& place) {
     }
 }
 
-/// Checks the divisors in the predictions of `hpcai500 plan`.
+/// Checks the numbers from which `hpcai500 plan` predicts times.
 void check(const RooflineRecord& record, const Place& place) {
     for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
                                      {"nodes", record.nodes},
@@ -141,7 +140,6 @@ void check(const RooflineRecord& record, const Place& place) {
 }
 
 void check(const ProgressRecord& progress, const Place& place) {
-    constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;
     const std::int64_t written = progress.written_unix_seconds;
     if (written < 0 || written > kEndOfYear9999) {
         place.key("written_unix_seconds")

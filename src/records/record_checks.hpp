@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/records/launch_record.hpp>
 #include <hpcai/records/progress_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::records {
@@ -15,7 +15,7 @@ void check(const LaunchRecord& launch, const Place& place);
 void check(const GroupResult& result, const Place& place);
 void check(const RooflineRecord& record, const Place& place);
 void check(const ProgressRecord& progress, const Place& place);
-void check(const auto& /*record*/, const Place& /*place*/) {
-}  // the values of other records are independent
+/// The values of other records are independent.
+void check(const auto& /*record*/, const Place& /*place*/) {}
 
 }  // namespace hpcai::records

@@ -34,11 +34,8 @@ void require_not_taken(const fs::path& output, const FileLock& lock) {
             output.string());
 }
 
-FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
-    const bool is_job = std::getenv("SLURM_JOB_ID") != nullptr ||
-                        std::getenv("PBS_JOBID") != nullptr ||
-                        std::getenv("FLUX_JOB_ID") != nullptr;
-    const double timeout = is_job ? kJobLockTimeoutSeconds : kLockTimeoutSeconds;
+/// Tries to lock the directory until `timeout` seconds have passed.
+FileLock try_lock(const fs::path& output, FileLock::Kind kind, double timeout) {
     const Stopwatch watch;
     bool has_reported = false;
     while (true) {
@@ -58,23 +55,22 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
 
 /// Returns the state of the lock; State::unsupported if the file cannot be opened.
 FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
-    constexpr int kTries = 3;  // another `hpcai500 status` holds it briefly
-    for (int attempt = 0; attempt < kTries; ++attempt) {
-        if (attempt > 0) std::this_thread::sleep_for(kRetryInterval);
-        try {
-            const FileLock lock(output / kLockedFile, kind);
-            if (lock.state() != FileLock::State::taken) return lock.state();
-        } catch (const Error&) {
-            return FileLock::State::unsupported;
-        }
+    constexpr double kTimeoutSeconds = 0.1;  // another `hpcai500 status` holds it briefly
+    try {
+        return try_lock(output, kind, kTimeoutSeconds).state();
+    } catch (const Error&) {
+        return FileLock::State::unsupported;
     }
-    return FileLock::State::taken;
 }
 
 }  // namespace
 
 std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind kind) {
-    auto lock = std::make_shared<FileLock>(try_lock(output, kind));
+    const bool is_job = std::getenv("SLURM_JOB_ID") != nullptr ||
+                        std::getenv("PBS_JOBID") != nullptr ||
+                        std::getenv("FLUX_JOB_ID") != nullptr;
+    const double timeout = is_job ? kJobLockTimeoutSeconds : kLockTimeoutSeconds;
+    auto lock = std::make_shared<FileLock>(try_lock(output, kind, timeout));
     require_not_taken(output, *lock);
     if (lock->state() == FileLock::State::unsupported && kind == FileLock::Kind::exclusive) {
         std::cerr << fmt::format(

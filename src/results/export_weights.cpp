@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/ranges.h>
 
@@ -8,29 +7,24 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/export_weights.hpp>
-#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 namespace hpcai::results {
-namespace {
-
-int best_group(const std::filesystem::path& result_directory) {
-    const std::vector<Quantity> members = read_result(result_directory).quality.members;
-    return static_cast<int>(std::ranges::max_element(members, {}, &Quantity::value) -
-                            members.begin());
-}
-
-}  // namespace
-
 int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
                    const std::filesystem::path& output) {
     require_one_run(result_directory);
     const config::Config config = read_config(result_directory);
-    const int group = group_number ? *group_number : best_group(result_directory);
+    int group = group_number.value_or(0);
+    if (!group_number) {
+        const std::vector<Quantity> members = read_result(result_directory).quality.members;
+        group = static_cast<int>(std::ranges::max_element(members, {}, &Quantity::value) -
+                                 members.begin());
+    }
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     std::vector<int> stored;
@@ -47,8 +41,9 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
-    const std::int64_t steps = read_record(directory / "record.json").record.iterations;
-    training::write_weights(output, graph, store, steps * config.parallel.micro_batches);
+    const auto result = records::read_file<GroupResult>(directory / "record.json");
+    training::write_weights(output, graph, store,
+                            result.record.iterations * config.parallel.micro_batches);
     return group;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
 #include <cstddef>
+#include <ctime>
 #include <span>
 #include <system_error>
 
@@ -20,30 +20,20 @@ namespace {
 /// Returns why a group has no record, with the path of its latest record in attempts/.
 std::string describe_missing_record(const std::filesystem::path& output, int group) {
     std::string text = "it has stored no record";
-    std::error_code error;
     std::string newest;
     for (int number = 1;; ++number) {
         const auto attempt = output / "attempts" / std::to_string(number);
-        if (!std::filesystem::exists(attempt, error)) break;
+        if (!storage::path_exists(attempt)) break;
         const auto folder = group_directory(attempt, group);
-        if (std::filesystem::exists(folder / "record.json", error)) newest = folder.string();
+        if (storage::path_exists(folder / "record.json")) newest = folder.string();
     }
     return newest.empty() ? text : fmt::format("{} since the one in '{}'", text, newest);
 }
 
-/// Returns whether a record contains a failure; empty if it is unreadable.
-std::optional<bool> has_failed(const std::filesystem::path& record) {
-    try {
-        return !read_record(record).record.failure.empty();
-    } catch (const Error&) {
-        return std::nullopt;
-    }
-}
-
-/// Returns the progress from the record of a group without progress.json. This file is removed when
-/// the run has its result.
+/// Returns the progress of a group without progress.json, which is removed when the run has its
+/// result, from the group's record.
 ProgressRecord progress_from_record(const std::filesystem::path& path) {
-    const GroupRecord record = read_record(path).record;
+    const GroupRecord record = records::read_file<GroupResult>(path).record;
     ProgressRecord progress;
     progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
     progress.reason = record.failure;
@@ -56,10 +46,6 @@ ProgressRecord progress_from_record(const std::filesystem::path& path) {
 
 }  // namespace
 
-GroupResult read_record(const std::filesystem::path& path) {
-    return records::read_file<GroupResult>(path);
-}
-
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
                                                std::string* reason) {
@@ -68,16 +54,16 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
         return std::nullopt;
     };
     const auto directory = group_directory(output, group);
-    std::error_code error;
-    if (!std::filesystem::exists(directory / "record.json", error)) {
+    if (!storage::path_exists(directory / "record.json")) {
         return reject(describe_missing_record(output, group));
     }
     try {
-        GroupResult result = read_record(directory / "record.json");
+        auto result = records::read_file<GroupResult>(directory / "record.json");
         if (!result.record.failure.empty()) return reject(result.record.failure);
         for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
             if (name == std::string_view("weights.safetensors") && !config.run.keep_weights)
                 continue;
+            std::error_code error;
             if (!std::filesystem::is_regular_file(directory / name, error)) {
                 return reject(fmt::format("it has no '{}'", (directory / name).string()));
             }
@@ -101,29 +87,26 @@ int require_undamaged_groups(const std::filesystem::path& output, const config::
     int finished = 0;
     for (int group = 0; group < groups; ++group) {
         const auto directory = group_directory(output, group);
-        std::error_code error;
-        if (!std::filesystem::exists(directory / "record.json", error)) continue;
+        if (!storage::path_exists(directory / "record.json")) continue;
+        const auto stored = records::try_read_file<GroupResult>(directory / "record.json");
         // A group with an unreadable record may have finished if it has no checkpoint any more.
-        const std::optional<bool> failed = has_failed(directory / "record.json");
-        if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
+        const bool can_resume =
+            stored ? !stored->record.failure.empty() : last_checkpoint(output, group, ranks) > 0;
+        if (can_resume) continue;
         std::string reason;
         require(read_finished_group(output, config, group, &reason).has_value(), ExitCode::data,
                 "{}: group {} {}{}; if the file cannot be restored, remove '{}' to train the group "
                 "from the beginning",
                 output.string(), group,
-                failed ? "had finished, but " : "may have finished: ", reason, directory.string());
+                stored ? "had finished, but " : "may have finished: ", reason, directory.string());
         ++finished;
     }
     return finished;
 }
 
 GroupResult read_failed_group(const std::filesystem::path& output, int group, int ranks) {
-    GroupResult result;
-    try {
-        result = read_record(group_directory(output, group) / "record.json");
-    } catch (const Error&) {
-        result = {};  // the group's record is missing or unreadable
-    }
+    const auto path = group_directory(output, group) / "record.json";
+    GroupResult result = records::try_read_file<GroupResult>(path).value_or(GroupResult{});
     result.record.group = group;
     result.record.ranks = ranks;
     return result;
@@ -131,11 +114,7 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
 
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
     constexpr std::size_t kLimitBytes = std::size_t{1} << 20;
-    try {
-        return records::read_file<FlightRecord>(file, kLimitBytes);
-    } catch (const Error&) {
-        return std::nullopt;
-    }
+    return records::try_read_file<FlightRecord>(file, kLimitBytes);
 }
 
 std::string describe_hang(const std::filesystem::path& output, int group) {
@@ -149,11 +128,10 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
     GroupProgress found{group, std::nullopt, ""};
     const auto folder = group_directory(output, group);
     const auto path = folder / kProgressName;
-    std::error_code error;
     try {
-        if (std::filesystem::exists(path, error)) {
+        if (storage::path_exists(path)) {
             found.progress = records::read_file<ProgressRecord>(path, kLimitBytes);
-        } else if (std::filesystem::exists(folder / "record.json", error)) {
+        } else if (storage::path_exists(folder / "record.json")) {
             found.progress = progress_from_record(folder / "record.json");
         }
     } catch (const Error& damaged) {
@@ -163,15 +141,14 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
 }
 
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    progress.written_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    progress.written_unix_seconds = std::time(nullptr);
     const auto path = group_directory(output, group) / kProgressName;
     const std::string text = records::to_json(progress);
-    std::error_code error;
     for (const bool is_last : {false, true}) {
         try {
             return storage::replace_file(path, text);
         } catch (const Error&) {  // removing the outdated file frees space on a full disk
+            std::error_code error;
             if (!is_last) std::filesystem::remove(path, error);
         }
     }

@@ -17,10 +17,9 @@
 namespace hpcai::results {
 
 std::string describe_broken_creation(const std::filesystem::path& output) {
-    std::error_code error;
-    const bool is_broken = std::filesystem::exists(output / "groups", error) &&
-                           std::filesystem::exists(output / "evaluation", error) &&
-                           !std::filesystem::exists(output / "config.yaml", error);
+    const bool is_broken = storage::path_exists(output / "groups") &&
+                           storage::path_exists(output / "evaluation") &&
+                           !storage::path_exists(output / "config.yaml");
     return is_broken ? "; the launch that created this directory was killed: remove it" : "";
 }
 

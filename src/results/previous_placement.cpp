@@ -13,15 +13,15 @@ namespace {
 /// Assigns a number to the node of each host.
 class NodeNumbers {
 public:
-    NodeNumbers(const NodesOfRanks& current, const std::vector<std::string>& hosts) {
+    NodeNumbers(const std::vector<PlaceRecord>& current, const std::vector<std::string>& hosts) {
         for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-            nodes_of_host_[current.hosts[rank]].insert(current.nodes[rank]);
+            nodes_of_host_[current[rank].host].insert(current[rank].node);
         }
         for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
             if (!nodes_of_host_.contains(hosts[rank])) continue;
-            const bool has_stayed = hosts[rank] == current.hosts[rank];
-            used_numbers_.insert(has_stayed ? current.nodes[rank]
-                                            : node_of(hosts[rank], current.nodes[rank]));
+            const bool has_stayed = hosts[rank] == current[rank].host;
+            used_numbers_.insert(has_stayed ? current[rank].node
+                                            : node_of(hosts[rank], current[rank].node));
         }
     }
 
@@ -57,14 +57,14 @@ bool has_same_groups(const plan::ParallelismController& a, const plan::Paralleli
 
 }  // namespace
 
-std::vector<int> nodes_of_hosts(const NodesOfRanks& current,
+std::vector<int> nodes_of_hosts(const std::vector<PlaceRecord>& current,
                                 const std::vector<std::string>& hosts) {
     NodeNumbers numbers(current, hosts);
-    std::vector<int> nodes = current.nodes;
+    std::vector<int> nodes;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-        if (hosts[rank] != current.hosts[rank]) {
-            nodes[rank] = numbers.node_of(hosts[rank], nodes[rank]);
-        }
+        const PlaceRecord& place = current[rank];
+        const bool has_stayed = hosts[rank] == place.host;
+        nodes.push_back(has_stayed ? place.node : numbers.node_of(hosts[rank], place.node));
     }
     return nodes;
 }

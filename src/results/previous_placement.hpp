@@ -6,20 +6,17 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// The placement of groups that an earlier launch of a run completed.
 namespace hpcai::results {
 
-/// The nodes and hosts of all ranks in this launch, which ends the run.
-struct NodesOfRanks {
-    std::vector<int> nodes;          // [world_rank]
-    std::vector<std::string> hosts;  // [world_rank]
-};
-
-/// Returns the nodes of ranks that were on `hosts`, by world rank. A rank keeps its current node if
-/// its host is the same or if several current nodes have the host's name. Any other rank gets the
-/// only current node with its host's name or, without one, an unused number for that host.
-std::vector<int> nodes_of_hosts(const NodesOfRanks& current, const std::vector<std::string>& hosts);
+/// Returns the nodes of ranks that were on `hosts`; all lists are by world rank. `current` has
+/// their places in this launch, which ends the run. A rank keeps its current node if its host is
+/// the same or if several current nodes have the host's name. Any other rank gets the only current
+/// node with its host's name or, without one, an unused number for that host.
+std::vector<int> nodes_of_hosts(const std::vector<PlaceRecord>& current,
+                                const std::vector<std::string>& hosts);
 
 /// Returns `current` with its ranks on `nodes`, or unchanged if the ranks would form other groups.
 plan::ParallelismController controller_for_nodes(const config::Config& config,

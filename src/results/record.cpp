@@ -38,19 +38,18 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
                                     const std::vector<comm::GroupStatus>& statuses) {
     std::vector<GroupResult> results;
     for (const comm::GroupStatus& status : statuses) {
-        const auto voted = std::find_if(
-            ensemble.members.begin(), ensemble.members.end(),
-            [&](const GroupResult& result) { return result.record.group == status.group; });
+        const auto voted = std::ranges::find(
+            ensemble.members, status.group, [](const auto& member) { return member.record.group; });
         if (voted != ensemble.members.end()) {
             results.push_back(*voted);
             continue;
         }
         GroupResult lost =
             read_failed_group(context.output, status.group, context.controller.layout().degree);
-        if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
-        if (lost.record.failure.empty())
-            lost.record.failure = describe_hang(context.output, status.group);
-        if (lost.record.failure.empty()) lost.record.failure = "no final status was received";
+        std::string& failure = lost.record.failure;
+        if (failure.empty()) failure = status.reason_text();
+        if (failure.empty()) failure = describe_hang(context.output, status.group);
+        if (failure.empty()) failure = "no final status was received";
         results.push_back(std::move(lost));
     }
     return results;
@@ -58,12 +57,10 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
 
 void add_staging(const LaunchRecord& launch, RunRecord& record) {
     record.staging = launch.staging;
-    if (record.staging.scope == "none") {
-        record.time.staging_seconds = {std::nullopt,
-                                       "data are read from their source; nothing is staged"};
-        return;
-    }
-    record.time.staging_seconds = {launch.staging_seconds.value.value_or(0), ""};
+    record.time.staging_seconds =
+        launch.staging.scope == "none"
+            ? no_value("data are read from their source; nothing is staged")
+            : Quantity{launch.staging_seconds.value.value_or(0), ""};
 }
 
 void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
@@ -71,7 +68,8 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // Files, the only source of `score`, show no exit code but that of diverged replicas.
+        // `score` has only the files, which contain no exit codes but show whether replicas
+        // diverged.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : outcome.groups[index].exit_code);
@@ -80,20 +78,13 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-NodesOfRanks nodes_of_launch(const context::RunContext& context) {
-    NodesOfRanks current;
-    for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
-        current.nodes.push_back(context.controller.place(rank).node);
-        current.hosts.push_back(context.host(rank));
-    }
-    return current;
-}
-
 /// Returns the hosts of all ranks. The ranks of a group that an earlier launch finished have the
 /// hosts of that launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
-    std::vector<std::string> hosts = nodes_of_launch(context).hosts;
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < context.controller.layout().ranks; ++rank)
+        hosts.push_back(context.host(rank));
     for (const GroupResult& group : groups) {
         if (!context.is_resumed || !group.record.failure.empty()) continue;
         const int number = group.record.group;
@@ -117,29 +108,17 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-plan::ParallelismController place_on_hosts(const context::RunContext& context,
-                                           const std::vector<std::string>& hosts) {
-    return controller_for_nodes(context.config, context.controller,
-                                nodes_of_hosts(nodes_of_launch(context), hosts));
-}
-
-TopologyRecord describe_topology(const plan::ParallelismController& controller,
-                                 const std::vector<context::RankFacts>& ranks,
-                                 const std::vector<std::string>& hosts) {
-    TopologyRecord record;
-    verification::derive_topology(controller, record);
-    for (std::size_t rank = 0; rank < record.map.size(); ++rank) {
-        record.map[rank].threads = ranks[rank].threads;
-        record.map[rank].host = hosts[rank];
-        record.map[rank].device = ranks[rank].device;
-    }
-    return record;
-}
-
 }  // namespace
 
 TopologyRecord describe_topology(const context::RunContext& context) {
-    return describe_topology(context.controller, context.ranks, nodes_of_launch(context).hosts);
+    TopologyRecord topology;
+    verification::derive_topology(context.controller, topology);
+    for (PlaceRecord& place : topology.map) {
+        place.threads = context.ranks[place.world_rank].threads;
+        place.host = context.host(place.world_rank);
+        place.device = context.ranks[place.world_rank].device;
+    }
+    return topology;
 }
 
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
@@ -148,13 +127,16 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     const LaunchRecord& launch = run.launch;
     const std::vector<GroupResult> groups = all_groups(context, ensemble, outcome.groups);
     const std::vector<std::string> hosts = hosts_of(context, groups);
-    const plan::ParallelismController controller = place_on_hosts(context, hosts);
     RunRecord record;
+    record.topology = describe_topology(context);
+    const plan::ParallelismController controller = controller_for_nodes(
+        context.config, context.controller, nodes_of_hosts(record.topology.map, hosts));
+    verification::derive_topology(controller, record.topology);
+    for (PlaceRecord& place : record.topology.map) place.host = hosts[place.world_rank];
     record.program_version = HPCAI500_VERSION;
     record.name = context.config.run.name;
     record.parameters =
         verification::summary_settings(context.config, controller.layout(), launch.precision);
-    record.topology = describe_topology(controller, context.ranks, hosts);
     record.workload = describe_workload(run);
     record.config.text = config::to_json(config::parse(context.config_text, "config.yaml", {}));
     record.submission = verification::describe_submission(context.config);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
-#include <system_error>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -32,9 +31,8 @@ void print(const std::filesystem::path& folder, const RepetitionsRecord& record,
 }  // namespace
 
 int next_repetition(const std::filesystem::path& folder, int number) {
-    std::error_code error;
-    while (std::filesystem::exists(
-        folder / verification::repetition_name(number) / storage::kManifestName, error))
+    while (storage::path_exists(folder / verification::repetition_name(number) /
+                                storage::kManifestName))
         ++number;
     return number;
 }

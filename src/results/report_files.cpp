@@ -37,13 +37,11 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
     const std::size_t groups = content.record.work.groups.size();
     for (std::size_t group = 0; group < groups; ++group) {
         content.steps.emplace_back();
-        const fs::path path = group_directory(directory, static_cast<int>(group)) / "steps.csv";
         const std::string name = fmt::format("groups/{}/steps.csv", group);
-        std::error_code error;
-        if (!fs::exists(path, error)) continue;
+        if (!storage::path_exists(directory / name)) continue;
         try {
-            content.steps.back() =
-                report::steps_from_csv(storage::read_file_text(path, kMaxFileBytes), name);
+            content.steps.back() = report::steps_from_csv(
+                storage::read_file_text(directory / name, kMaxFileBytes), name);
         } catch (const Error& damaged) {
             content.remarks.emplace_back(damaged.what());
         }
@@ -59,9 +57,8 @@ void add_files(const fs::path& directory, report::PageContent& content) {
         names.push_back(fmt::format("groups/{}/steps.csv", group));
         names.push_back(fmt::format("groups/{}/ranks.csv", group));
     }
-    std::error_code error;
     std::ranges::copy_if(names, std::back_inserter(content.files), [&](const std::string& name) {
-        return fs::exists(directory / name, error);
+        return storage::path_exists(directory / name);
     });
 }
 
@@ -166,14 +163,11 @@ verification::Verification verify_result(const fs::path& directory) {
     const auto add_finding = [&](const std::string& file, const std::string& text) {
         verification.findings.push_back({printable(file), printable(text)});
     };
-    const auto is_file = [&](const std::string& name) {
-        std::error_code error;
-        return fs::is_regular_file(fs::symlink_status(directory / name, error));
-    };
     if (!verification.record) return verification;
     try {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
-            if (!is_file(name)) {
+            std::error_code error;
+            if (!fs::is_regular_file(fs::symlink_status(directory / name, error))) {
                 add_finding(name, "is missing or not a regular file");
             } else if (storage::read_file_text(directory / name, kMaxFileBytes) != text) {
                 add_finding(

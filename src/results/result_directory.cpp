@@ -3,6 +3,7 @@
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -25,11 +26,12 @@ constexpr const char* kConfig = "config.yaml";
 void create_output(const context::RunContext& context, const LaunchRecord& launch) {
     const fs::path& output = context.output;
     require_new_or_empty(output);
-    std::error_code error;
-    const bool exists = fs::exists(output, error);
-    const bool has_folder = output.parent_path().empty() || fs::exists(output.parent_path(), error);
+    const bool exists = storage::path_exists(output);
+    const bool has_folder =
+        output.parent_path().empty() || storage::path_exists(output.parent_path());
     const fs::path series_config = context.folder() / kConfig;
-    const bool begins_series = context.launch.repetitions > 1 && !fs::exists(series_config, error);
+    const bool begins_series =
+        context.launch.repetitions > 1 && !storage::path_exists(series_config);
     try {
         fs::create_directories(output / "groups");
         fs::create_directories(output / "evaluation");
@@ -41,6 +43,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
         write_launch_file(output, launch);
         storage::write_file_durably(output / kConfig, context.config_text);
     } catch (const std::exception& failure) {
+        std::error_code error;
         for (const char* name : {kConfig, kLaunchName, "evaluation", "groups"}) {
             fs::remove(output / name, error);
         }
@@ -52,26 +55,15 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
     }
 }
 
-/// attempts/<n>, a folder that is created when the first file is moved into it.
-class AttemptFolder {
-public:
-    explicit AttemptFolder(const fs::path& output) : output_(output) {
-        for (int number = 1; folder_.empty() || fs::exists(folder_); ++number) {
-            folder_ = output / "attempts" / std::to_string(number);
-        }
-    }
-    void move_here(const fs::path& name) const {
-        if (!fs::exists(output_ / name)) return;
-        storage::make_folder_durably((folder_ / name).parent_path());
-        std::error_code error;
-        fs::rename(output_ / name, folder_ / name, error);
-        require(!error, ExitCode::data, "'{}' cannot be moved to '{}': {}",
-                (output_ / name).string(), (folder_ / name).string(), error.message());
-    }
-
-private:
-    fs::path output_, folder_;
-};
+/// Moves a file or folder of `output`, if it exists, to `folder`, which is created if necessary.
+void move_to(const fs::path& folder, const fs::path& output, const fs::path& name) {
+    if (!fs::exists(output / name)) return;
+    storage::make_folder_durably((folder / name).parent_path());
+    std::error_code error;
+    fs::rename(output / name, folder / name, error);
+    require(!error, ExitCode::data, "'{}' cannot be moved to '{}': {}", (output / name).string(),
+            (folder / name).string(), error.message());
+}
 
 /// Removes temporary files that a killed program left. Throws Error(data) for a link or pipe,
 /// through which the result would be written elsewhere. Leaves checkpoints to their readers.
@@ -88,14 +80,12 @@ void clean(const fs::path& output) {
     }
 }
 
-/// Returns whether the existing record of a group is among the `records` to replace.
-bool is_stale(const context::RunContext& context, int group, StaleRecords records) {
-    try {
-        const fs::path path = group_directory(context.output, group) / "record.json";
-        if (!read_record(path).record.failure.empty()) return records == StaleRecords::unfinished;
-    } catch (const Error&) {
-        return true;
-    }
+/// Returns whether the existing record of a group is of the `kind` to replace.
+bool is_stale(const context::RunContext& context, int group, StaleRecords kind) {
+    const auto result =
+        records::try_read_file<GroupResult>(group_directory(context.output, group) / "record.json");
+    if (!result) return true;
+    if (!result->record.failure.empty()) return kind == StaleRecords::unfinished;
     return !read_finished_group(context.output, context.config, group);
 }
 
@@ -131,22 +121,24 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
                      const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;
     clean(output);
-    const AttemptFolder attempt(output);
+    fs::path attempt;
+    for (int number = 1; attempt.empty() || fs::exists(attempt); ++number) {
+        attempt = output / "attempts" / std::to_string(number);
+    }
     if (fs::exists(output / "result.json")) {
         // The manifest is moved first, because it marks a complete result.
         for (const char* name : {storage::kManifestName, "result.json", "report.html",
                                  "summary.txt", "environment.json", "mllog", "evaluation"}) {
-            attempt.move_here(name);
+            move_to(attempt, output, name);
         }
     }
     fs::create_directories(output / "evaluation");
-    std::error_code error;
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
-        if (undamaged_groups.contains(group) || !fs::exists(output / record, error)) continue;
+        if (undamaged_groups.contains(group) || !storage::path_exists(output / record)) continue;
         if (!is_stale(context, group, records)) continue;
-        attempt.move_here(record);
-        attempt.move_here(record.parent_path() / "flight");  // the record's failure refers to it
+        move_to(attempt, output, record);
+        move_to(attempt, output, record.parent_path() / "flight");  // the failure refers to it
     }
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <ctime>
 #include <set>
 #include <system_error>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
@@ -26,10 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool path_exists(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
+using storage::path_exists;
 
 std::string digest_of(const fs::path& file) {
     return path_exists(file) ? storage::sha256_hex_of_file(file) : "none";
@@ -54,11 +50,8 @@ std::set<int> groups_of(const fs::path& directory) {
     std::error_code error;
     for (fs::directory_iterator entry(directory / "groups", error), end; entry != end;
          entry.increment(error)) {
-        const std::string name = entry->path().filename().string();
-        const char* const name_end = name.data() + name.size();
-        int group = -1;
-        const auto [rest, parse_error] = std::from_chars(name.data(), name_end, group);
-        if (parse_error == std::errc{} && rest == name_end && group >= 0) groups.insert(group);
+        const auto group = parse_number<int>(entry->path().filename().string());
+        if (group && *group >= 0) groups.insert(*group);
     }
     return groups;
 }
@@ -85,8 +78,7 @@ std::string find_resume_command(const fs::path& directory, const fs::path& folde
 RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) {
     RunProgress run;
     run.directory = directory.string();
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    run.now_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    run.now_unix_seconds = std::time(nullptr);
     for (const int group : groups_of(directory))
         run.groups.push_back(read_progress(directory, group));
     run.started_unix_seconds = started_unix_seconds(directory);
@@ -106,7 +98,6 @@ RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     return status_of_progress(directory, folder);
 }
 
-/// Returns whether `file` was written within the last kSilenceSeconds.
 bool is_recent(const fs::path& file) {
     std::error_code error;
     const auto written = fs::last_write_time(file, error);

@@ -13,11 +13,10 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/group/autotune_log.hpp>
 #include <hpcai/metrics/ledger.hpp>
-#include <hpcai/metrics/timing.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/speed/bench.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 #include <hpcai/training/step_log.hpp>
 #include <hpcai/training/step_runner.hpp>
 
@@ -28,8 +27,8 @@ namespace hpcai::speed {
 namespace {
 
 constexpr std::int64_t kWarmupSteps = 2;
-constexpr int kTimedSteps = 5;
-constexpr int kIsolatedRuns = 5;
+constexpr int kTimedSteps = 5;    // with a time mark after each operation
+constexpr int kIsolatedRuns = 5;  // measurements of an operation alone
 
 /// Steps of a model on one rank with one random batch in memory.
 class StepBench {
@@ -43,31 +42,25 @@ public:
           step_({config, *device_, precision_, *reducer_, config.training.batch_size}),
           update_(device_->build(
               training::plan_optimizer(step_.network(), step_.store(), config.training),
-              training::optimizer_tensors(step_.network(), step_.store()))),
-          timing_([this] { return simulated_seconds_; }) {
+              training::optimizer_tensors(step_.network(), step_.store()))) {
         autotune_log_.finish(device::tuning_of(*device_));
     }
 
-    /// Runs a whole step and returns its seconds.
     double step() { return step_.run(); }
     const training::StepResults& results() const { return step_.results(); }
 
     /// Runs a step with a timeline mark after each operation, as a CUDA graph if there are graphs.
     void timed_step() {
         if (!timed_) make_timed();
-        upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
+        upload_seconds_.push_back(TimedWork(*device_, {[this] { step_.upload(); }}, true).run()[0]);
         const std::vector<double> seconds = timed_->run();
-        for (std::size_t index = 0; index < calls_of_step_.size(); ++index) {
-            timing_.before(calls_of_step_[index]);
-            simulated_seconds_ += seconds[index];
-            timing_.after(calls_of_step_[index]);
+        for (std::size_t index = 0; index < calls_.size(); ++index) {
+            call_seconds_[index].push_back(seconds[index]);
         }
         update_seconds_.push_back(seconds.back());
     }
 
-    std::int64_t readings_per_step() const {
-        return step_.phases().readings() / std::ssize(step_.phases().steps());
-    }
+    const training::StepLog& phases() const { return step_.phases(); }
 
     /// Returns the median seconds of a clock reading, including its share of a step's log.
     double reading_seconds() {
@@ -92,17 +85,14 @@ public:
     }
 
     std::vector<BenchOperation> operations() {
-        std::map<std::pair<std::string, ops::Pass>, double> in_step;
-        for (const metrics::OperationTime& time : timing_.times_by_kernel()) {
-            in_step[{time.name, time.pass}] = time.median_seconds;
-        }
         std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
-                                         isolated_seconds([&] { upload(); }, true)}};
-        for (const graph::KernelCall& call : calls_of_step_) {
-            all.push_back({call.name, operation_of(call.name), std::string(name_of(call.pass)),
-                           in_step[{call.name, call.pass}],
+                                         isolated_seconds([&] { step_.upload(); }, true)}};
+        for (std::size_t index = 0; index < calls_.size(); ++index) {
+            const graph::KernelCall& call = calls_[index];
+            all.push_back({call.name, "", std::string(name_of(call.pass)),
+                           median(call_seconds_[index]),
                            isolated_seconds([&] { call.kernel->run(call.pass); })});
-            add_work(call, all.back());
+            describe(call, all.back());
         }
         all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
                        median(update_seconds_), isolated_seconds([&] { update_->run(); })});
@@ -113,12 +103,10 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    void upload() { step_.upload(); }
-
     /// Must be called after the first steps, because libraries may allocate in those.
     void make_timed() {
         std::vector<Work> pieces;
-        for (const graph::KernelCall& call : calls_of_step_) {
+        for (const graph::KernelCall& call : calls_) {
             pieces.emplace_back([&call] { call.kernel->run(call.pass); });
         }
         pieces.emplace_back([this] { update_->run(); });
@@ -136,32 +124,16 @@ private:
         return median_seconds(kIsolatedRuns, [&] { return timed.run()[0] / in_a_row; });
     }
 
-    const graph::Node* find_node(const std::string& name) const {
-        const auto& nodes = step_.network().graph().nodes();
-        const auto found = std::ranges::find(nodes, name, &graph::Node::name);
-        return found == nodes.end() ? nullptr : &*found;
-    }
-
-    std::string operation_of(const std::string& name) const {
-        const graph::Node* node = find_node(name);
-        return node == nullptr ? "gradient_accumulator"
-                               : std::string(ops::name_of(node->operation));
-    }
-
-    void add_work(const graph::KernelCall& call, BenchOperation& operation) const {
-        const graph::Node* node = find_node(call.name);
-        if (node == nullptr) return;
+    /// Fills in the operation, the FLOPs and the bytes of a call.
+    void describe(const graph::KernelCall& call, BenchOperation& operation) const {
         const graph::Graph& graph = step_.network().graph();
+        const auto node = std::ranges::find(graph.nodes(), call.name, &graph::Node::name);
+        operation.operation = "gradient_accumulator";
+        if (node == graph.nodes().end()) return;
+        operation.operation = ops::name_of(node->operation);
         operation.moved_bytes =
             metrics::moved_bytes(graph, *node, call.pass, step_.network().compute());
-        const ops::Flops flops = graph::flops(graph, *node, metrics::kOfficialLedger);
-        if (call.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
-        if (call.pass == ops::Pass::weight_gradient) {
-            operation.flops = static_cast<double>(flops.weight_gradient);
-        }
-        if (call.pass == ops::Pass::input_gradient) {
-            operation.flops = static_cast<double>(flops.input_gradient);
-        }
+        operation.flops = flops_in(graph::flops(graph, *node, metrics::kOfficialLedger), call.pass);
     }
 
     const config::Config& config_;
@@ -174,30 +146,14 @@ private:
     const Stopwatch clock_;
     WholeStep step_;
     std::unique_ptr<device::Update> update_;
-    std::vector<graph::KernelCall> calls_of_step_{step_.network().calls()};
+    std::vector<graph::KernelCall> calls_{step_.network().calls()};  // of a step
+    std::vector<std::vector<double>> call_seconds_{calls_.size()};   // [call][timed step]
     std::optional<TimedWork> timed_;
-    double simulated_seconds_ = 0;  // the clock that timing_ reads
-    metrics::TimingObserver timing_;
-    std::vector<double> upload_seconds_, update_seconds_;
+    std::vector<double> upload_seconds_, update_seconds_;  // [timed step]
 };
 
 constexpr std::size_t kSlowestShown = 10;
 constexpr std::size_t kNameWidth = 22;  // of an operation, in columns
-
-struct Sum {
-    double in_step_seconds = 0;
-    double alone_seconds = 0;
-    double moved_bytes = 0;  // 0: unknown
-    double flops = 0;        // 0: unknown
-
-    Sum& operator+=(const BenchOperation& operation) {
-        in_step_seconds += operation.in_step_seconds;
-        alone_seconds += operation.alone_seconds;
-        moved_bytes += operation.moved_bytes;
-        flops += operation.flops;
-        return *this;
-    }
-};
 
 /// Returns amount / seconds in units of `unit`; "-" if one of them is unknown.
 std::string rate(double amount, double seconds, double unit) {
@@ -205,16 +161,27 @@ std::string rate(double amount, double seconds, double unit) {
 }
 
 /// A name that is longer than its column has a line of its own.
-std::string row(const std::string& name, const std::string& pass, const Sum& sum, double total) {
-    const bool is_long = name.size() > kNameWidth;
-    return fmt::format(
-        "{}{:<{}} {:<15} {:>8.3f} {:>8.3f} {:>5.1f} {:>7} {:>8}\n", is_long ? name + "\n" : "",
-        is_long ? "" : name, kNameWidth, pass, 1e3 * sum.in_step_seconds, 1e3 * sum.alone_seconds,
-        100 * sum.in_step_seconds / total, rate(sum.moved_bytes, sum.in_step_seconds, 1e9),
-        rate(sum.flops, sum.in_step_seconds, 1e12));
+std::string row(const BenchOperation& operation, double step_seconds) {
+    const bool is_long = operation.name.size() > kNameWidth;
+    return fmt::format("{}{:<{}} {:<15} {:>8.3f} {:>8.3f} {:>5.1f} {:>7} {:>8}\n",
+                       is_long ? operation.name + "\n" : "", is_long ? "" : operation.name,
+                       kNameWidth, operation.pass, 1e3 * operation.in_step_seconds,
+                       1e3 * operation.alone_seconds,
+                       100 * operation.in_step_seconds / step_seconds,
+                       rate(operation.moved_bytes, operation.in_step_seconds, 1e9),
+                       rate(operation.flops, operation.in_step_seconds, 1e12));
 }
 
 }  // namespace
+
+/// Makes the JSON of a BenchReport or a BenchOperation. The JSON library calls it.
+template <typename Record>
+requires requires(Record record) {
+    record.record_values();
+}
+static void to_json(nlohmann::ordered_json& json, const Record& record) {
+    for_each_field(record, [&](const std::string& key, const auto& value) { json[key] = value; });
+}
 
 BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     require(steps >= 1, ExitCode::usage, "--steps: expected an integer, at least 1, got {}", steps);
@@ -232,7 +199,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);
     report.steps = steps;
-    report.clock_readings_per_step = bench.readings_per_step();
+    report.clock_readings_per_step = bench.phases().readings() / std::ssize(bench.phases().steps());
     report.measuring_seconds_per_step =
         static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
@@ -269,56 +236,28 @@ std::string bench_text(const BenchReport& report) {
     const std::string header =
         fmt::format("{:<{}} {:<15} {:>8} {:>8} {:>5} {:>7} {:>8}\n", "operation", kNameWidth,
                     "pass", "step, ms", "alone", "%", "GB/s", "TFLOP/s");
-    std::map<std::pair<std::string, std::string>, Sum> sums;
+    std::map<std::pair<std::string, std::string>, BenchOperation> sums;
     for (const BenchOperation& operation : report.operations) {
-        sums[{operation.operation, operation.pass}] += operation;
+        BenchOperation& sum = sums[{operation.operation, operation.pass}];
+        sum.name = operation.operation;
+        sum.pass = operation.pass;
+        sum.in_step_seconds += operation.in_step_seconds;
+        sum.alone_seconds += operation.alone_seconds;
+        sum.flops += operation.flops;
+        sum.moved_bytes += operation.moved_bytes;
     }
     text += header;
-    for (const auto& [key, sum] : sums) {
-        text += row(key.first, key.second, sum, report.step_seconds);
-    }
+    for (const auto& [key, sum] : sums) text += row(sum, report.step_seconds);
     std::vector<BenchOperation> slowest = report.operations;
-    std::sort(slowest.begin(), slowest.end(),
-              [](const auto& a, const auto& b) { return a.in_step_seconds > b.in_step_seconds; });
+    std::ranges::sort(slowest, std::ranges::greater{}, &BenchOperation::in_step_seconds);
     slowest.resize(std::min(slowest.size(), kSlowestShown));
     text += fmt::format("\nthe {} slowest operations\n{}", slowest.size(), header);
-    for (const BenchOperation& operation : slowest) {
-        text += row(operation.name, operation.pass, Sum{} += operation, report.step_seconds);
-    }
+    for (const BenchOperation& operation : slowest) text += row(operation, report.step_seconds);
     return text;
 }
 
 std::string bench_json(const BenchReport& report) {
-    nlohmann::ordered_json operations = nlohmann::ordered_json::array();
-    for (const BenchOperation& operation : report.operations) {
-        operations.push_back({{"name", operation.name},
-                              {"operation", operation.operation},
-                              {"pass", operation.pass},
-                              {"in_step_seconds", operation.in_step_seconds},
-                              {"alone_seconds", operation.alone_seconds},
-                              {"flops", operation.flops},
-                              {"moved_bytes", operation.moved_bytes}});
-    }
-    const nlohmann::ordered_json json{
-        {"schema", "hpcai500-bench/1"},
-        {"device", report.device},
-        {"model", report.model},
-        {"precision", report.precision},
-        {"batch_size", report.batch_size},
-        {"image_size", report.image_size},
-        {"image_width", report.image_width},
-        {"steps", report.steps},
-        {"step_seconds", report.step_seconds},
-        {"fastest_step_seconds", report.fastest_step_seconds},
-        {"loss", report.loss},
-        {"skipped_steps", report.skipped_steps},
-        {"alone_sum_seconds", report.alone_sum_seconds},
-        {"clock_readings_per_step", report.clock_readings_per_step},
-        {"measuring_seconds_per_step", report.measuring_seconds_per_step},
-        {"images_per_second", report.images_per_second},
-        {"flops", report.flops},
-        {"operations", operations}};
-    return json.dump(2) + "\n";
+    return nlohmann::ordered_json(report).dump(2) + "\n";
 }
 
 std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline) {
@@ -336,7 +275,7 @@ std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline)
         plot.ceilings.push_back(
             {"the model's fastest convolution", *ceiling.model_convolution_flops.value});
     }
-    plot.memory_bytes_per_second = {std::nullopt, "not in the file"};
+    plot.memory_bytes_per_second = no_value("not in the file");
     for (const BandwidthRate& rate : roofline.bandwidths) {
         if (rate.name == "memory") plot.memory_bytes_per_second = rate.bytes_per_second;
     }

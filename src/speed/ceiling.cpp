@@ -3,7 +3,7 @@
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
 
 #include "rates.hpp"
 
@@ -29,7 +29,7 @@ const OperationRate* fastest(const std::vector<OperationRate>& rates, const std:
 
 Quantity rate_of(const OperationRate* rate, const std::string& what, const std::string& precision) {
     if (rate != nullptr) return rate->flops_per_second;
-    return {std::nullopt, fmt::format("no {} was measured in {}", what, precision)};
+    return no_value(fmt::format("no {} was measured in {}", what, precision));
 }
 
 CeilingRecord measure_ceiling(const context::RunContext& context,
@@ -66,7 +66,7 @@ CeilingRecord read_ceiling(const context::RunContext& context, const context::Re
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));
     ceiling.source = path;
-    ceiling.measuring_seconds = {std::nullopt, "the ceiling was read from a file"};
+    ceiling.measuring_seconds = no_value("the ceiling was read from a file");
     return ceiling;
 }
 
@@ -97,7 +97,7 @@ CeilingRecord find_ceiling(const context::RunContext& context, const context::Re
     CeilingRecord ceiling;
     ceiling.precision = name_of(resources.precision);
     ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =
-        ceiling.measuring_seconds = {std::nullopt, "run.roofline is off"};
+        ceiling.measuring_seconds = no_value("run.roofline is off");
     return ceiling;
 }
 

@@ -80,10 +80,11 @@ public:
         stage("configuration", [&] { read_configuration(); });
         std::vector<launch::Finding> findings;
         stage("layout and devices", [&] { findings = check_layout_and_devices(); });
-        // Opening weather may compare all bytes of the files with a manifest.
-        const bool opens = config_.data.kind == config::DataKind::climate_hdf5;
+        // Opening weather files may compare all their bytes with a manifest.
+        const bool opens_files = config_.data.kind == config::DataKind::climate_hdf5;
+        const double data_seconds = (opens_files ? 10 : 1) * kStageSeconds;
         stage(
-            "data", [&] { findings.push_back(check_data()); }, (opens ? 10 : 1) * kStageSeconds);
+            "data", [&] { findings.push_back(check_data()); }, data_seconds);
         stage("program", [&] {
             gather(&launch::RankHealth::program_sha256, launch::binary_digest());
             gather(&launch::RankHealth::mpi, comm::MpiWorld::library_version());
@@ -143,12 +144,11 @@ private:
 
     void read_configuration() {
         config_ = launch::agree_on_config(request_.config, everyone());
-        std::string digest;
+        std::string digest;  // empty if the file is unreadable here; a run sends it from rank 0
         try {
             const std::string text = config::to_yaml(config::load(request_.config));
             digest = storage::sha256_hex(storage::bytes_of(text));
         } catch (const Error&) {
-            digest.clear();  // the file is unreadable here; a run sends it from rank 0
         }
         gather(&launch::RankHealth::config_sha256, digest);
     }
@@ -205,20 +205,20 @@ private:
             comm::collective_try(everyone(), [&] {
                 if (world_.rank() == 0) data::require_data_paths(config_.data);
             });
-            if (config_.data.kind == config::DataKind::climate_hdf5) return open_climate();
+            if (config_.data.kind == config::DataKind::climate_hdf5) {
+                const data::SampleSets sets = data::load_climate(config_, everyone());
+                const data::SampleFormat& format = sets.training->format();
+                return fmt::format(
+                    "{} training and {} test samples of {} x {} pixels; their "
+                    "fields were not read",
+                    sets.training->samples(), sets.validation->samples(), format.height,
+                    format.width);
+            }
             return config_.data.path.empty()
                        ? std::string("samples are generated; there is no path to check")
                        : fmt::format("the paths that data.kind {} reads exist; no data was read",
                                      config::value_text(config_, "data.kind"));
         });
-    }
-
-    std::string open_climate() {
-        const data::SampleSets sets = data::load_climate(config_, everyone());
-        const data::SampleFormat& format = sets.training->format();
-        return fmt::format(
-            "{} training and {} test samples of {} x {} pixels; their fields were not read",
-            sets.training->samples(), sets.validation->samples(), format.height, format.width);
     }
 
     void gather_cores() {
@@ -230,7 +230,8 @@ private:
         gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
     }
 
-    /// Returns, on rank 0, why a run could not use this result directory; empty if it could.
+    /// Returns why a run could not use this result directory; empty if it could, and on other ranks
+    /// than rank 0.
     std::string directory_error(const std::string& directory) const {
         if (world_.rank() != 0 || directory.empty()) return "";
         try {

@@ -14,7 +14,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kRates = 18;  // rows of the table, which share the time
+constexpr double kRates = 18;  // rows of the table with 256 cores; they share the time
 
 class InputBench {
 public:
@@ -47,8 +47,8 @@ private:
                              rate, rate / step_rate_);
     }
 
-    /// Adds the images per second of `threads` threads that call `work` with their index and
-    /// consecutive numbers. It returns the number of images.
+    /// Adds a row with the images per second of `threads` threads, and returns them. A thread calls
+    /// `work` with its index and the next number, and `work` returns its number of images.
     template <typename Work>
     double measure(std::string_view source, int threads, int batch, const Work& work) {
         for (int thread = 0; thread < threads; ++thread) work(thread, thread);  // warms up
@@ -118,7 +118,8 @@ private:
                                      .decode_threads = cores_},
                                     1, 0, pictures);
         std::vector<std::uint32_t> order;
-        while (std::ssize(order) < 1'000'000) order.push_back(sample_of(std::ssize(order)));
+        constexpr std::int64_t kSamples = 1'000'000;  // more than a row's time suffices for
+        while (std::ssize(order) < kSamples) order.push_back(sample_of(std::ssize(order)));
         source.begin_epoch(0, order);
         for (int i = 0; i < config_.data.prefetch_batches; ++i) source.next();
         const auto images = device_->allocate(batch_size_ * samples_->format().pixel_bytes());

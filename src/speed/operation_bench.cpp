@@ -136,6 +136,12 @@ void TimedWork::enqueue() {
     }
 }
 
+double flops_in(const ops::Flops& flops, ops::Pass pass) {
+    if (pass == ops::Pass::forward) return static_cast<double>(flops.forward);
+    if (pass == ops::Pass::weight_gradient) return static_cast<double>(flops.weight_gradient);
+    return pass == ops::Pass::input_gradient ? static_cast<double>(flops.input_gradient) : 0;
+}
+
 double median_seconds(int calls, const std::function<double()>& measure) {
     std::vector<double> seconds;
     for (int call = 0; call < calls; ++call) seconds.push_back(measure());

@@ -65,6 +65,9 @@ private:
     std::unique_ptr<device::Recording> recording_;  // refers to timeline_, so it is destroyed first
 };
 
+/// Returns the FLOPs in one pass; 0 for `prepare`.
+double flops_in(const ops::Flops& flops, ops::Pass pass);
+
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);
 

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/comm/collectives.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 
 #include "operation_bench.hpp"
+#include "whole_step.hpp"
 
 namespace hpcai::speed {
 namespace {
 
-constexpr int kWarmupRuns = 4;  // on a device that captures CUDA graphs
+constexpr int kWarmupRuns = 4;  // before the first run that counts, on a GPU
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
-// Run time and setup time grow at most by these factors from one large operation to the next.
+// Run time and setup time grow at most by these factors from one large operation to the next,
+// which has twice the side or eight times the samples.
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
 double flops_of(const ops::Operation& operation, ops::Pass pass) {
-    const ops::Flops flops = ops::flops(operation, ops::Ledger::two_mac, false);
-    if (pass == ops::Pass::weight_gradient) return static_cast<double>(flops.weight_gradient);
-    if (pass == ops::Pass::input_gradient) return static_cast<double>(flops.input_gradient);
-    return static_cast<double>(flops.forward);
+    return flops_in(ops::flops(operation, ops::Ledger::two_mac, false), pass);
 }
 
 OperationRate make_rate(const MeasuredOperation& measured, const device::Precision& precision,
@@ -65,19 +66,9 @@ PassRates measure_passes(RateMeter& meter, const MeasuredOperation& operation,
     return measured;
 }
 
-double longest_seconds(const std::vector<OperationRate>& rates) {
-    double seconds = 0;
-    for (const OperationRate& rate : rates) seconds = std::max(seconds, *rate.seconds.value);
-    return seconds;
-}
-
 double forward_bytes(const MeasuredOperation& measured, tensor::DType compute) {
     const auto graph = make_operation_graph(measured.operation, measured.needs_input_gradient);
     return metrics::moved_bytes(graph, graph.nodes().front(), ops::Pass::forward, compute);
-}
-
-double intensity(const MeasuredOperation& measured, tensor::DType compute) {
-    return flops_of(measured.operation, ops::Pass::forward) / forward_bytes(measured, compute);
 }
 
 constexpr std::array<std::size_t, 5> kAllReduceBytes{std::size_t{4} << 10, std::size_t{64} << 10,
@@ -86,34 +77,47 @@ constexpr std::array<std::size_t, 5> kAllReduceBytes{std::size_t{4} << 10, std::
 constexpr int kMinCalls = 3;
 constexpr int kMaxCalls = 20;
 
-class AllReduceBench {
-public:
+/// The gradients of one all-reduce in the memory of the device.
+struct AllReduceBench {
     AllReduceBench(RateMeter& meter, const AllReduceRanks& ranks, std::size_t bytes)
-        : meter_(meter),
-          ranks_(ranks),
-          memory_(meter.device().allocate(bytes)),
-          values_(static_cast<float*>(memory_->data()), bytes / sizeof(float)) {
-        ranks.reducer.prepare(values_);
+        : memory(meter.device().allocate(bytes)),
+          values(static_cast<float*>(memory->data()), bytes / sizeof(float)) {
+        ranks.reducer.prepare(values);
     }
 
     /// Returns the seconds of one all-reduce on the slowest rank, after a barrier.
-    double run() {
-        meter_.device().synchronize();
-        ranks_.group.barrier();
+    double run(RateMeter& meter, const AllReduceRanks& ranks) const {
+        meter.device().synchronize();
+        ranks.group.barrier();
         const Stopwatch watch;
-        ranks_.reducer.start_all_reduce(values_)->wait();
-        ranks_.reducer.check();
-        meter_.device().synchronize();
-        ranks_.reducer.end_step();
-        return meter_.max_over_ranks(watch.seconds());
+        ranks.reducer.start_all_reduce(values)->wait();
+        ranks.reducer.check();
+        meter.device().synchronize();
+        ranks.reducer.end_step();
+        return meter.max_over_ranks(watch.seconds());
     }
 
-private:
-    RateMeter& meter_;
-    const AllReduceRanks& ranks_;
-    std::unique_ptr<device::Memory> memory_;
-    std::span<float> values_;
+    std::unique_ptr<device::Memory> memory;
+    std::span<float> values;
 };
+
+/// Measures steps with the samples of `setup`. Returns their median seconds on the slowest rank and
+/// stores the bytes of the gradients.
+double measure_step(RateMeter& meter, const WholeStep::Setup& setup, double seconds,
+                    std::int64_t& gradient_bytes) {
+    constexpr double kMinSteps = 1, kMaxSteps = 15;
+    std::unique_ptr<WholeStep> step;
+    comm::collective_try(meter.everyone(), [&] { step = std::make_unique<WholeStep>(setup); });
+    const double first = meter.max_over_ranks(step->run());  // the first step may allocate
+    const int steps = static_cast<int>(std::clamp(seconds / first, kMinSteps, kMaxSteps));
+    std::vector<double> step_seconds;
+    for (int i = 0; i < steps; ++i) {
+        step_seconds.push_back(meter.max_over_ranks(step->run()));
+        if (meter.is_time_over()) break;
+    }
+    gradient_bytes = static_cast<std::int64_t>(step->store().gradients().size_bytes());
+    return median(std::move(step_seconds));
+}
 
 }  // namespace
 
@@ -167,9 +171,11 @@ std::vector<MeasuredOperation> operations_of_model(const config::Config& config,
         }
         ++operations[entry->second].nodes;
     }
-    std::ranges::stable_sort(
-        operations, std::ranges::greater{},
-        [&](const MeasuredOperation& operation) { return intensity(operation, compute); });
+    std::ranges::stable_sort(operations, std::ranges::greater{},
+                             [&](const MeasuredOperation& measured) {
+                                 return flops_of(measured.operation, ops::Pass::forward) /
+                                        forward_bytes(measured, compute);
+                             });
     return operations;
 }
 
@@ -209,12 +215,13 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
             if (!operation.is_of_model && !rates.empty()) break;
             OperationRate skipped = make_rate(operation, precision, ops::Pass::forward);
             skipped.bytes = forward_bytes(operation, precision.compute);
-            skipped.seconds = skipped.flops_per_second = {std::nullopt, "no time was left"};
+            skipped.seconds = skipped.flops_per_second = no_value("no time was left");
             rates.push_back(std::move(skipped));
             continue;
         }
         const PassRates measured = measure_passes(meter, operation, precision, seconds_per_pass);
-        slowest = std::max(slowest, longest_seconds(measured.rates));
+        for (const OperationRate& rate : measured.rates)
+            slowest = std::max(slowest, *rate.seconds.value);
         setup_seconds = measured.setup_seconds;
         rates.insert(rates.end(), measured.rates.begin(), measured.rates.end());
     }
@@ -223,10 +230,8 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
 
 std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceRanks& ranks,
                                               double seconds) {
-    std::vector<std::unique_ptr<AllReduceBench>> benches;
-    for (const std::size_t bytes : kAllReduceBytes) {
-        benches.push_back(std::make_unique<AllReduceBench>(meter, ranks, bytes));
-    }
+    std::vector<AllReduceBench> benches;
+    for (const std::size_t bytes : kAllReduceBytes) benches.emplace_back(meter, ranks, bytes);
     const double seconds_per_size = seconds / static_cast<double>(kAllReduceBytes.size());
     std::vector<AllReduceRate> rates;
     double previous_seconds = 0;
@@ -235,10 +240,11 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
         const double growth = static_cast<double>(kAllReduceBytes[index]) /
                               static_cast<double>(kAllReduceBytes[index == 0 ? 0 : index - 1]);
         if (rates.size() >= 2 && growth * previous_seconds > seconds) break;
-        const double first = benches[index]->run();
+        const auto run = [&] { return benches[index].run(meter, ranks); };
+        const double first = run();
         const int calls = static_cast<int>(std::clamp(seconds_per_size / std::max(first, 1e-9),
                                                       double{kMinCalls}, double{kMaxCalls}));
-        previous_seconds = median_seconds(calls, [&] { return benches[index]->run(); });
+        previous_seconds = median_seconds(calls, run);
         const auto bytes = static_cast<double>(kAllReduceBytes[index]);
         rates.push_back(
             {ranks.scope, ranks.group.size(), bytes, previous_seconds, bytes / previous_seconds});
@@ -247,9 +253,8 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
 }
 
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend) {
-    AllReduceFit line{.backend = backend,
-                      .latency_seconds = {std::nullopt, "fewer than two sizes were measured"},
-                      .bytes_per_second = {std::nullopt, "fewer than two sizes were measured"}};
+    AllReduceFit line{.backend = backend};
+    line.latency_seconds = line.bytes_per_second = no_value("fewer than two sizes were measured");
     if (rates.empty()) return line;
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
@@ -259,13 +264,44 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {
-        line.latency_seconds =
-            line.bytes_per_second = {std::nullopt, "times do not grow with the bytes"};
+        line.latency_seconds = line.bytes_per_second = no_value("times do not grow with the bytes");
         return line;
     }
     line.latency_seconds = {std::max(0.0, small.seconds - slope * small.bytes), ""};
     line.bytes_per_second = {1 / slope, ""};
     return line;
+}
+
+CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds) {
+    CalibrationRecord record;
+    const config::Config& config = setup.config;
+    record.model = config::value_text(config, "workload.model");
+    record.precision = name_of(setup.precision);
+    record.optimizer = config::value_text(config, "training.optimizer");
+    record.image_size = config.workload.image_size;
+    record.image_width = image_width(config);
+    record.training_flops_per_sample = metrics::FlopsLedger(models::make_model(config))
+                                           .training_per_sample(metrics::kOfficialLedger);
+    const auto self = comm::make_self_communicator();
+    const auto self_reducer = comm::make_mpi_reducer(*self);
+    if (setup.reducer != nullptr) record.sums = setup.reducer->description();
+    const double share = seconds / (setup.reducer != nullptr ? 6 : 3);
+    double needed_seconds = 0;  // estimate for two steps with twice the samples
+    for (const int divisor : {4, 2, 1}) {
+        const int samples = setup.samples / divisor;
+        if (samples == 0) continue;
+        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
+            break;
+        const auto measure = [&](comm::GradientReducer& reducer) {
+            return measure_step(meter, {config, meter.device(), setup.precision, reducer, samples},
+                                share, record.gradient_bytes);
+        };
+        CalibrationPoint& point = record.points.emplace_back();
+        point = {samples, measure(*self_reducer), no_value("there is only one rank")};
+        if (setup.reducer != nullptr) point.summed_step_seconds = {measure(*setup.reducer), ""};
+        needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
+    }
+    return record;
 }
 
 }  // namespace hpcai::speed

@@ -65,6 +65,7 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
 
+/// The ranks of an all-reduce.
 struct AllReduceRanks {
     std::string scope;  // as in AllReduceRate
     comm::Communicator& group;
@@ -79,5 +80,18 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
 /// Fits a line through the times of the smallest and the largest size in `rates`, which are sorted
 /// by size. The fit has no values for fewer than two sizes, or if the time does not grow.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
+
+struct CalibrationSetup {
+    const config::Config& config;
+    device::Precision precision;
+    comm::GradientReducer* reducer = nullptr;  // over all ranks; null for one rank
+    int samples = 1;                           // per rank and step
+};
+
+/// Measures whole training steps of the configured model on all ranks at once: with a quarter of
+/// the samples of a rank, then with a half and all of them if the meter's time suffices. Each
+/// number of samples takes about a third of `seconds`. With a reducer, also measures steps with
+/// all-reduces. Collective.
+CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds);
 
 }  // namespace hpcai::speed

@@ -4,110 +4,19 @@
 #include <iterator>
 #include <numeric>
 
-#include <hpcai/base/clock.hpp>
-#include <hpcai/base/median.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/launch.hpp>
-#include <hpcai/config/keys.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/launch/run_under_mpi.hpp>
-#include <hpcai/metrics/ledger.hpp>
-#include <hpcai/models/make_model.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/speed/roofline.hpp>
 
 #include "operation_bench.hpp"
 #include "rates.hpp"
-#include "whole_step.hpp"
 
 namespace hpcai::speed {
 namespace {
-
-constexpr int kMinSteps = 1;  // that are measured, after the first step
-constexpr int kMaxSteps = 15;
-
-struct CalibrationSetup {
-    const config::Config& config;
-    device::Precision precision;
-    comm::GradientReducer* reducer = nullptr;  // over all ranks; null for one rank
-    int samples = 1;                           // per rank and step
-};
-
-class Calibration {
-public:
-    Calibration(RateMeter& meter, const CalibrationSetup& setup)
-        : meter_(meter), setup_(setup), self_reducer_(comm::make_mpi_reducer(*self_)) {}
-
-    /// Measures steps and returns their median seconds on the slowest rank.
-    double measure_step(int samples, comm::GradientReducer& reducer, double seconds) {
-        std::unique_ptr<WholeStep> step;
-        comm::collective_try(meter_.everyone(), [&] {
-            step = std::make_unique<WholeStep>(WholeStep::Setup{
-                setup_.config, meter_.device(), setup_.precision, reducer, samples});
-        });
-        const double first = meter_.max_over_ranks(step->run());  // the first step may allocate
-        const int steps =
-            static_cast<int>(std::clamp(seconds / first, double{kMinSteps}, double{kMaxSteps}));
-        std::vector<double> step_seconds;
-        for (int i = 0; i < steps; ++i) {
-            step_seconds.push_back(meter_.max_over_ranks(step->run()));
-            if (meter_.is_time_over()) break;
-        }
-        gradient_bytes_ = static_cast<std::int64_t>(step->store().gradients().size_bytes());
-        return median(std::move(step_seconds));
-    }
-
-    CalibrationPoint measure_point(int samples, double seconds) {
-        CalibrationPoint point{.samples = samples};
-        const double share = setup_.reducer != nullptr ? seconds / 2 : seconds;
-        point.step_seconds = measure_step(samples, *self_reducer_, share);
-        point.summed_step_seconds = {std::nullopt, "there is only one rank"};
-        if (setup_.reducer != nullptr) {
-            point.summed_step_seconds = {measure_step(samples, *setup_.reducer, share), ""};
-        }
-        return point;
-    }
-
-    std::int64_t gradient_bytes() const { return gradient_bytes_; }
-
-private:
-    RateMeter& meter_;
-    const CalibrationSetup& setup_;
-    std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
-    std::unique_ptr<comm::GradientReducer> self_reducer_;
-    std::int64_t gradient_bytes_ = 0;
-};
-
-/// Measures whole training steps of the configured model on all ranks at once: with a quarter of
-/// the samples of a rank, then with a half and all of them if the meter's time suffices. A number
-/// of samples takes about a third of `seconds`. With a reducer, also measures steps with
-/// all-reduces. Collective.
-CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds) {
-    CalibrationRecord record;
-    const config::Config& config = setup.config;
-    record.model = config::value_text(config, "workload.model");
-    record.precision = name_of(setup.precision);
-    record.optimizer = config::value_text(config, "training.optimizer");
-    record.image_size = config.workload.image_size;
-    record.image_width = image_width(config);
-    record.training_flops_per_sample = metrics::FlopsLedger(models::make_model(config))
-                                           .training_per_sample(metrics::kOfficialLedger);
-    if (setup.reducer != nullptr) record.sums = setup.reducer->description();
-    Calibration calibration(meter, setup);
-    double needed_seconds = 0;  // estimate for two steps with twice the samples
-    for (const int divisor : {4, 2, 1}) {
-        if (setup.samples < divisor) continue;
-        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
-            break;
-        const CalibrationPoint point =
-            calibration.measure_point(setup.samples / divisor, seconds / 3);
-        needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
-        record.points.push_back(point);
-    }
-    record.gradient_bytes = calibration.gradient_bytes();
-    return record;
-}
 
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
@@ -117,11 +26,10 @@ constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;
 constexpr double kCalibrationShare = 0.25;
 
-/// All measuring ranks, and this rank's host.
 struct MeasuredRanks {
     comm::Communicator& everyone;
     std::vector<int> node_of_rank;
-    std::string host;
+    std::string host;  // of this rank
 
     int nodes() const { return std::ranges::max(node_of_rank) + 1; }
 };
@@ -145,7 +53,7 @@ BandwidthRate measure_memory(RateMeter& meter, double seconds) {
 std::vector<BandwidthRate> measure_transfers(RateMeter& meter, double seconds) {
     const std::array<std::string, 2> names{"host to device", "device to host"};
     if (meter.device().uuid().empty()) {
-        const Quantity none{std::nullopt, "the device's memory is the host's"};
+        const Quantity none = no_value("the device's memory is the host's");
         return {{names[0], "none", 0, none, none}, {names[1], "none", 0, none, none}};
     }
     constexpr std::size_t kBytes = std::size_t{64} << 20;
@@ -173,9 +81,9 @@ public:
         const bool has_samples = std::ranges::any_of(
             sources.overrides,
             [](const std::string& setting) { return setting.starts_with(kSamplesKey); });
-        // The default batch size is for many ranks.
+        // The batch size of the default configuration is for many ranks.
         if (sources.files.empty() && !has_samples) {
-            sources.overrides.push_back(std::string(kSamplesKey) + "8");
+            sources.overrides.push_back(fmt::format("{}8", kSamplesKey));
         }
         config_ = launch::agree_on_config(sources, ranks.everyone);
         open_device();
@@ -190,11 +98,9 @@ public:
                           std::back_inserter(record_.bandwidths));
         make_all_reduce_groups();
         measure_all_reduces(request_.seconds * kAllReduceShare);
-        record_.calibration =
-            calibrate(*meter_,
-                      {config_, precision_,
-                       groups_.empty() ? nullptr : groups_.front().reducer.get(), samples_},
-                      request_.seconds * kCalibrationShare);
+        auto* const reducer = groups_.empty() ? nullptr : groups_.front().reducer.get();
+        record_.calibration = calibrate(*meter_, {config_, precision_, reducer, samples_},
+                                        request_.seconds * kCalibrationShare);
         measure_other_precisions();
         record_.measured_seconds = meter_->elapsed_seconds();
         return record_;
@@ -213,8 +119,8 @@ private:
         // Ranks that are bound to different cores use these together.
         record_.cores = std::min(cores.machine,
                                  cores.allowed * place.ranks_on_node / place.ranks_sharing_cores);
-        // samples_ is what a rank of the configured run computes at once. That run has bagging.M x
-        // P_degree ranks if both are set, else as many ranks as this launch.
+        // The configured run has bagging.M x P_degree ranks if both are set, else as many ranks as
+        // this launch.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
@@ -299,7 +205,7 @@ private:
     std::unique_ptr<Logger> log_{make_logger("roofline", "")};
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
-    int samples_ = 1;
+    int samples_ = 1;  // that a rank of the configured run computes at once
     std::unique_ptr<RateMeter> meter_;
     std::vector<AllReduceGroup> groups_;
     RooflineRecord record_;
@@ -309,8 +215,7 @@ private:
 
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use) {
-    const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
-    if (comm::launched_ranks(environment) == 1) {
+    if (comm::launched_ranks(std::getenv) == 1) {
         const std::unique_ptr<comm::Communicator> self = comm::make_self_communicator();
         const MeasuredRanks ranks{*self, {0}, "this machine"};
         use(RooflineSession(request, ranks).measure());

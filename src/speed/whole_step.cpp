@@ -33,7 +33,8 @@ std::vector<std::byte> random_images(const tensor::Shape& shape, std::uint64_t s
     return bytes_of(values);
 }
 
-/// Returns x1, y1, x2, y2, category of random boxes for each row, in images of shape `image`.
+/// Returns (images, boxes, 5) f32: left, top, right, bottom and category, in images of the shape
+/// `image` (images, height, width, channels).
 std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Shape& image,
                                     std::int64_t classes, std::uint64_t seed) {
     constexpr std::int64_t kMaxBoxes = 8;
@@ -58,13 +59,16 @@ std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Sh
     return bytes_of(values);
 }
 
-}  // namespace
-
-RandomBatch::RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed) {
+/// Returns random inputs of the graph by name. Images are random bytes or normal numbers. Each has
+/// a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
+std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& graph,
+                                                            std::int64_t classes,
+                                                            std::uint64_t seed) {
+    std::map<std::string, std::vector<std::byte>> inputs;
     const tensor::Shape& image = graph.value(graph.find("images")).shape;
     for (const graph::Value& value : graph.values()) {
         if (value.producer != graph::kNoNode) continue;
-        std::vector<std::byte>& bytes = inputs_[value.name];
+        std::vector<std::byte>& bytes = inputs[value.name];
         std::vector<std::int32_t> rows;
         for (std::int64_t row = 0; row < value.shape[0]; ++row) {
             rows.push_back(static_cast<std::int32_t>(row % classes));
@@ -82,13 +86,8 @@ RandomBatch::RandomBatch(const graph::Graph& graph, std::int64_t classes, std::u
                                          [](CounterStream& random) { return random.normal(); });
         }
     }
+    return inputs;
 }
-
-void RandomBatch::feed(graph::Network& network) const {
-    for (const auto& [name, bytes] : inputs_) network.set_input(name, bytes);
-}
-
-namespace {
 
 graph::NetworkOptions options_of(const device::Precision& precision) {
     return {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8};
@@ -105,10 +104,14 @@ WholeStep::WholeStep(const Setup& setup)
                setup.device, store_, options_of(setup.precision)),
       phases_({[this] { return clock_.seconds(); }}, setup.device),
       step_({setup.config, network_, setup.device, store_, setup.reducer, &phases_}),
-      batch_(graph_, setup.config.workload.classes, setup.config.run.seed),
+      batch_(random_inputs(graph_, setup.config.workload.classes, setup.config.run.seed)),
       samples_(setup.samples) {
     training::initialize(graph_, setup.config.run.seed, 0, store_);
     phases_.set_communication_clock([this] { return step_.communication_seconds(); });
+}
+
+void WholeStep::upload() {
+    for (const auto& [name, bytes] : batch_) network_.set_input(name, bytes);
 }
 
 double WholeStep::run() {

@@ -12,22 +12,9 @@
 
 namespace hpcai::speed {
 
-/// A batch of random inputs of a network, determined by the seed. Images are random bytes or normal
-/// numbers. Each has a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
-class RandomBatch {
-public:
-    RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed);
-
-    /// Sets all inputs of `network`, whose graph must have the same inputs.
-    void feed(graph::Network& network) const;
-
-private:
-    std::map<std::string, std::vector<std::byte>> inputs_;
-};
-
-/// Training steps of the whole configured model on one rank, with a random batch in memory. They
-/// ignore the section `parallel`. A step is upload, weight casts, forward, backward with the
-/// all-reduces of Setup::reducer, and optimizer.
+/// Training steps of the whole configured model on one rank, with a random batch in memory, which
+/// run.seed determines. They ignore the section `parallel`. A step is upload, weight casts,
+/// forward, backward with the all-reduces of Setup::reducer, and optimizer.
 class WholeStep {
 public:
     struct Setup {
@@ -48,7 +35,8 @@ public:
     /// The results of all steps of the last call of run().
     const training::StepResults& results() const { return results_; }
 
-    void upload() { batch_.feed(network_); }
+    /// Sets the inputs of the network to the batch.
+    void upload();
     /// The log of the steps so far.
     const training::StepLog& phases() const { return phases_; }
     /// As training::StepRunner::communication_seconds().
@@ -67,7 +55,7 @@ private:
     const Stopwatch clock_;
     training::StepLog phases_;
     training::TrainingStep step_;
-    RandomBatch batch_;
+    std::map<std::string, std::vector<std::byte>> batch_;  // by input of the network
     int samples_;
     training::StepResults results_;
 };

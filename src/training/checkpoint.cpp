@@ -3,8 +3,8 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/text.hpp>
-#include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/checkpoint.hpp>

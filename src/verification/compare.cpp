@@ -30,43 +30,35 @@ constexpr double kSameRelative = 0.02;   // smaller relative differences do not 
 constexpr double kRatioRounding = 1e-9;  // relative
 constexpr double kTestLevel = 0.05;      // of the rank-sum test
 
+/// One of the two compared results; of a series, the run with the median VFLOPS.
 struct StoredResult {
     fs::path directory;
     RunRecord record;
     config::Config config;
+    std::optional<RepetitionsRecord> repetitions;  // of the series
 };
 
-StoredResult read_run(const fs::path& directory) {
+StoredResult read(fs::path directory) {
+    std::optional<RepetitionsRecord> repetitions;
+    if (has_repetitions(directory)) {
+        repetitions = read_repetitions(directory);
+        directory /= repetitions->repetitions[median_repetition(*repetitions)].directory;
+    }
     const fs::path path = directory / "result.json";
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
             "{}: expected a result directory with its result.json{}", directory.string(),
             describe_results_inside(directory));
-    StoredResult result{
-        directory, records::read_file<RunRecord>(path, kComparedFileLimitBytes), {}};
-    result.config = config::parse(result.record.config.text, path.string() + ": config", {});
-    return result;
+    RunRecord record = records::read_file<RunRecord>(path, kComparedFileLimitBytes);
+    config::Config config = config::parse(record.config.text, path.string() + ": config", {});
+    return {std::move(directory), std::move(record), std::move(config), std::move(repetitions)};
 }
 
-/// One of the two compared results. Of several runs, `run` is the run with the median VFLOPS.
-struct Side {
-    StoredResult run;
-    std::optional<RepetitionsRecord> repetitions;
-};
-
-Side read(const fs::path& directory) {
-    if (!has_repetitions(directory)) return {read_run(directory), std::nullopt};
-    RepetitionsRecord record = read_repetitions(directory);
-    const auto& median = record.repetitions[median_repetition(record)];
-    return {read_run(directory / median.directory), std::move(record)};
-}
-
-std::string name_of(const Side& side) {
-    const std::string name =
-        fmt::format("{} in {}", side.run.record.name, side.run.directory.string());
-    if (!side.repetitions) return name;
+std::string name_of(const StoredResult& result) {
+    const std::string name = fmt::format("{} in {}", result.record.name, result.directory.string());
+    if (!result.repetitions) return name;
     return fmt::format("{} (the median of {})", name,
-                       counted(std::ssize(side.repetitions->repetitions), "run"));
+                       counted(std::ssize(result.repetitions->repetitions), "run"));
 }
 
 std::vector<SettingDifference> differing(const std::map<std::string, std::string>& first,
@@ -117,7 +109,7 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
     for (const GroupRecord& group : result.record.work.groups) {
         if (!group.failure.empty()) continue;
         const fs::path path =
-            result.directory / "groups" / std::to_string(group.group) / "steps.csv";
+            result.directory / (workloads::group_prefix(group.group) + "steps.csv");
         std::error_code error;
         if (!fs::is_regular_file(path, error)) return {};
         std::vector<double> seconds;
@@ -134,19 +126,11 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Returns the ratio of the second result's time, or time per unit of work, to the first result's.
-std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
-    if (!metric.first.value || !metric.second.value) return std::nullopt;
-    return direction == Direction::time ? *metric.second.value / *metric.first.value
-                                        : *metric.first.value / *metric.second.value;
-}
-
-/// Judges the metric by the confidence interval `ratio` of the ratio of run times. `scale` converts
-/// it to a ratio of times per unit of work.
+/// Judges a time, or a rate, by the confidence interval `ratio` of the ratio of run times. `scale`
+/// converts it to a ratio of times per unit of work.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
-    const auto stored = stored_time_ratio(metric, direction);
-    if (!stored) {
+    if (!metric.first.value || !metric.second.value) {
         metric.why = "one result does not have this metric";
         return metric;
     }
@@ -157,9 +141,11 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
     metric.why = fmt::format("the time ratio is {:.4f} to {:.4f} (95 %, bootstrap of steps)",
                              time.low, time.high);
-    const double rounding = kRatioRounding * *stored;
-    if (!(time.low <= *stored + rounding && *stored - rounding <= time.high)) {
-        metric.why += fmt::format(", but the stored results give {:.4f}", *stored);
+    const double stored = direction == Direction::time ? *metric.second.value / *metric.first.value
+                                                       : *metric.first.value / *metric.second.value;
+    const double rounding = kRatioRounding * stored;
+    if (!(time.low <= stored + rounding && stored - rounding <= time.high)) {
+        metric.why += fmt::format(", but the stored results give {:.4f}", stored);
         return metric;
     }
     if (time.low >= 1 - kSameRelative && time.high <= 1 + kSameRelative) {
@@ -226,6 +212,8 @@ workloads::QualityComparison compare_intervals(const IntervalRecord& first,
     return {Judgement::unclear, other_samples + "overlap"};
 }
 
+/// Judges quality.ensemble: by a paired test if both results have the same labels, else by the
+/// overlap of their intervals.
 workloads::QualityComparison judge_quality(const StoredResult& first, const StoredResult& second) {
     const QualityRecord &a = first.record.quality, &b = second.record.quality;
     if (!a.ensemble.value || !b.ensemble.value) {
@@ -236,14 +224,6 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
         return compare_intervals(a.confidence_interval, b.confidence_interval);
     return workloads::workload_of(first.config.workload)
         .compare({first.config, first.directory, second.directory});
-}
-
-/// Compares quality.ensemble: by a paired test if both results have the same labels, else by the
-/// overlap of their intervals.
-MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
-    const QualityRecord &a = first.record.quality, &b = second.record.quality;
-    const auto [judgement, why] = judge_quality(first, second);
-    return {"quality.ensemble", metric_name(a.metric), a.ensemble, b.ensemble, judgement, why};
 }
 
 std::vector<MetricComparison> compare_metrics(const StoredResult& first,
@@ -268,7 +248,10 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     metrics.push_back(compare_speed({"scores.flops", "FLOP/s", a.scores.flops, b.scores.flops},
                                     Direction::rate, ratio, flops));
     const Judgement speed = metrics.back().judgement;
-    const MetricComparison quality = compare_quality(first, second);
+    const auto [judgement, why] = judge_quality(first, second);
+    const MetricComparison quality{"quality.ensemble", metric_name(a.quality.metric),
+                                   a.quality.ensemble, b.quality.ensemble,
+                                   judgement,          why};
     MetricComparison vflops{"scores.vflops", "FLOP/s", a.scores.vflops, b.scores.vflops};
     if (vflops.first.value && vflops.second.value &&
         std::isfinite(*vflops.first.value + *vflops.second.value)) {
@@ -348,7 +331,6 @@ void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord
     }
 }
 
-/// Adds a warning if the files of one result differ from its manifest.
 void check_files(const fs::path& directory, std::vector<std::string>& warnings) {
     Inspector inspector(directory);
     check_manifest(inspector);
@@ -361,28 +343,23 @@ void check_files(const fs::path& directory, std::vector<std::string>& warnings) 
                                    more, "hpcai500 verify " + shell_quote(directory.string())));
 }
 
-void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {
-    if (!side.repetitions) return check_files(directory, warnings);
-    for (const RepetitionRecord& repetition : side.repetitions->repetitions)
-        check_files(directory / repetition.directory, warnings);
-}
-
 }  // namespace
 
 Comparison compare(const fs::path& first, const fs::path& second) {
-    const Side first_side = read(first), second_side = read(second);
-    const StoredResult &first_run = first_side.run, &second_run = second_side.run;
-    Comparison comparison{name_of(first_side), name_of(second_side), {}, {}, {}, {}};
-    check_files(first, first_side, comparison.warnings);
-    check_files(second, second_side, comparison.warnings);
-    comparison.settings = differing(settings_of(first_run), settings_of(second_run));
+    const StoredResult first_result = read(first), second_result = read(second);
+    Comparison comparison{name_of(first_result), name_of(second_result), {}, {}, {}, {}};
+    for (const fs::path& series : {first, second})
+        for (const fs::path& run : runs_of(series)) check_files(run, comparison.warnings);
+    comparison.settings = differing(settings_of(first_result), settings_of(second_result));
     comparison.environment =
-        differing(facts_of_run(first_run.record), facts_of_run(second_run.record));
+        differing(facts_of_run(first_result.record), facts_of_run(second_result.record));
     if (const std::string work = work_differences(comparison); !work.empty())
         comparison.warnings.push_back("the work differs, which alone changes metrics: " + work);
-    comparison.metrics = compare_metrics(first_run, second_run);
-    if (first_side.repetitions && second_side.repetitions)
-        compare_repetitions(*first_side.repetitions, *second_side.repetitions, comparison.metrics);
+    comparison.metrics = compare_metrics(first_result, second_result);
+    if (first_result.repetitions && second_result.repetitions) {
+        compare_repetitions(*first_result.repetitions, *second_result.repetitions,
+                            comparison.metrics);
+    }
     return comparison;
 }
 

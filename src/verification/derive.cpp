@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <fmt/core.h>
@@ -189,14 +188,6 @@ void derive_scores(RunRecord& record) {
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
-void derive_time_breakdown(RunRecord& record) {
-    std::vector<TimeBreakdownRecord> groups;
-    for (const GroupRecord& group : record.work.groups)
-        if (group.failure.empty()) groups.push_back(group.time_breakdown);
-    record.time_breakdown = metrics::maximum_over_groups(groups, kNoGroupFinished);
-}
-
-/// Returns the seconds until the group's model first reached the target.
 Quantity seconds_to_target(const GroupRecord& group, double target) {
     const auto reached = std::ranges::find_if(
         group.quality_by_epoch,
@@ -240,7 +231,10 @@ void derive_results(const config::Config& config, const plan::ParallelismControl
     derive_scores(record);
     derive_time_to_quality(config, record);
     derive_traffic(config, controller, groups, record);
-    derive_time_breakdown(record);
+    std::vector<TimeBreakdownRecord> breakdowns;
+    for (const GroupRecord& group : record.work.groups)
+        if (group.failure.empty()) breakdowns.push_back(group.time_breakdown);
+    record.time_breakdown = metrics::maximum_over_groups(breakdowns, kNoGroupFinished);
     record.utilization =
         utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
 }
@@ -297,19 +291,6 @@ void derive_learning_curve(const config::Config& config, const std::vector<StepR
 std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision) {
-    constexpr std::array kKeys{"workload.model",
-                               "workload.image_size",
-                               "workload.epochs",
-                               "training.batch_size",
-                               "training.optimizer",
-                               "training.learning_rate",
-                               "training.schedule",
-                               "bagging.sampler",
-                               "bagging.aggregation",
-                               "communication.backend",
-                               "communication.algorithm",
-                               "communication.precision",
-                               "run.seed"};
     std::vector<ParameterRecord> parameters{
         {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
         {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"}};
@@ -319,7 +300,13 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
         parameters.push_back({"training.batch_norm_samples", std::to_string(*samples),
                               "samples that share a BatchNorm statistic"});
     }
-    for (const char* key : kKeys) parameters.push_back(as_configured(config, key));
+    for (const char* key :
+         {"workload.model", "workload.image_size", "workload.epochs", "training.batch_size",
+          "training.optimizer", "training.learning_rate", "training.schedule", "bagging.sampler",
+          "bagging.aggregation", "communication.backend", "communication.algorithm",
+          "communication.precision", "run.seed"}) {
+        parameters.push_back(as_configured(config, key));
+    }
     if (!config.run.keep_weights) parameters.push_back(as_configured(config, "run.keep_weights"));
     return parameters;
 }

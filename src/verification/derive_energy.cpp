@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,10 +27,9 @@ std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     return "";
 }
 
-/// A kind of meters; the names of their counters begin with `family`.
 struct Meter {
-    std::string_view family;
-    std::string_view name;
+    std::string_view family;  // begins the names of the counters
+    std::string_view name;    // of the kind of meters
     std::string_view method;
 };
 constexpr std::array kMeters{
@@ -109,14 +107,6 @@ std::string shared_host_name(const TopologyRecord& topology) {
     return "";
 }
 
-std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<MeterRecord>& all) {
-    std::vector<MeterRecord> meters;
-    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& meter) {
-        return name_of_kind(family_of(meter.name)) == kind;
-    });
-    return meters;
-}
-
 /// Returns the sum over all rows if each row has a number and each host has a row. `missing` is the
 /// name of a row in the message about a host without a row.
 template <typename Row>
@@ -192,8 +182,11 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     std::vector<std::string_view> kinds;
     double sum = 0;
     std::optional<Quantity> incomplete;
-    for (const std::string_view kind : {kMeters.front().name, kMeters.back().name}) {
-        const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
+    for (const std::string_view kind : {"NVML", "RAPL"}) {
+        std::vector<MeterRecord> meters = energy.meters;
+        std::erase_if(meters, [&](const MeterRecord& meter) {
+            return name_of_kind(family_of(meter.name)) != kind;
+        });
         const bool is_known = std::ranges::any_of(
             meters, [](const MeterRecord& meter) { return meter.joules.value.has_value(); });
         if (!is_known) continue;
@@ -210,31 +203,16 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     return incomplete ? *incomplete : Quantity{sum, ""};
 }
 
-void add_meters(const Counters& counters, EnergyRecord& energy) {
-    for (const auto& [key, readings] : counters) {
-        if (name_of_kind(family_of(readings.front()->name)).empty()) continue;
-        energy.meters.push_back({key.first, key.second, growth(readings)});
-    }
-}
-
-/// Returns "net:eth0" for "net:eth0:sent"; empty for other counters.
-std::string interface_of(const std::string& counter, std::string_view direction) {
-    const bool is_interface = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
-                              counter.ends_with(fmt::format(":{}", direction));
-    return is_interface ? counter.substr(0, counter.size() - direction.size() - 1) : "";
-}
-
 void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& interfaces) {
     for (const auto& [key, readings] : counters) {
-        const std::string name = interface_of(key.second, "sent");
-        if (name.empty()) continue;
-        InterfaceRecord& row = interfaces.emplace_back();
-        row.host = key.first;
-        row.name = name;
-        row.sent_bytes = growth(readings);
-        const auto received = counters.find({key.first, name + ":received"});
-        row.received_bytes = received == counters.end() ? no_value("no counter of received bytes")
-                                                        : growth(received->second);
+        const auto& [host, counter] = key;  // the name of a counter is such as "net:eth0:sent"
+        const bool is_interface = counter.starts_with("net:") || counter.starts_with("ib:");
+        if (!is_interface || !counter.ends_with(":sent")) continue;
+        const std::string name = counter.substr(0, counter.rfind(':'));
+        const auto received = counters.find({host, name + ":received"});
+        interfaces.push_back({host, name, growth(readings),
+                              received == counters.end() ? no_value("no counter of received bytes")
+                                                         : growth(received->second)});
     }
 }
 
@@ -296,7 +274,10 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     energy = {};
     Quantity core_seconds = no_value("the core phase has no length");
     if (run.evaluate_epochs == 0) core_seconds = add_core_phase(counters, energy);
-    add_meters(counters, energy);
+    for (const auto& [key, readings] : counters) {
+        if (name_of_kind(family_of(key.second)).empty()) continue;
+        energy.meters.push_back({key.first, key.second, growth(readings)});
+    }
     add_interfaces(counters, record.communication.interfaces);
     const bool has_groups = !counters.empty();
     energy.joules = total_joules(unread, has_groups, record);

@@ -76,7 +76,7 @@ std::size_t limit_bytes_of(const graph::Graph& graph) {
     for (const graph::Parameter& parameter : graph.parameters())
         elements += parameter.shape.elements();
     for (const graph::NormStatistics& statistics : graph.statistics())
-        elements += 2 * statistics.channels + 2;
+        elements += 2 * statistics.channels + 2;  // an i64 step count is as large as two floats
     return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "checks.hpp"
@@ -21,8 +21,6 @@ void check_launch(const Claim& claim, Inspector& inspector) {
     expected.staging = record.staging;
     expected.determinism = record.determinism;
     expected.invocations = record.invocations;
-    // If group 0 failed, different ranks wrote launch.json and the result. Their measurements and
-    // environments may differ.
     if (record.work.groups.front().failure.empty()) {
         expected.roofline = record.roofline;
         expected.environment = record.environment;

@@ -77,7 +77,6 @@ std::string cell(const ordered_json& values, const Column& column) {
     return value.is_number_float() ? fmt::format(format, value.get<double>()) : value.dump();
 }
 
-/// Returns `path` as a relative URL.
 std::string href_of(std::string_view path) {
     std::string url;
     for (const char letter : path) {

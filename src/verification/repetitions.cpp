@@ -68,8 +68,7 @@ config::Config repetition_config(config::Config series, int number) {
 }
 
 bool has_repetitions(const std::filesystem::path& directory) {
-    std::error_code error;
-    return std::filesystem::exists(directory / kRepetitionsName, error);
+    return storage::path_exists(directory / kRepetitionsName);
 }
 
 RepetitionRecord describe_repetition(int number, const RunRecord& record,

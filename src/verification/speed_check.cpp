@@ -55,8 +55,10 @@ void check_speed(const RunRecord& record, Inspector& inspector) {
     }
     const double flops = record.scores.flops.value.value_or(0);
     if (flops <= kMaxOfPeak * peak * kTera) return;
-    inspector.report("result.json", "scores.flops is {}; must be at most {} x {} TFLOP/s, {}",
-                     flops, kMaxOfPeak, peak, "according to the published peaks of the devices");
+    inspector.report("result.json",
+                     "scores.flops is {}; must be at most {} x {} TFLOP/s, according to the "
+                     "published peaks of the devices",
+                     flops, kMaxOfPeak, peak);
 }
 
 }  // namespace hpcai::verification

@@ -144,11 +144,6 @@ Rule equal(int number, const char* what, T required, T found) {
         {number, what, fmt::format("{}", required), fmt::format("{}", found), found == required});
 }
 
-Rule at_least(int number, const char* what, std::int64_t required, std::int64_t found) {
-    return rule_of({number, what, fmt::format("{} or more", required), std::to_string(found),
-                    found >= required});
-}
-
 /// Makes a rule about the value of `key`; `holds` is whether the value is legal.
 Rule rule_of_key(int number, const char* key, const char* required, const config::Config& config,
                  bool holds) {
@@ -173,8 +168,9 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
                             false)};
     }
     const auto samples = [&](const char* what, std::int64_t required, std::int64_t found) {
-        return problem->may_have_more_samples ? at_least(1, what, required, found)
-                                              : equal(1, what, required, found);
+        if (!problem->may_have_more_samples) return equal(1, what, required, found);
+        return rule_of({1, what, fmt::format("{} or more", required), std::to_string(found),
+                        found >= required});
     };
     std::vector<Rule> rules{
         rule_of_key(1, "data.kind", problem->data_description, config,
@@ -216,8 +212,7 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
 
 /// Returns rule 8, which applies at every level: the replicas of a group must be equal.
 Rule equal_replicas(const VerdictFacts& facts) {
-    const auto diverged =
-        std::count(facts.failure_codes.begin(), facts.failure_codes.end(), ExitCode::invalid);
+    const auto diverged = std::ranges::count(facts.failure_codes, ExitCode::invalid);
     return {{8, "groups whose ranks held different models", "0", std::to_string(diverged),
              diverged == 0},
             fmt::format("rule 8: the ranks of a group must hold the same model; in {} of {} groups "
@@ -232,12 +227,6 @@ std::vector<std::string> messages_of_broken(const std::vector<Rule>& rules) {
     return broken;
 }
 
-ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
-    const bool all_data = std::all_of(codes.begin(), codes.end(),
-                                      [](ExitCode code) { return code == ExitCode::data; });
-    return all_data ? ExitCode::data : ExitCode::all_groups_failed;
-}
-
 /// Makes the verdict without the list of rules. `replicas` is rule 8; `broken` has the messages of
 /// all other broken rules.
 VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
@@ -249,8 +238,11 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
     };
     if (!replicas.record.kept) reasons.push_back(replicas.broken);
     if (failed == facts.groups) {
-        const ExitCode code =
-            replicas.record.kept ? code_of_total_failure(facts.failure_codes) : ExitCode::invalid;
+        const bool all_data = std::ranges::all_of(
+            facts.failure_codes, [](ExitCode code) { return code == ExitCode::data; });
+        const ExitCode code = !replicas.record.kept ? ExitCode::invalid
+                              : all_data            ? ExitCode::data
+                                                    : ExitCode::all_groups_failed;
         add(facts.failures);
         return {Status::invalid, reasons, code, false, {}};
     }

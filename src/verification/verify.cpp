@@ -9,7 +9,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -120,29 +120,19 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
 
 constexpr const char* kResult = "result.json";
 
-bool is_unfinished(const Inspector& inspector) {
-    const bool has_begun =
-        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
-    return has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName);
-}
-
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
     if (const auto text = inspector.read_text(file)) inspector.compare_lines(file, *text, expected);
 }
 
-/// Checks numbers that are used before verify() compares them.
-void check_ranges(const WorkloadRecord& workload) {
+plan::ParallelismController controller_of(const RunRecord& record, const config::Config& config) {
+    // These numbers are used before verify() compares them.
     constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
     for (const auto& [name, samples] :
-         {std::pair{"training_samples", workload.training_samples},
-          std::pair{"validation_samples", workload.validation_samples}}) {
+         {std::pair{"training_samples", record.workload.training_samples},
+          std::pair{"validation_samples", record.workload.validation_samples}}) {
         require(samples >= 0 && samples <= kMaxSamples, ExitCode::data,
                 "workload.{} is {}; must be 0 to {}", name, samples, kMaxSamples);
     }
-}
-
-plan::ParallelismController controller_of(const RunRecord& record, const config::Config& config) {
-    check_ranges(record.workload);
     const TopologyRecord& topology = record.topology;
     const std::size_t ranks = topology.map.size();
     require(ranks > 0 && static_cast<std::size_t>(topology.ranks) == ranks, ExitCode::data,
@@ -163,10 +153,7 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
 
 std::string source_of(const std::string& key, const config::Config& config) {
     const workloads::PredictionFiles& files = workloads::workload_of(config.workload).files;
-    struct Source {
-        std::string prefix, text;
-    };
-    const std::vector<Source> sources{
+    const std::vector<std::pair<std::string, std::string>> sources{
         {"work.groups[", "according to groups/<m>/record.json and the files that it follows from"},
         {"training_digest[", "according to groups/<m>/weights.safetensors"},
         {"quality.members", "according to groups/<m>/" + files.member},
@@ -187,8 +174,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"name", "according to config"},
         {"config", "as the program writes it"},
     };
-    for (const Source& source : sources)
-        if (key.starts_with(source.prefix)) return source.text;
+    for (const auto& [prefix, source] : sources)
+        if (key.starts_with(prefix)) return source;
     return "according to the groups' results";
 }
 
@@ -219,7 +206,6 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                            [&](const std::string& key) { return source_of(key, config); });
 }
 
-/// Checks `record` and the files that it follows from.
 void check_record(const RunRecord& record, Inspector& inspector) {
     const auto config =
         inspector.attempt(kResult, [&] { return config::parse(record.config.text, "config", {}); });
@@ -316,7 +302,9 @@ Verification verify(const std::filesystem::path& directory) {
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)
         if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
-    if (is_unfinished(inspector)) {
+    const bool has_begun =
+        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
+    if (has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName)) {
         inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
                          "hpcai500 status " + shell_quote(directory.string()));
         verification.findings = inspector.take_findings();

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 #include "outcome.hpp"
 

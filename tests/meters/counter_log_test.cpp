@@ -74,7 +74,7 @@ TEST(CounterLog, ReportsWhyACounterStoppedWithoutItsReadings) {
     for (const CounterRecord& one : records) EXPECT_TRUE(one.readings.empty()) << one.failure;
 }
 
-TEST(Sampler, ReadsAtItsBeginningByItselfAndAtItsEnd) {
+TEST(Sampler, ReadsAtTheBeginningPeriodicallyAndAtTheEnd) {
     std::mutex mutex;
     std::condition_variable changed;
     int reads = 0;
@@ -96,7 +96,7 @@ TEST(Sampler, ReadsAtItsBeginningByItselfAndAtItsEnd) {
     EXPECT_GT(records[0].readings.back().utc_seconds, records[0].readings.front().utc_seconds);
 }
 
-TEST(Sampler, StopsItsThreadWhenTheRestIsNotRequested) {
+TEST(Sampler, StopsItsThreadIfFinishIsNotCalled) {
     int reads = 0;
     {
         const Sampler sampler(CounterLog("node1", {counter([&] {
@@ -108,7 +108,7 @@ TEST(Sampler, StopsItsThreadWhenTheRestIsNotRequested) {
     EXPECT_EQ(reads, 2);
 }
 
-TEST(Sampler, ReportsWhyItHasNothingOfCountersThatHang) {
+TEST(Sampler, ReportsAFailureForCountersThatHang) {
     const auto answer = std::make_shared<std::promise<void>>();
     const auto reads = std::make_shared<std::atomic<int>>(0);
     const auto hang = [reads, wait = answer->get_future().share()] {

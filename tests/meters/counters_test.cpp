@@ -19,7 +19,7 @@ public:
     ~AsNobody() { EXPECT_TRUE(getuid() != 0 || seteuid(0) == 0); }
 };
 
-TEST(Rapl, CountsPackagesAndTheirMemoryAndNothingThatIsPartOfThem) {
+TEST(Rapl, CountsPackagesAndTheirMemoryButNoOtherZonesInsideThem) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "1000000");
     sysfs.add_zone("intel-rapl:0:0", "core", "700000");
@@ -37,7 +37,7 @@ TEST(Rapl, CountsPackagesAndTheirMemoryAndNothingThatIsPartOfThem) {
     EXPECT_DOUBLE_EQ(counters[2].read(), 3);
 }
 
-TEST(Rapl, ContinuesWhereTheCounterBeginsAgain) {
+TEST(Rapl, ContinuesWhenTheCounterWraps) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "9000000", "10000000");
     const auto counters = processor_counters(sysfs.root());
@@ -50,7 +50,7 @@ TEST(Rapl, ContinuesWhereTheCounterBeginsAgain) {
     }
 }
 
-TEST(Rapl, ReportsThatItMayNotBeReadAndNotThatItIsZero) {
+TEST(Rapl, ReportsDeniedAccessInsteadOfZero) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "1000000");
     fs::permissions(sysfs.root() / "class/powercap/intel-rapl:0/energy_uj", fs::perms::none);
@@ -63,7 +63,7 @@ TEST(Rapl, ReportsThatItMayNotBeReadAndNotThatItIsZero) {
     EXPECT_FALSE(counters[0].read);
 }
 
-TEST(Rapl, ReportsWhatItFoundWhereThatIsNoNumber) {
+TEST(Rapl, ReportsTextThatIsNoNumber) {
     const FakeSysfs sysfs;
     sysfs.add_zone("intel-rapl:0", "package-0", "-5");
     const auto counters = processor_counters(sysfs.root());
@@ -80,7 +80,7 @@ TEST(Rapl, IsReportedAbsentIfThereIsNone) {
     EXPECT_NE(counters[0].failure.find("class/powercap shows no energy"), std::string::npos);
 }
 
-TEST(Interfaces, AreThoseWithADeviceAndNotWhatLiesUponThem) {
+TEST(Interfaces, AreThoseOfDevicesWithoutVirtualOnesOnTopOfThem) {
     const FakeSysfs sysfs;
     sysfs.add_interface("lo", kLoopback, "999", "999");
     sysfs.add_interface("eth0", kEthernet, "100", "200");
@@ -98,7 +98,7 @@ TEST(Interfaces, AreThoseWithADeviceAndNotWhatLiesUponThem) {
     EXPECT_EQ(counters[1].read(), 200);
 }
 
-TEST(Interfaces, OfAContainerAreThoseThatStandAlone) {
+TEST(Interfaces, OfAContainerAreTheIndependentOnes) {
     const FakeSysfs sysfs;
     sysfs.add_interface("lo", kLoopback, "999", "999");
     sysfs.add_interface("eth0", kEthernet, "100", "200");
@@ -114,7 +114,7 @@ TEST(Interfaces, OfAContainerAreThoseThatStandAlone) {
               (Names{"net:eth0:sent", "net:eth0:received"}));
 }
 
-TEST(Interfaces, OfAnotherNetworkNamespaceAreKnownAsSuch) {
+TEST(Interfaces, OfAnotherNetworkNamespaceAreDetected) {
     const FakeSysfs sysfs;
     EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
     sysfs.put("class/net/lo/ifindex", "1");
@@ -135,7 +135,7 @@ TEST(Interfaces, OfInfinibandCountWordsOfFourBytesAndCarryItsIp) {
     EXPECT_EQ(counters[0].read(), 100);
 }
 
-TEST(Interfaces, ReportThatAPortOf32BitsIsFull) {
+TEST(Interfaces, ReportASaturated32BitPortCounter) {
     const FakeSysfs sysfs;
     sysfs.add_port("mlx4_0/ports/1", "4294967295");
     const auto counters = interface_counters(sysfs.root());
@@ -144,7 +144,7 @@ TEST(Interfaces, ReportThatAPortOf32BitsIsFull) {
         << counters[0].failure;
 }
 
-TEST(Interfaces, ThatGoAwayFailByTheNameOfTheirFile) {
+TEST(Interfaces, ThatDisappearFailWithTheNameOfTheirFile) {
     const FakeSysfs sysfs;
     sysfs.add_interface("eth0", kEthernet, "100", "200");
     const auto counters = interface_counters(sysfs.root());

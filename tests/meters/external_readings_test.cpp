@@ -64,7 +64,7 @@ TEST(ExternalMeter, TakesTheDifferenceOfItsJoules) {
     EXPECT_DOUBLE_EQ(energy.average_watts, 125);
 }
 
-TEST(ExternalMeter, HasAClockThatMayBeSetRight) {
+TEST(ExternalMeter, HasAClockWithACorrectableOffset) {
     const std::string text = "time,watts\n100,50\n110,50\n";
     EXPECT_DOUBLE_EQ(integrate_text(text, {0, 10}, {.clock_offset_seconds = -100}).joules, 500);
     EXPECT_NE(message_of([&] {
@@ -88,7 +88,7 @@ TEST(ExternalMeter, MustCoverThePhaseOnBothSides) {
               std::string::npos);
 }
 
-TEST(ExternalMeter, MayHaveGapsOutsideOfThePhaseOnly) {
+TEST(ExternalMeter, MayHaveGapsOnlyOutsideThePhase) {
     const std::string text = "time,watts\n0,50\n100,50\n105,50\n111,50\n300,50\n";
     EXPECT_DOUBLE_EQ(integrate_text(text, {101, 110}).joules, 450);
     EXPECT_EQ(message_of([&] {
@@ -102,7 +102,7 @@ TEST(ExternalMeter, MayHaveGapsOutsideOfThePhaseOnly) {
               std::string::npos);
 }
 
-TEST(ExternalMeter, IsRejectedByFileAndLineForWhatIsNoReading) {
+TEST(ExternalMeter, IsRejectedWithFileAndLineForAnInvalidReading) {
     struct Case {
         std::string text, message;
     };

@@ -41,7 +41,7 @@ TEST_F(HealthOfAGpu, IsGoodIfTheDriverReportsNothing) {
     EXPECT_EQ(health.xids_failure, "");
 }
 
-TEST_F(HealthOfAGpu, NamesWhatSlowedItAndInWhichShareOfTheLooks) {
+TEST_F(HealthOfAGpu, NamesTheCausesOfThrottlingAndTheShareOfPolls) {
     nvml_->clock_event_reasons = 0x01 | 0x02 | 0x10 | 0x100;  // idle, and user settings
     GpuHealthLog log(library_, "GPU-1");
     log.poll();
@@ -77,7 +77,7 @@ TEST_F(HealthOfAGpu, CountsMemoryErrorsSinceItsBeginning) {
     EXPECT_EQ(health.record.uncorrected_ecc_errors.value, 1);
 }
 
-TEST_F(HealthOfAGpu, HasNoCountOfMemoryErrorsThatWasSetBack) {
+TEST_F(HealthOfAGpu, HasNoCountOfMemoryErrorsAfterAReset) {
     nvml_->corrected_ecc_errors = 100;
     GpuHealthLog log(library_, "GPU-1");
     nvml_->corrected_ecc_errors = 1;
@@ -94,7 +94,7 @@ TEST_F(HealthOfAGpu, ListsErrorsOfTheDriverInTheirOrder) {
     EXPECT_EQ(log.finish().record.xids, (Numbers{78, 79, 79}));
 }
 
-TEST_F(HealthOfAGpu, KeepsSoManyErrorsOfTheDriverOnly) {
+TEST_F(HealthOfAGpu, KeepsALimitedNumberOfDriverErrors) {
     nvml_->xids_to_come = 1000;
     GpuHealthLog log(library_, "GPU-1");
     for (int poll = 0; poll < 20; ++poll) log.poll();
@@ -113,7 +113,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonIfTheGpuDoesNotReportIt) {
     EXPECT_EQ(nvml_->open_event_sets, 0);
 }
 
-TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuCannotBeAsked) {
+TEST_F(HealthOfAGpu, IsNullWithAReasonIfTheGpuCannotBeQueried) {
     const GpuHealth none = GpuHealthLog(library_, "MIG-1").finish();
     EXPECT_FALSE(none.record.slowed_share.value.has_value());
     EXPECT_EQ(none.record.slowed_share.reason, "NVML: nvmlDeviceGetHandleByUUID: Not Found");
@@ -123,7 +123,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuCannotBeAsked) {
               std::string::npos);
 }
 
-TEST_F(HealthOfAGpu, IsWatchedByAThreadFromItsBeginningOn) {
+TEST_F(HealthOfAGpu, IsPolledByAThreadFromConstructionOn) {
     nvml_->xids_to_come = 1;
     nvml_->clock_event_reasons = 0x20;
     GpuHealthPoller watch(library_, "GPU-1", 3600);
@@ -151,7 +151,7 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverReportedBeforeItStoppedAnswering) {
     while (nvml_->open_event_sets > 0) std::this_thread::yield();
 }
 
-TEST_F(HealthOfAGpu, IsUnknownWhereTheDriverHasNeverAnswered) {
+TEST_F(HealthOfAGpu, IsUnknownIfTheDriverHasNeverAnswered) {
     nvml_->hangs_at_look = 1;
     GpuHealthPoller watch(library_, "GPU-1", 3600);
     const GpuHealth health = watch.finish(0.05);

@@ -44,7 +44,7 @@ TEST_F(NvmlOfStandIn, CountsTheMillijoulesOfEachGpu) {
     EXPECT_DOUBLE_EQ(gpus[1].read(), 5'000'001.25);
 }
 
-TEST_F(NvmlOfStandIn, SumsThePowerIfAGpuCountsNoEnergyAndNamesTheCounterSo) {
+TEST_F(NvmlOfStandIn, IntegratesThePowerOfAGpuWithoutAnEnergyCounter) {
     nvml_->has_no_counter = true;
     nvml_->milliwatts = 100'000;
     const auto gpus = counters({"GPU-1"});
@@ -68,7 +68,7 @@ TEST_F(NvmlOfStandIn, NamesTheCallThatFails) {
     EXPECT_EQ(none[0].failure, "NVML: nvmlInit_v2: Unknown Error");
 }
 
-TEST_F(NvmlOfStandIn, IsNotAskedWhereNoRankUsesAGpu) {
+TEST_F(NvmlOfStandIn, IsNotLoadedIfNoRankUsesAGpu) {
     EXPECT_TRUE(counters({}).empty());
 }
 

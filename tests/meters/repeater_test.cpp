@@ -42,7 +42,7 @@ TEST(Repeater, HasBegunWhenItIsStoppedAtOnce) {
     EXPECT_EQ(repeated, 0);
 }
 
-TEST(Repeater, LeavesACallThatHangsToItself) {
+TEST(Repeater, DetachesAThreadThatHangs) {
     const auto answer = std::make_shared<std::promise<void>>();
     const auto called = std::make_shared<std::promise<void>>();
     const auto end = std::make_shared<std::promise<void>>();

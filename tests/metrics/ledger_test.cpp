@@ -45,7 +45,7 @@ TEST(FlopsLedger, HasARowForEachNode) {
     EXPECT_EQ(ledger.rows()[3].parameters, 10);
 }
 
-TEST(FlopsLedger, CountsByHandComputableRules) {
+TEST(FlopsLedger, CountsAsComputedByHand) {
     const FlopsLedger ledger(small_network(1));
     const std::int64_t conv = 2 * 64 * 4 * 27;
     const LedgerRow& row = ledger.rows()[0];

@@ -33,7 +33,7 @@ TEST(MovedBytes, OfAConvolutionAreItsImagesFiltersAndGradients) {
     EXPECT_EQ(conv.bytes(Pass::weight_gradient, DType::f32), 4 * (96 + 160 + 135));
 }
 
-TEST(MovedBytes, HalveInBf16ButForGradientsOfParameters) {
+TEST(MovedBytes, HalveInBf16ExceptForGradientsOfParameters) {
     const OneNode conv = convolution();
     EXPECT_EQ(conv.bytes(Pass::forward, DType::bf16), 2 * (96 + 135 + 160));
     EXPECT_EQ(conv.bytes(Pass::weight_gradient, DType::bf16), 2 * (96 + 160) + 4 * 135);
@@ -61,7 +61,7 @@ graph::Graph graph_of_norm(const ops::Operation& norm) {
     return graph;
 }
 
-TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
+TEST(MovedBytes, OfTheGradientOfANormIncludeItsImage) {
     const graph::Graph graph = graph_of_norm(ops::BatchNorm{.input = {2, 4, 4, 3}});
     const graph::Node& node = graph.nodes().front();
     EXPECT_EQ(moved_bytes(graph, node, Pass::forward, DType::bf16), 2 * (96 + 96) + 4 * 6);
@@ -69,7 +69,7 @@ TEST(MovedBytes, OfANormalizationsGradientHaveItsImageAgain) {
               2 * (96 + 96 + 96) + 4 * 6);
 }
 
-TEST(MovedBytes, OfANormAndPoolingHaveTheImageAgainButNoNormalizedImage) {
+TEST(MovedBytes, OfANormWithPoolingIncludeTheImageButNotTheNormalizedImage) {
     const ops::BatchNorm norm{.input = {2, 4, 4, 3}, .relu = true};
     const graph::Graph graph = graph_of_norm(ops::NormPool{norm, {norm.input, 3, 2, 1}});
     const graph::Node& node = graph.nodes().front();

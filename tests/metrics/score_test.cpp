@@ -29,7 +29,7 @@ TEST(Flops, OfOneGroupAreItsOwn) {
     EXPECT_DOUBLE_EQ(flops(groups, 23'000'000'000).value(), 5.888e12);
 }
 
-TEST(Flops, CountALostGroupsTimeButNotItsWork) {
+TEST(Flops, CountTheTimeOfAnUnfinishedGroupButNotItsWork) {
     const std::array lost_late{GroupWork{100, 10}, GroupWork{90, 25, false}};
     EXPECT_DOUBLE_EQ(flops(lost_late, 50).value(), 100 * 50 / 25.0);
     const std::array lost_early{GroupWork{100, 10}, GroupWork{5, 1, false}};
@@ -47,7 +47,7 @@ TEST(Flops, OfNoWorkInSomeTimeAreZero) {
     EXPECT_EQ(flops(std::array{GroupWork{0, 3}}, 50), 0.0);
 }
 
-TEST(Flops, AreEmptyWhereTheyCannotBeFormed) {
+TEST(Flops, AreEmptyIfUndefined) {
     EXPECT_FALSE(flops({}, 50));
     EXPECT_FALSE(flops(std::array{GroupWork{100, 0}}, 50));
     EXPECT_FALSE(flops(std::array{GroupWork{100, -1}}, 50));
@@ -55,12 +55,12 @@ TEST(Flops, AreEmptyWhereTheyCannotBeFormed) {
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}}, -1));
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}, GroupWork{100, kNan}}, 50));
     EXPECT_FALSE(flops(std::array{GroupWork{100, 1}, GroupWork{100, kInfinity}}, 50));
-    EXPECT_FALSE(flops(std::array{GroupWork{100, 1, false}}, 50)) << "no group survived";
+    EXPECT_FALSE(flops(std::array{GroupWork{100, 1, false}}, 50)) << "no group finished";
     EXPECT_FALSE(flops(std::array{GroupWork{100, std::numeric_limits<double>::denorm_min()}}, 50))
         << "the quotient is not finite";
 }
 
-TEST(PenaltyCoefficient, IsThePapers) {
+TEST(PenaltyCoefficient, IsThatOfThePaper) {
     EXPECT_NEAR(penalty_coefficient(0.7568, 0.763, 5).value(), 0.96, 0.005);
     EXPECT_NEAR(penalty_coefficient(0.3224, 0.35, 10).value(), 0.44, 0.005);
 }
@@ -113,7 +113,7 @@ TEST(PenaltyCoefficient, FollowsEquation8) {
     EXPECT_DOUBLE_EQ(penalty_coefficient(0, 0.8, 5).value(), 0);
 }
 
-TEST(PenaltyCoefficient, IsEmptyWhereItCannotBeFormed) {
+TEST(PenaltyCoefficient, IsEmptyIfUndefined) {
     EXPECT_FALSE(penalty_coefficient(0.5, 0, 5));
     EXPECT_FALSE(penalty_coefficient(0.5, -0.7, 5));
     EXPECT_FALSE(penalty_coefficient(-0.5, 0.7, 5));

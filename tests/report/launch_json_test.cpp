@@ -4,7 +4,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 #include "example_record.hpp"
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "scripts/verify_result"))
 from arithmetic import penalty_coefficient  # noqa: E402  (needs the path)
 from findings import Findings, MalformedFile, without_legal_value  # noqa: E402
 from json_reader import canonical_float  # noqa: E402
+from launch import INT8, MAX_FRACTION, MAX_OF_PEAK, PEAKS, THREAD_PEAK  # noqa: E402
 from probabilities import ProbabilityTask  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
@@ -31,6 +32,23 @@ class Numbers(unittest.TestCase):
         for text in ("0.50", "5e-1", "1.0e-05", "00.5", "0.79662194100", "0.100000000000001e1", "1E-05"):
             with self.assertRaisesRegex(MalformedFile, "as the program writes it", msg=text):
                 canonical_float(text)
+
+
+class Peaks(unittest.TestCase):
+    """The first implementation has the same numbers."""
+
+    source = (ROOT / "src/verification/speed_check.cpp").read_text()
+
+    def test_of_devices(self):
+        rows = re.findall(r'\{"(\w+)", ([\d.]+)\}', self.source)
+        self.assertEqual([(name, float(peak)) for name, peak in rows],
+                         [(name, float(peak)) for name, peak in PEAKS.items()])
+
+    def test_and_margins(self):
+        numbers = {name: float(value) for name, value
+                   in re.findall(r"constexpr double (\w+) = ([\d.]+);", self.source)}
+        self.assertEqual([numbers[name] for name in ("kThreadPeak", "kInt8", "kMaxFraction", "kMaxOfPeak")],
+                         [THREAD_PEAK, INT8, MAX_FRACTION, MAX_OF_PEAK])
 
 
 class Penalty(unittest.TestCase):

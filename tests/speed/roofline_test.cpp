@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/speed/bench.hpp>
-#include <hpcai/speed/ceiling.hpp>
 #include <hpcai/speed/roofline.hpp>
 #include <hpcai/verification/derive.hpp>
 
@@ -28,7 +27,7 @@ TEST(AllReduceFit, FindsTheLatencyAndBandwidthThatMadeTheTimes) {
     EXPECT_EQ(line.ranks, 4);
 }
 
-TEST(AllReduceFit, ReportsWhereThereIsNone) {
+TEST(AllReduceFit, ReportsWhyThereIsNone) {
     EXPECT_FALSE(fit({}, "mpi").bytes_per_second.value);
     EXPECT_FALSE(fit({{"run", 2, 4096, 1e-3, 0}}, "mpi").bytes_per_second.value);
     const AllReduceFit falling = fit({{"run", 2, 4096, 1e-3, 0}, {"run", 2, 8192, 1e-4, 0}}, "mpi");
@@ -106,10 +105,10 @@ TEST(MeasuredRates, ReportWhatThereWasNoTimeFor) {
 TEST(Roofline, MeasuresOneRankWithoutMpi) {
     RooflineRequest request;
     request.config.overrides = {"workload.image_size=32", "workload.classes=4",
-                                "training.batch_size=2",  "device.threads=1",
+                                "training.batch_size=1",  "device.threads=1",
                                 "device.kind=cpu",        "training.precision=fp32"};
     request.one_precision = true;
-    request.seconds = 6;  // enough for steps with all samples
+    request.seconds = 1;
     RooflineRecord record;
     const ExitCode code = run_roofline(request, [&](const RooflineRecord& one) { record = one; });
     EXPECT_EQ(code, ExitCode::ok);
@@ -118,10 +117,40 @@ TEST(Roofline, MeasuresOneRankWithoutMpi) {
     EXPECT_NE(record.bandwidths.at(1).bytes_per_second.reason.find("is the host's"),
               std::string::npos);
     EXPECT_TRUE(record.all_reduce.empty());
-    ASSERT_FALSE(record.calibration.points.empty());
-    EXPECT_EQ(record.calibration.points.back().samples, 2);
-    EXPECT_GT(record.calibration.points.back().step_seconds, 0);
-    EXPECT_EQ(record.calibration.gradient_bytes % 4, 0);
+    ASSERT_EQ(record.calibration.points.size(), 1U);  // the first is measured in any case
+    EXPECT_EQ(record.calibration.points.front().samples, 1);
+    EXPECT_GT(record.calibration.points.front().step_seconds, 0);
+}
+
+/// Returns the numbers of samples that calibrate() measures for 4 samples in `limit_seconds`.
+std::vector<int> calibrated_samples(double limit_seconds) {
+    config::Config config;
+    config.workload.classes = 4;
+    config.workload.image_size = 32;
+    config.workload.backbone_width = 8;
+    config.training.precision = config::Precision::fp32;
+    const auto self = comm::make_self_communicator();
+    const auto device = device::make_cpu_device({.threads = 1});
+    RateMeter meter(*device, *self, limit_seconds);
+    const CalibrationRecord record = calibrate(meter, {.config = config, .samples = 4}, 0);
+    EXPECT_GT(record.gradient_bytes, 0);
+    EXPECT_EQ(record.gradient_bytes % 4, 0);
+    std::vector<int> samples;
+    for (const CalibrationPoint& point : record.points) {
+        EXPECT_GT(point.step_seconds, 0);
+        EXPECT_EQ(point.summed_step_seconds.reason, "there is only one rank");
+        samples.push_back(point.samples);
+    }
+    return samples;
+}
+
+TEST(Calibration, MeasuresAQuarterAHalfAndAllOfTheSamplesInTime) {
+    constexpr double kHour = 3600;
+    EXPECT_EQ(calibrated_samples(kHour), (std::vector{1, 2, 4}));
+}
+
+TEST(Calibration, MeasuresAQuarterOfTheSamplesWithoutTime) {
+    EXPECT_EQ(calibrated_samples(0), std::vector{1});
 }
 
 TEST(BenchSvg, RejectsCeilingsOfAnotherPrecision) {

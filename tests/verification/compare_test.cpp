@@ -172,7 +172,7 @@ TEST_F(Compare, IsUnclearIfTheResultsContradictTheirSteps) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
-TEST_F(Compare, ReportsOfAResultThatDoesNotAgreeWithItsManifest) {
+TEST_F(Compare, WarnsOfAResultThatDiffersFromItsManifest) {
     store("a", 1, 30);
     store("b", 1, 30);
     seal("a");
@@ -224,7 +224,7 @@ TEST_F(Compare, RejectsArraysOfAnotherType) {
     EXPECT_EQ(refusal(), "labels.npy: has 0 rows; must have 1 per sample");
 }
 
-TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
+TEST_F(Compare, JudgesQualityByTheSamplesThatOnlyOneClassifiesCorrectly) {
     store("a", 1, 20);
     store("b", 1, 21);
     EXPECT_EQ(judgement("quality.ensemble"), Judgement::unclear) << "one sample may be chance";
@@ -236,7 +236,7 @@ TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
     EXPECT_EQ(judgement("quality.ensemble"), Judgement::worse);
 }
 
-TEST_F(Compare, RejectsWhatIsNoResult) {
+TEST_F(Compare, RejectsADirectoryWithoutAResult) {
     store("a", 1, 20);
     EXPECT_THROW(compare(folder_ / "a", folder_ / "nowhere"), Error);
 }

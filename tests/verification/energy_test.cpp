@@ -72,7 +72,7 @@ TEST(Growth, CountsEveryJouleOfTwoGroupsOnANodeOnce) {
     EXPECT_DOUBLE_EQ(*growth_of({within, early, early, late}).value, 240);
 }
 
-TEST(Growth, OfPowerDoesNotCareWhereEachGroupBeganToSum) {
+TEST(Growth, OfPowerDoesNotDependOnWhereEachGroupBeganToIntegrate) {
     const CounterRecord early = readings("a", "nvml-power:GPU-1", {{0, 0}, {10, 100}});
     const CounterRecord late = readings("a", "nvml-power:GPU-1", {{5, 0}, {15, 100}});
     EXPECT_DOUBLE_EQ(*growth_of({early, late}).value, 150);
@@ -113,7 +113,7 @@ TEST(Energy, IsTheSumOfAllMetersOverTheCorePhase) {
     EXPECT_EQ(energy.meters[3], (MeterRecord{"b", kCpu, {180, ""}}));
 }
 
-TEST(Energy, HasNoMeanPowerWhereTheClocksOfTheHostsDiffer) {
+TEST(Energy, HasNoAveragePowerIfTheClocksOfTheHostsDiffer) {
     for (const double ahead : {4.0, 6.0, -6.0, -3600.0}) {
         const double begin = 1000 + ahead, end = begin + 100;
         const RunRecord record = derived(
@@ -137,7 +137,7 @@ TEST(Energy, OfTwoGroupsOnOneNodeIsNotTheirSum) {
     EXPECT_EQ(record.energy.joules.value, 500);
 }
 
-TEST(Energy, IsUnknownWhereANodeLacksAMeterThatOthersHave) {
+TEST(Energy, IsUnknownIfANodeLacksAMeterThatOthersHave) {
     const GroupResult with = group("a", 1000, 1010, {readings("a", kGpu, {{1000, 0}, {1010, 5}})});
     const RunRecord lacking = derived({"a", "b"}, {with, group("b", 1000, 1010, {})});
     EXPECT_FALSE(lacking.energy.joules.value);
@@ -183,7 +183,7 @@ TEST(Energy, ReportsWhyThereIsNone) {
     EXPECT_EQ(derived({"a"}, {failed}).energy.core_begin_utc, "");
 }
 
-TEST(Energy, IsNotThatOfEvaluationsBetweenTheSteps) {
+TEST(Energy, IsUnknownWithEvaluationsBetweenTheSteps) {
     const RunRecord record = derived({"a"}, {group("a", 1000, 1010, {})}, {.evaluate_epochs = 2});
     EXPECT_EQ(record.energy.core_begin_utc, "");
     EXPECT_EQ(record.energy.core_end_utc, "");
@@ -192,7 +192,7 @@ TEST(Energy, IsNotThatOfEvaluationsBetweenTheSteps) {
               std::string::npos);
 }
 
-TEST(Energy, IsUnknownWhereNoProgramReadTheWholeTraining) {
+TEST(Energy, IsUnknownIfNoProgramReadTheWholeTraining) {
     const GroupResult whole = group("a", 0, 10, {readings("a", kGpu, {{0, 0}, {10, 500}})});
     GroupResult was_resumed = whole;
     was_resumed.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
@@ -205,7 +205,7 @@ TEST(Energy, IsUnknownWhereNoProgramReadTheWholeTraining) {
     EXPECT_TRUE(derived({"a"}, {whole}).energy.joules.value);
 }
 
-TEST(Energy, OmitsWhatGroupsReadThatFailed) {
+TEST(Energy, OmitsTheReadingsOfFailedGroups) {
     GroupResult failed = group("a", 990, 1020, {readings("a", kGpu, {{990, 0}, {1020, 30000}})});
     failed.record.failure = "out of memory";
     const RunRecord record = derived(
@@ -213,7 +213,7 @@ TEST(Energy, OmitsWhatGroupsReadThatFailed) {
     EXPECT_EQ(record.energy.joules.value, 500);
 }
 
-TEST(Energy, OfNodesThatHaveOneNameIsUnknown) {
+TEST(Energy, IsUnknownIfNodesHaveTheSameName) {
     const CounterRecord one = readings("a", kGpu, {{1000, 0}, {1010, 500}});
     const RunRecord record = derived({"a", "a"}, {group("a", 1000, 1010, {one})});
     EXPECT_EQ(record.energy.joules.reason, "topology.map has several nodes called a");

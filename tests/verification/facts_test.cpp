@@ -19,7 +19,7 @@ std::vector<std::string> not_rankable(const GroupResult& group, const RunRecord&
     return facts_of(record, {group}).not_rankable;
 }
 
-TEST(FactsOfAResult, RankNoRunWhoseClocksDisagree) {
+TEST(VerdictFacts, ExcludeARunWithWrongClocksFromTheRanking) {
     EXPECT_THAT(not_rankable(group_with_clock(100)),
                 testing::ElementsAre("clock:boottime of group 1 advanced by 100.0 s while UTC "
                                      "advanced by 1000.0 s: not rankable"));
@@ -27,13 +27,13 @@ TEST(FactsOfAResult, RankNoRunWhoseClocksDisagree) {
     EXPECT_EQ(not_rankable(group_with_clock(988)).size(), 1U);
 }
 
-TEST(FactsOfAResult, AllowTheCorrectionsOfNtp) {
+TEST(VerdictFacts, AllowTheCorrectionsOfNtp) {
     EXPECT_TRUE(not_rankable(group_with_clock(1010)).empty());
     EXPECT_TRUE(not_rankable(group_with_clock(990)).empty());
     EXPECT_TRUE(not_rankable(group_with_clock(100, "training:steps")).empty());
 }
 
-TEST(FactsOfAResult, RankNoRunWithAPreloadedLibrary) {
+TEST(VerdictFacts, ExcludeARunWithAPreloadedLibraryFromTheRanking) {
     RunRecord record;
     record.environment[kPreloadedFact] = "libfaketime.so.1";
     EXPECT_THAT(not_rankable({}, record),
@@ -41,7 +41,7 @@ TEST(FactsOfAResult, RankNoRunWithAPreloadedLibrary) {
                                      "replace the clock"));
 }
 
-TEST(FactsOfAResult, RankNoRunWithAResumedGroup) {
+TEST(VerdictFacts, ExcludeARunWithAResumedGroupFromTheRanking) {
     GroupResult group;
     group.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
     EXPECT_THAT(not_rankable(group),

@@ -37,14 +37,14 @@ TEST(RuleOfGpus, MakesARunInvalidAtEveryLevel) {
     EXPECT_EQ(verdict_of(config::Level::hardware, facts).rules.back(), rule);
 }
 
-TEST(RuleOfGpus, IsNotListedWhereNoneWasWatched) {
+TEST(RuleOfGpus, IsNotListedIfNoGpuWasWatched) {
     VerdictFacts facts = sound_facts();
     EXPECT_EQ(verdict_of(config::Level::custom, facts).rules.size(), 2U);
     facts.watched_gpus = 0;
     EXPECT_EQ(verdict_of(config::Level::custom, facts).rules.size(), 1U);
 }
 
-TEST(RuleOfGpus, IsAboutErrorsInGroupsThatFinishedAndNotAboutLoweredClocks) {
+TEST(RuleOfGpus, ConcernsErrorsInFinishedGroupsButNotThrottledClocks) {
     std::vector<GroupResult> groups(3);
     const Quantity unknown{std::nullopt, "not supported"};
     groups[0].record.device_health = {

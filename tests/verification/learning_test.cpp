@@ -32,7 +32,7 @@ TEST(TimeToQuality, IsThatOfTheLastModelToReachTheTarget) {
     EXPECT_EQ(record.time.time_to_quality_seconds.value, 8) << "when it was reached first";
 }
 
-TEST(TimeToQuality, IsUnknownWhereAModelDoesNotReachTheTarget) {
+TEST(TimeToQuality, IsUnknownIfAModelDoesNotReachTheTarget) {
     RunRecord record = record_with_target(0.71);
     derive_time_to_quality(evaluated_each(1), record);
     EXPECT_EQ(record.time.time_to_quality_seconds,
@@ -44,7 +44,7 @@ TEST(TimeToQuality, IsUnknownWhereAModelDoesNotReachTheTarget) {
     EXPECT_EQ(record.time.time_to_quality_seconds, no_value("run.evaluate_epochs is 0"));
 }
 
-TEST(LearningCurve, FollowsFromStepsButForTheQualitiesInBetween) {
+TEST(LearningCurve, FollowsFromStepsExceptForQualitiesBeforeTheLastEpoch) {
     std::vector<StepRecord> steps;
     for (int step = 0; step < 10; ++step) {
         steps.push_back({.step = step, .epoch = step / 2, .samples = 1});

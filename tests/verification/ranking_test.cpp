@@ -26,7 +26,7 @@ Submission custom(const std::string& name, double vflops = 1e20) {
     return one;
 }
 
-TEST(Ranking, GoesByVflopsAndPutsTheOthersBelow) {
+TEST(Ranking, SortsByVflopsAndPutsResultsWithoutARankBelow) {
     const auto rankings = rank({custom("doll", 1e10), custom("toy"), submission("slow", 1e9),
                                 submission("fast", 3e9), submission("twin", 3e9)});
     ASSERT_EQ(rankings.size(), 1U);
@@ -90,7 +90,7 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     EXPECT_EQ(rankings[0].rows.size(), 1U);
 }
 
-TEST(Ranking, ReportsWhatWasNotVerified) {
+TEST(Ranking, NotesThatAResultIsNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
     const RankingRow row = rank({one}).front().rows.front();
@@ -99,7 +99,7 @@ TEST(Ranking, ReportsWhatWasNotVerified) {
     EXPECT_NE(to_text(rank({one})).find("not verified"), std::string::npos);
 }
 
-TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
+TEST(Ranking, PutsUnverifiedResultsBelow) {
     Submission forged = submission("forged", 9e20);
     forged.is_verified = false;
     const auto rows = rank({forged, submission("honest", 1)}).front().rows;

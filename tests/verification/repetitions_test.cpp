@@ -41,14 +41,14 @@ TEST(Repetitions, HaveMedianExtremesAndTheMedianDeviation) {
     EXPECT_EQ(record.exit_code, ExitCode::ok);
 }
 
-TEST(Repetitions, AreKnownByTheRunWithTheMedianVflops) {
+TEST(Repetitions, AreRepresentedByTheRunWithTheMedianVflops) {
     EXPECT_EQ(median_repetition(runs_of({5, 1, 2})), 2U);
     EXPECT_EQ(median_repetition(runs_of({5, 1, 2, 100})), 2U) << "the lower of two";
     EXPECT_EQ(median_repetition(runs_of({0, 0, 7})), 2U);
     EXPECT_EQ(median_repetition(runs_of({0, 0})), 0U);
 }
 
-TEST(Repetitions, OmitRunsThatLackAGroup) {
+TEST(Repetitions, OmitRunsWithAFailedGroup) {
     RepetitionsRecord record = runs_of({4, 6});
     RunRecord partial = report::partial_record();
     partial.scores.vflops = {1000, ""};
@@ -73,7 +73,7 @@ TEST(Repetitions, EndWithTheWorstExitCode) {
     }
 }
 
-TEST(Repetitions, HaveNoMedianWhereNoRunIsWhole) {
+TEST(Repetitions, HaveNoMedianIfNoRunIsComplete) {
     RepetitionsRecord record = runs_of({});
     record.repetitions.push_back(describe_repetition(1, report::lost_record(), ""));
     derive_repetitions(record);
@@ -81,7 +81,7 @@ TEST(Repetitions, HaveNoMedianWhereNoRunIsWhole) {
     EXPECT_FALSE(record.vflops.median.reason.empty());
 }
 
-TEST(Repetitions, ComeBackFromTheirFile) {
+TEST(Repetitions, AreReadBackFromTheirFile) {
     RepetitionsRecord record = runs_of({5, 1, 2});
     record.name = "example";
     derive_repetitions(record);
@@ -120,7 +120,7 @@ TEST(Repetitions, ArePrintedRunByRunWithTheirMedians) {
         << text;
 }
 
-TEST(SyncBatchNormSums, HaveTheExactProbability) {
+TEST(RankSum, HasTheExactPValue) {
     EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 2, 3}, {4, 5, 6}), 0.1);
     EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({4, 5, 6}, {1, 2, 3}), 0.1);
     EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 2, 3, 4}, {5, 6, 7, 8}), 2.0 / 70);

@@ -243,7 +243,7 @@ TEST(Verdict, ListsEveryRuleWithWhatIsRequiredAndFound) {
                                                             "none", "none", true}));
 }
 
-TEST(Verdict, LeavesTheSpanOfStatisticsToLevelFree) {
+TEST(Verdict, AllowsOtherBatchNormSamplesOnlyAtLevelFree) {
     for (const auto level : {config::Level::hardware, config::Level::system, config::Level::free}) {
         config::Config config = official_config(level);
         config.training.batch_norm_samples = 4;
@@ -263,7 +263,7 @@ TEST(Verdict, KnowsPhotographsByTheirNames) {
               std::vector<std::string>{"rule 1: 3 classes are strange"});
 }
 
-TEST(Verdict, HasRuleEightAloneAtLevelCustom) {
+TEST(Verdict, HasOnlyRuleEightAtLevelCustom) {
     VerdictFacts facts = official_facts(2);
     add_failure(facts, 1, ExitCode::invalid);
     const VerdictRecord verdict = make_verdict(official_config(config::Level::custom), facts);
@@ -297,7 +297,7 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
     EXPECT_EQ(describe_submission(config).hardware, "c");
 }
 
-TEST(Verdict, RanksNoResultOfGroupsThatWentOnFromACheckpoint) {
+TEST(Verdict, RanksNoResultOfResumedGroups) {
     VerdictFacts facts = official_facts();
     facts.not_rankable = {"a group was resumed from a checkpoint: not rankable"};
     const VerdictRecord verdict = make_verdict(official_config(), facts);
@@ -321,7 +321,7 @@ TEST(Verdict, NamesEveryBrokenRuleAtOnce) {
     EXPECT_EQ(verdict.reasons.back(), "group 1: why");
 }
 
-TEST(Verdict, IsCustomAtThatLevelWhateverTheRulesSay) {
+TEST(Verdict, IsCustomAtLevelCustomEvenIfRulesAreBroken) {
     for (const Breach& breach : breaches()) {
         config::Config config = official_config(config::Level::custom);
         VerdictFacts facts = official_facts();

@@ -10,7 +10,7 @@
 #include <hpcai/context/devices.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/device/cpu_device.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/file_lock.hpp>
 
 namespace hpcai::launch {

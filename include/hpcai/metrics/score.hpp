@@ -13,16 +13,16 @@ namespace hpcai::metrics {
 struct GroupWork {
     std::int64_t samples_trained = 0;  // over all epochs
     double training_seconds = 0;       // from the end of start-up to the last optimizer step
-    bool survived = true;  // false: the group's time counts if it is known, its work does not
+    bool finished = true;              // if false, the time counts but the samples do not
 };
 
-/// Eq. 6 over the whole run, in FLOP/s: the sum of the surviving groups' samples x
+/// Eq. 6 over the whole run, in FLOP/s: the sum of the finished groups' samples x
 /// `training_flops_per_sample`, divided by the longest time of all groups. Empty if no group
-/// survived.
+/// finished.
 std::optional<double> flops(std::span<const GroupWork> groups,
                             std::int64_t training_flops_per_sample);
 
-/// Eq. 6 with samples in place of FLOPs: images per second of the surviving groups.
+/// Eq. 6 with samples in place of FLOPs: images per second of the finished groups.
 std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 
 /// Eq. 8: (achieved / target)^exponent; above 1 when the target is exceeded. Qualities are

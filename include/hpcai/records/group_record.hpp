@@ -71,7 +71,7 @@ struct AuditRecord {
     std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; without one, all
+    std::vector<DivergedRankRecord> ranks;  // ranks outside the majority; all if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -90,8 +90,8 @@ struct StragglerRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // the one that most exceeds its median over ranks of the pipeline stage
-    double ratio = 0;   // seconds of its work / median over all ranks of its pipeline stage
+    std::string phase;  // whose excess over the median of the pipeline stage is the largest
+    double ratio = 0;   // seconds of its work / median over all ranks of the pipeline stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
 
@@ -132,7 +132,7 @@ struct DeviceHealthRecord {
     std::string device;                  // UUID of the GPU
     std::vector<std::string> slowed_by;  // causes of throttled clocks: "hw_thermal_slowdown"
     Quantity slowed_share;          // share of the polls, one per second, with throttled clocks
-    Quantity corrected_ecc_errors;  // ECC and driver errors: only those during training
+    Quantity corrected_ecc_errors;  // this and the members below: during training
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // NVIDIA's numbers of driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
@@ -175,10 +175,10 @@ struct GroupRecord {
 struct GroupResult {
     std::string schema = "hpcai500-group/3";
     GroupRecord record;
-    Quantity quality;        // the workload's metric on the validation set
+    Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;         // distinct damaged samples, in training and validation
+    std::int64_t bad_samples = 0;         // distinct damaged training and test samples
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;

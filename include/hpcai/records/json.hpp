@@ -6,15 +6,14 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of records. `Record` is stored in its own file: RunRecord, GroupResult,
-/// LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
+/// The JSON text of records. `Record` is a struct that has a file of its own: RunRecord,
+/// GroupResult, LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
 /// RooflineRecord. to_json also takes PlanRecord and SweepRecord.
 namespace hpcai::records {
 
@@ -35,6 +34,17 @@ template <typename Record>
 Record read_file(const std::filesystem::path& path,
                  std::size_t limit_bytes = std::size_t{16} << 20) {
     return from_json<Record>(storage::read_file_text(path, limit_bytes), path.string());
+}
+
+/// Like read_file, but returns nothing if the file is missing or damaged.
+template <typename Record>
+std::optional<Record> try_read_file(const std::filesystem::path& path,
+                                    std::size_t limit_bytes = std::size_t{16} << 20) {
+    try {
+        return read_file<Record>(path, limit_bytes);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
 /// Returns null for a number that is missing or not finite.

@@ -37,7 +37,7 @@ struct CategoryRecord {
     std::int64_t boxes = 0;       // in the test samples
     std::int64_t detections = 0;  // correct and incorrect, at most 100 per image
     std::int64_t hits = 0;        // correct detections, at an intersection over union (IoU) of 0.5
-    Quantity ap50;                // average precision at IoU 0.5: mean at COCO's 101 recalls
+    Quantity ap50;                // average precision at IoU 0.5: mean over COCO's 101 recalls
     Quantity voc_ap50;            // as ap50, but the area under Pascal VOC's precision-recall curve
     Quantity ap10;                // as ap50, at IoU 0.1
     HPCAI_RECORD(CategoryRecord, name, boxes, detections, hits, ap50, voc_ap50, ap10);

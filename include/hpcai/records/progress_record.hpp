@@ -9,7 +9,7 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// The progress of a run that has no result yet.
+/// The progress and the checkpoints of a run that has no result yet.
 namespace hpcai {
 
 /// `terminated`: stopped by SIGTERM, which a launcher sends to all other ranks when a rank has
@@ -53,7 +53,6 @@ struct GroupProgress {
     int group = 0;
     std::optional<ProgressRecord> progress;  // empty if there is no readable file
     std::string read_error;                  // why the file cannot be read
-    bool operator==(const GroupProgress&) const = default;
 };
 
 /// The progress of a run without a result, from its files.
@@ -65,7 +64,20 @@ struct RunProgress {
     // Whether a program holds the lock of the directory; empty: unknown
     std::optional<bool> is_locked;
     std::string next_command;  // completes the run: resume or score; empty if unknown
-    bool operator==(const RunProgress&) const = default;
+};
+
+/// `rank-<group_rank>.done`: the marker that a rank writes after its checkpoint file is complete.
+struct CheckpointMarker {
+    std::string schema = "hpcai500-checkpoint/1";
+    std::int64_t step = 0;  // steps done
+    int group_rank = 0;
+    int ranks = 1;              // size of the group
+    std::string config_sha256;  // of the run's configuration
+    std::int64_t program = 0;   // identifies the launch that wrote the file; equal on all ranks
+    std::int64_t bytes = 0;     // of the rank's file
+    std::string sha256;         // of the rank's file
+    HPCAI_RECORD(CheckpointMarker, schema, step, group_rank, ranks, config_sha256, program, bytes,
+                 sha256);
 };
 
 }  // namespace hpcai

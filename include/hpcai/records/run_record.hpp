@@ -12,7 +12,8 @@
 #include <hpcai/records/roofline_record.hpp>
 #include <hpcai/records/verdict_record.hpp>
 
-/// The result of one run: the structs mirror `result.json` key by key.
+/// The result of one run and the facts of its launch. The structs mirror `result.json` and
+/// `launch.json` key by key.
 namespace hpcai {
 
 /// One line above the table of the summary: an effective setting and its meaning.
@@ -32,7 +33,7 @@ struct PlaceRecord {
     int local_rank = 0;  // among the ranks of its node
     int threads = 0;
     std::string host;
-    std::string device;  // e.g. "cpu"
+    std::string device;  // "2 threads of AMD EPYC ..., oneDNN 2.6.3"
     HPCAI_RECORD(PlaceRecord, world_rank, group, group_rank, node, local_rank, threads, host,
                  device);
 };
@@ -102,7 +103,7 @@ struct StagingRecord {
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
     std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
-    std::int64_t left_files = 0;          // needed files not staged: unreadable or above 512 MiB
+    std::int64_t left_files = 0;          // needed but not staged: unreadable or above 512 MiB
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
@@ -258,6 +259,27 @@ struct RunRecord {
                  utilization, quality, topology, workload, parameters, flops, work, time, staging,
                  throughput, communication, parallel, time_breakdown, energy, determinism,
                  environment, invocations, training_digest, summary_sha256, config);
+};
+
+inline constexpr const char* kLaunchName = "launch.json";
+
+/// `launch.json`: facts of a launch before its ranks form groups. `resume` and `score` read it.
+struct LaunchRecord {
+    std::string schema = "hpcai500-launch/3";
+    std::string started_utc;     // start of the launch that began the run
+    std::string config_sha256;   // of the configuration that the run began with
+    std::string samples_sha256;  // data::SampleSets::sha256
+    std::string precision;       // the resolved precision, never "auto"
+    TopologyRecord topology;     // of the latest launch
+    StagingRecord staging;       // this and the members below: as in RunRecord
+    Quantity staging_seconds;
+    CeilingRecord roofline;
+    DeterminismRecord determinism;
+    std::map<std::string, std::string> environment;
+    std::vector<InvocationRecord> invocations;
+    HPCAI_RECORD(LaunchRecord, schema, started_utc, config_sha256, samples_sha256, precision,
+                 topology, staging, staging_seconds, roofline, determinism, environment,
+                 invocations);
 };
 
 }  // namespace hpcai

@@ -13,9 +13,6 @@
 /// The files that groups store in a result directory.
 namespace hpcai::results {
 
-/// Reads a groups/<m>/record.json. Throws Error(data) naming the file.
-GroupResult read_record(const std::filesystem::path& path);
-
 /// Reads the record of a group that finished. The result is empty if the record is damaged or has
 /// a failure, if a file is missing (except weights without run.keep_weights), or if the predictions
 /// do not have the recorded digest. `reason`, which may be null, then receives the explanation.
@@ -23,10 +20,10 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);
 
-/// Protects finished groups with damaged files from being trained again when a run is resumed.
-/// Returns how many groups have finished, of the run's `groups` groups of `ranks` ranks. Throws
+/// Returns how many of the run's `groups` groups of `ranks` ranks have finished. Throws
 /// Error(data), with the file and a remedy, if read_finished_group rejects a group that may have
-/// finished: its record has no failure, or is unreadable and the group has no checkpoint.
+/// finished, so that a resumed run does not train it again: its record has no failure, or is
+/// unreadable and the group has no checkpoint.
 int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
                              int groups, int ranks);
 

@@ -6,11 +6,11 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::results {
 
-/// Returns the remedy, after "; ", if a launch was killed while it created `output`; else "".
+/// Returns "; " and a remedy if a launch was killed while it created `output`; else "".
 std::string describe_broken_creation(const std::filesystem::path& output);
 
 /// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.

@@ -5,7 +5,6 @@
 
 #include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/records/launch_record.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/workloads/evaluator.hpp>
 

@@ -8,7 +8,7 @@
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/file_lock.hpp>
 
 namespace hpcai::results {

@@ -15,9 +15,12 @@ struct BenchOperation {
     double alone_seconds = 0;    // median of repeated runs of this operation only
     double flops = 0;            // FLOPs of one run by the table3 ledger; 0: none
     double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown
+    HPCAI_RECORD(BenchOperation, name, operation, pass, in_step_seconds, alone_seconds, flops,
+                 moved_bytes);
 };
 
 struct BenchReport {
+    std::string schema = "hpcai500-bench/1";
     std::string device;
     std::string model;
     std::string precision;
@@ -28,19 +31,23 @@ struct BenchReport {
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
     double loss = 0;  // mean over the steps since the results were last read; may be NaN
-    std::int64_t skipped_steps = 0;            // since the start, because gradients were not finite
-    double alone_sum_seconds = 0;              // sum of alone_seconds of all operations
+    std::int64_t skipped_steps = 0;  // steps without update, because gradients were not finite
+    double alone_sum_seconds = 0;    // sum of alone_seconds of all operations
     std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
     double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds
     double flops = 0;                          // FLOP/s by the table3 ledger
     std::vector<BenchOperation> operations;
+    HPCAI_RECORD(BenchReport, schema, device, model, precision, batch_size, image_size, image_width,
+                 steps, step_seconds, fastest_step_seconds, loss, skipped_steps, alone_sum_seconds,
+                 clock_readings_per_step, measuring_seconds_per_step, images_per_second, flops,
+                 operations);
 };
 
 /// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
 /// configured model on one rank, with random data in memory and without communication. Also
-/// measures every operation alone. Makes `steps` measurements after two for warm-up. Throws
-/// Error(usage) if steps < 1, and the errors of the device.
+/// measures every operation alone. Makes `steps` measurements of one or, on a GPU, several steps
+/// after two measurements for warm-up. Throws Error(usage) if steps < 1, and the device's errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.

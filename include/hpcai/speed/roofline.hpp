@@ -5,6 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
+#include <hpcai/context/run_context.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
@@ -24,9 +25,20 @@ struct RooflineRequest {
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
-/// Measures, alone, how many images per second of the folder data.path are read, decoded by the CPU
-/// and by the GPU, and made into batches, in about `seconds` seconds. Also measures the training
-/// step. Returns a table. Throws the errors of the configuration, the data and the device.
+/// Measures, in this process alone, how many images per second of the class folder data.path are
+/// read, decoded by the CPU and by the GPU, and made into batches. Takes about `seconds` seconds.
+/// Also measures the training step. Returns a table. Throws the errors of the configuration, the
+/// data and the device.
 std::string measure_input(const config::Config& config, double seconds);
+
+/// Returns the ceiling in `precision`: the larger of the measured rates of the fastest large matrix
+/// product and the model's fastest convolution. A rate that was not measured has a reason.
+CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
+
+/// Finds the ceiling as run.roofline selects: measures for about two seconds on all ranks at once,
+/// reads the roofline file, or, with "off", returns only the reason. Throws Error(data) on all
+/// ranks for an invalid or unreadable file. Collective.
+CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
+                           comm::Communicator& everyone);
 
 }  // namespace hpcai::speed

@@ -47,6 +47,12 @@ void make_folder_durably(const std::filesystem::path& folder);
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
 std::string read_file_text(const std::filesystem::path& path, std::size_t limit_bytes);
 
+/// Returns whether a file or folder exists; false if that cannot be determined.
+inline bool path_exists(const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+}
+
 /// A file or folder that gets its final name only when it is complete. The caller writes to path(),
 /// a temporary name in the target's folder. Without commit(), the destructor removes path().
 class PendingPath {

@@ -15,8 +15,9 @@ struct Submission {
     std::string directory;
     RunRecord record;  // of the run; of repeated runs, the one that median_repetition() chooses
     bool is_verified = false;
-    std::string manifest;    // SHA-256 of the manifest of that run
-    int counted_runs = 1;    // runs with VFLOPS and no failed group; problem class mini: and VALID
+    std::string manifest;  // SHA-256 of the manifest of that run
+    // Runs with VFLOPS in which all groups finished; in problem class mini, only VALID ones
+    int counted_runs = 1;
     int uncounted_runs = 0;  // other runs
     std::string report;      // path of report.html of that run, for links; empty: none
     std::string incomplete;  // why repeated runs are missing; empty: none is

@@ -18,7 +18,7 @@ struct Verification {
     std::vector<Finding> findings;    // empty if the result is correct
     std::vector<std::string> files;   // the files that were checked
     std::optional<RunRecord> record;  // as stored; empty if result.json cannot be read
-    std::string agreed;               // lines of what agrees with the data if there are no findings
+    std::string agreed;               // from verify_with_data(): what agrees with the data
 };
 
 /// Verifies the result in `directory`: all files against the manifest, the files that the benchmark
