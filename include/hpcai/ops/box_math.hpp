@@ -31,7 +31,7 @@ struct BoxDeltas {
     float h = 0;
 };
 
-/// The largest logarithm of decoded side / reference side, as in torchvision: log(1000 / 16).
+/// The largest log(decoded side / reference side), as in torchvision: log(1000 / 16).
 inline constexpr float kMaxLogRatio = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
@@ -119,22 +119,23 @@ HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std
     return static_cast<std::uint32_t>((word ^ (word >> 31)) >> 32);
 }
 
-/// Smooth L1 distance with beta = 1/9 (Girshick 2015, equation 3, scaled).
+inline constexpr float kSmoothL1Beta = 1.0f / 9.0f;  // as in torchvision
+
+/// Smooth L1 distance (Girshick 2015, equation 3) with PyTorch's parameter beta.
 HPCAI_HOST_DEVICE inline float smooth_l1(float difference) {
-    constexpr float kBeta = 1.0f / 9.0f;
     const float size = fabsf(difference);
-    return size < kBeta ? 0.5f * size * size / kBeta : size - 0.5f * kBeta;
+    return size < kSmoothL1Beta ? 0.5f * size * size / kSmoothL1Beta : size - 0.5f * kSmoothL1Beta;
 }
 
 /// The derivative of smooth_l1; NaN for NaN.
 HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
-    constexpr float kBeta = 1.0f / 9.0f;
-    if (fabsf(difference) < kBeta) return difference / kBeta;
+    if (fabsf(difference) < kSmoothL1Beta) return difference / kSmoothL1Beta;
     if (difference < 0) return -1.0f;
     return difference > 0 ? 1.0f : difference;
 }
 
-/// Returns the pyramid level, 2 to 5, from which RoiAlign reads the features of a region.
+/// Returns the pyramid level, 2 to 5, from which RoiAlign (its comment has the formula) reads the
+/// features of a region.
 HPCAI_HOST_DEVICE inline int pyramid_level(const Box& region) {
     const float level = floorf(4.0f + log2f(sqrtf(area_of(region)) / 224.0f) + 1e-6f);
     return static_cast<int>(fminf(fmaxf(level, 2.0f), 5.0f));
