@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    /// What each shard computes: the whole node, its channels of a channelwise operation, the
+    /// What each shard computes of a node: all of it, its channels of a channelwise operation, the
     /// outputs of its filters, or partial sums of all outputs over its input channels.
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
@@ -65,7 +65,8 @@ private:
     bool is_split(ValueId value) const { return is_split_[value]; }
     const tensor::Shape& shape_of(ValueId value) const { return model_.value(value).shape; }
 
-    /// Determines how the shards compute each node, and thus which values are split.
+    /// Determines how the shards compute each node. The outputs of nodes that are not replicated
+    /// are split.
     void classify_nodes() {
         ensure(model_.outputs().empty(), "a pipeline stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
@@ -226,8 +227,9 @@ private:
     Shard shard_;
 };
 
-/// Counts the traffic of one operation. To gather, a shard sends its channels to every other shard;
-/// to reduce and scatter, it sends all other channels to their owners.
+/// Counts the bytes that one operation exchanges. In an all-gather, a shard sends its channels to
+/// every other shard. In a reduce-scatter, it sends the channels of every other shard to that
+/// shard.
 struct ShardTraffic {
     std::int64_t element_bytes;
     bool needs_input_gradient;

@@ -12,8 +12,9 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kBins = 7;       // RoIAlign pools each region to 7 x 7 bins
-constexpr double kRpnDeviation = 0.01;  // of the RPN's initial weights, as in torchvision
+constexpr std::int64_t kBins = 7;  // RoIAlign pools each region to 7 x 7 bins
+// Standard deviation of the initial weights of the region proposal network, as in torchvision.
+constexpr double kRpnDeviation = 0.01;
 
 /// Returns the standard deviation of a uniform distribution on [-bound, bound].
 double uniform_deviation(double bound) {
@@ -146,7 +147,8 @@ private:
         return outputs;
     }
 
-    /// Adds the RPN head. Returns the logits of all levels, then the deltas of all levels.
+    /// Adds the head of the region proposal network. Returns the logits of all levels, then the
+    /// deltas of all levels.
     std::vector<ValueId> add_rpn_head(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
         const std::int64_t channels = options_.pyramid_channels;

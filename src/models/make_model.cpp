@@ -7,7 +7,7 @@
 namespace hpcai::models {
 namespace {
 
-/// Sets the options that all networks have in common.
+/// Sets the options of all networks.
 void set_common(const config::Config& config, const ModelInput& input, auto& options) {
     options.batch = input.batch;
     options.channels = config.workload.channels;
@@ -17,7 +17,7 @@ void set_common(const config::Config& config, const ModelInput& input, auto& opt
     options.backbone.norm.statistics_samples = input.statistics_samples;
 }
 
-/// Sets the options that all networks for images with boxes have in common.
+/// Sets the options of all networks for images with boxes.
 void set_common_with_boxes(const config::Config& config, const ModelInput& input, auto& options) {
     set_common(config, input, options);
     options.image_height = config.workload.image_size;
@@ -51,14 +51,14 @@ FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& i
 SegmentationNet segmentation_net_options(const config::Config& config, const ModelInput& input) {
     SegmentationNet options;
     set_common_with_boxes(config, input, options);
-    // Storms cover few cells: with equal weights, a short training predicts background only.
+    // Storms cover few cells, so with equal weights a short training predicts only background.
     options.background_weight = 0.25;
     return options;
 }
 
 using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions that build a model's graphs and its grid of cells from the configuration.
+/// The functions of a model.
 struct Row {
     config::Model model;
     MakeGraph* make;

@@ -30,7 +30,7 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
     bool zero_gamma = true;  // scale of each block's last norm starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // from the last; 5: also the stem; fewer require frozen norms
+    int trained_stages = 5;  // the last ones; 5: all four and the stem; fewer need frozen norms
 };
 
 /// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's
@@ -143,13 +143,14 @@ struct FasterRcnn {
     std::int64_t detections = 100;  // per image
 };
 
-/// Inputs in addition to the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
+/// Inputs in addition to the images. A row of "boxes" has x1, y1, x2, y2 in pixels and a class (0:
+/// no box).
 inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, training
 inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: seeds of random sampling
 
-/// Returns the anchors of the five pyramid levels with strides 4 to 64. An anchor of size s has the
-/// area s * s before its coordinates are rounded, half to even. The strides equal torchvision's if
-/// the height and width of the image are multiples of 64.
+/// Returns the anchors of the five pyramid levels with strides 4 to 64 pixels. An anchor of size s
+/// has the area s * s before its coordinates are rounded, half to even. The strides equal
+/// torchvision's if the height and width of the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
 /// Returns a graph that computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N,
