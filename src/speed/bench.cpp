@@ -44,7 +44,7 @@ public:
               training::plan_optimizer(step_.network(), step_.store(), config.training),
               training::optimizer_tensors(step_.network(), step_.store()))),
           timing_([this] { return simulated_seconds_; }) {
-        autotune_log_.finish(device::tuning_of(*device_));
+        autotune_log_.finish(device_->tuning());
     }
 
     /// Runs a whole step and returns its seconds.
@@ -168,7 +168,7 @@ private:
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
     std::unique_ptr<Logger> log_{make_logger("bench", "")};
-    group::AutotuneLog autotune_log_{device::tuning_of(*device_), *log_};
+    group::AutotuneLog autotune_log_{device_->tuning(), *log_};
     std::unique_ptr<comm::GradientReducer> reducer_;
     const Stopwatch clock_;
     WholeStep step_;

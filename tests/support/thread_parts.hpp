@@ -52,14 +52,14 @@ private:
         Exchange(ThreadParts& team, int mine) : all(team), own(mine) {}
         int shards() const override { return static_cast<int>(all.exchanges_.size()); }
         int shard() const override { return own; }
-        void exchange(device::ShardMessages& messages) override { all.carry(*this, messages); }
+        void exchange(const device::ShardMessages& messages) override { all.carry(*this, messages); }
 
         ThreadParts& all;
         int own;
         std::int64_t sent = 0;
     };
 
-    void carry(Exchange& mine, device::ShardMessages& messages) {
+    void carry(Exchange& mine, const device::ShardMessages& messages) {
         std::vector<Letter>& out = letters_[static_cast<std::size_t>(mine.own)];
         out.assign(exchanges_.size(), {});
         for (int to = 0; to < mine.shards(); ++to) {

@@ -21,8 +21,8 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Offset of a value's channel sums (ops::outputs_channel_sums) after its elements'
-/// `element_bytes`.
+/// Returns the offset in bytes of a value's channel sums (ops::outputs_channel_sums), which follow
+/// `element_bytes` of elements.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -89,8 +89,7 @@ using ops::Sgd;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
-/// Returns the number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v).
-/// All are initially 0.
+/// Returns the number of states that a rule keeps for each parameter. All are initially 0.
 int state_count(const OptimizerRule& rule);
 
 struct Optimizer {
@@ -212,6 +211,12 @@ struct Determinism {
     std::string conditions;            // hardware and libraries that must be equal, for display
 };
 
+/// The work that a device has spent on timing kernels to choose among them.
+struct Tuning {
+    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
+    double seconds = 0;    // including trials of fused operations
+};
+
 /// A JPEG file and its decoded picture: rows of `width` RGB pixels without gaps.
 struct JpegFile {
     std::vector<std::byte> bytes;
@@ -224,13 +229,13 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Replaces the pictures after the work before the last release(), and returns when those of
-    /// `files` are decoded. Sets the offsets; a file that the decoder refuses, or for which there
-    /// is no memory, has -1. May be called from any thread, one call at a time.
+    /// Waits for the work before the last release(), replaces the pictures, and returns when those
+    /// of `files` are decoded. Sets the offsets: -1 for a file that the decoder refuses, or for
+    /// which there is no memory. May be called from any thread, one call at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
-    /// Ends the use of the pictures by work that the device has enqueued so far.
+    /// Declares that only work enqueued so far reads the pictures.
     virtual void release() = 0;
 };
 
@@ -249,7 +254,7 @@ public:
     /// Returns whether KernelOptions::tf32 has an effect.
     virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
-    /// The guarantees for which the device was opened; none by default.
+    /// The guarantees that were requested when the device was opened.
     virtual Determinism determinism() const = 0;
 
     /// Throws Error(internal) if there is too little memory.
@@ -289,6 +294,8 @@ public:
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
+    /// The timing in accepts() and build() so far; absent if the device does not time kernels.
+    virtual std::optional<Tuning> tuning() const { return std::nullopt; }
     /// Plans a kernel. Throws Error(internal) if this device does not support the operation.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
@@ -343,35 +350,15 @@ public:
     virtual bool has_int8() const { return false; }
 
     /// Returns whether the device supports tensor parallelism: ops::AllGather, ops::ReduceScatter
-    /// and trust ratios over all shards.
+    /// and Optimizer::exchange.
     virtual bool supports_shards() const { return false; }
 
-    /// Begins a phase of host work for a profiler, which lasts until the next call; null begins
-    /// none. `name` must be a static string.
+    /// Begins a phase of host work for a profiler, which lasts until the next call. `name` must be
+    /// a static string, or null for no phase.
     virtual void begin_phase(const char* /*name*/) {}
 };
 
 /// Returns the bytes of a tensor without padding, as most devices store it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
-
-/// The work that a device has spent on timing kernels to choose among them.
-struct Tuning {
-    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
-    double seconds = 0;    // including trials of fused operations
-};
-
-/// An additional interface of a Device that times kernels in build() and accepts().
-class Tuner {
-public:
-    virtual ~Tuner() = default;
-    /// The work so far; absent if timing is disabled.
-    virtual std::optional<Tuning> tuning() const = 0;
-};
-
-/// Returns the tuning of a device; absent if the device is not a Tuner.
-inline std::optional<Tuning> tuning_of(const Device& device) {
-    const auto* tuner = dynamic_cast<const Tuner*>(&device);
-    return tuner == nullptr ? std::nullopt : tuner->tuning();
-}
 
 }  // namespace hpcai::device
