@@ -22,27 +22,22 @@ using namespace cpu;
 
 class HostMemory final : public Memory {
 public:
-    // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets Linux use huge pages.
-    explicit HostMemory(std::size_t bytes)
-        : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
+    explicit HostMemory(std::size_t bytes) : bytes_(bytes) {
+        // std::aligned_alloc requires a multiple of the alignment.
+        data_.reset(
+            std::aligned_alloc(kAlignment, std::max(kAlignment, align_up(bytes, kAlignment))));
         require(data_ != nullptr, ExitCode::internal, "cannot allocate {} MiB of host memory; {}",
                 bytes >> 20, kMemoryRemedy);
-        std::memset(data_, 0, bytes);
+        std::memset(data_.get(), 0, bytes);
     }
-    ~HostMemory() override { std::free(data_); }
-    HostMemory(const HostMemory&) = delete;
-    HostMemory& operator=(const HostMemory&) = delete;
 
-    void* data() override { return data_; }
+    void* data() override { return data_.get(); }
     std::size_t bytes() const override { return bytes_; }
 
 private:
-    static constexpr std::size_t kAlignment = std::size_t{1} << 21;
-    static std::size_t round_up(std::size_t bytes) {
-        return std::max(kAlignment, align_up(bytes, kAlignment));
-    }
+    static constexpr std::size_t kAlignment = std::size_t{1} << 21;  // Linux may use huge pages
     std::size_t bytes_;
-    void* data_;
+    std::unique_ptr<void, decltype(&std::free)> data_{nullptr, &std::free};
 };
 
 std::string processor_name() {
