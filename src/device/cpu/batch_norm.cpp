@@ -94,8 +94,8 @@ private:
         return spans_ == 1 ? 0 : image / span_samples_;
     }
     /// Returns the offset of the channels of a tile in a (spans, C) array.
-    std::int64_t at(std::int64_t image, std::int64_t tile) const {
-        return span_of(image) * channels_ + tile * grid_.tile.lanes;
+    std::int64_t offset_of(const TileIndex& at) const {
+        return span_of(at.image) * channels_ + at.channel;
     }
     float* partial(int which, std::int64_t image, std::int64_t tile) const {
         return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
@@ -109,11 +109,12 @@ private:
     }
 
     void sum_statistics() const {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float pivot[kMaxLanes];
-            load_pivot(image, tile, pivot);
-            loops_.statistics(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), pivot,
-                                           partial(0, image, tile), partial(1, image, tile)});
+            load_pivot(at.image, at.tile, pivot);
+            loops_.statistics(
+                grid_.tile, {grid_.at(tensors_.inputs[0], at), pivot, partial(0, at.image, at.tile),
+                             partial(1, at.image, at.tile)});
         });
     }
 
@@ -232,23 +233,20 @@ private:
 
     void apply() const {
         void* residual = op_.add ? tensors_.inputs[1] : nullptr;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const std::int64_t c = at(image, tile);
-            loops_.apply(
-                grid_.tile,
-                {grid_.at(tensors_.inputs[0], image, tile), grid_.at(residual, image, tile),
-                 grid_.at(tensors_.output, image, tile), scale_ + c, shift_ + c, op_.relu});
+        grid_.for_each([&](const TileIndex& at) {
+            const std::int64_t c = offset_of(at);
+            loops_.apply(grid_.tile,
+                         {grid_.at(tensors_.inputs[0], at), grid_.at(residual, at),
+                          grid_.at(tensors_.output, at), scale_ + c, shift_ + c, op_.relu});
         });
     }
 
-    GradientSource source(std::int64_t image, std::int64_t tile) const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = second_output_gradient();
-        const std::int64_t c = at(image, tile);
-        return {grid_.at(gradients[0], image, tile),
-                grid_.at(second, image, tile),
-                grid_.at(tensors_.inputs[0], image, tile),
-                op_.add ? grid_.at(tensors_.output, image, tile) : nullptr,
+    GradientSource source(const TileIndex& at) const {
+        const std::int64_t c = offset_of(at);
+        return {grid_.at(output_gradient(), at),
+                grid_.at(second_output_gradient(), at),
+                grid_.at(tensors_.inputs[0], at),
+                op_.add ? grid_.at(tensors_.output, at) : nullptr,
                 scale_ + c,
                 shift_ + c,
                 op_.relu};
@@ -256,10 +254,10 @@ private:
 
     void sum_gradients() const {
         void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            loops_.gradient_sums(grid_.tile, {source(image, tile), grid_.at(masked, image, tile),
-                                              mean_ + at(image, tile), partial(0, image, tile),
-                                              partial(1, image, tile)});
+        grid_.for_each([&](const TileIndex& at) {
+            loops_.gradient_sums(grid_.tile,
+                                 {source(at), grid_.at(masked, at), mean_ + offset_of(at),
+                                  partial(0, at.image, at.tile), partial(1, at.image, at.tile)});
         });
     }
 
@@ -328,17 +326,17 @@ private:
 
     void apply_gradients() const {
         if (tensors_.input_gradients[0] == nullptr) return;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            GradientSource from = source(image, tile);
+        grid_.for_each([&](const TileIndex& at) {
+            GradientSource from = source(at);
             if (op_.add) {  // sum_gradients() has written the masked sum
-                from.dy0 = grid_.at(tensors_.input_gradients[1], image, tile);
+                from.dy0 = grid_.at(tensors_.input_gradients[1], at);
                 from.dy1 = nullptr;
                 from.relu = false;
             }
-            const std::int64_t c = at(image, tile);
-            loops_.gradient_apply(grid_.tile,
-                                  {from, grid_.at(tensors_.input_gradients[0], image, tile),
-                                   coefficient(0) + c, coefficient(1) + c, coefficient(2) + c});
+            const std::int64_t c = offset_of(at);
+            loops_.gradient_apply(
+                grid_.tile, {from, grid_.at(tensors_.input_gradients[0], at), coefficient(0) + c,
+                             coefficient(1) + c, coefficient(2) + c});
         });
     }
 

@@ -113,7 +113,7 @@ public:
         if (int8_forward_) {
             int8_filters_->bind(tensors.parameters[0], prepared, workspace);
             prepared += int8_filters_->prepared_bytes();
-            int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
+            int8_forward_->bind({static_cast<float*>(tensors.inputs[0]),
                                  static_cast<float*>(tensors.output), int8_filters_->plain(),
                                  workspace, tensors.scalars});
         } else {
@@ -132,7 +132,7 @@ public:
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
         if (int8_input_gradient_) {
-            int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
+            int8_input_gradient_->bind({static_cast<float*>(tensors.output_gradients[0]),
                                         static_cast<float*>(tensors.input_gradients[0]),
                                         int8_filters_->rotated(), workspace, tensors.scalars});
             return;

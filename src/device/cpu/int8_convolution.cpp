@@ -245,8 +245,7 @@ void Int8Convolution::round_samples(std::int64_t first) const {
         for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
             std::array<float, kInt8Lanes> inverse;
             inverse.fill(1 / steps_[image]);
-            const void* x =
-                image_grid_.at(static_cast<const void*>(buffers_.image), first + image, index);
+            const void* x = image_grid_.at(buffers_.image, first + image, index);
             std::int8_t* to = rounded_ + image * pixels * channels + index * kInt8Lanes;
             const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
             if (rounding_) {

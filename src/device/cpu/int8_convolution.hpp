@@ -83,7 +83,7 @@ public:
     std::size_t workspace_bytes() const { return workspace_bytes_; }
     /// `image` and `result` are in the engine's layout. Only the input gradient reads `scalars`.
     struct Buffers {
-        const float* image;
+        float* image;
         float* result;
         Int8Factors filters;
         void* workspace;

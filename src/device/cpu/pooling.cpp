@@ -117,20 +117,19 @@ public:
 
 private:
     void forward() override {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float lanes[16];
-            loops_.pixel_sum(grid_.tile, grid_.at(tensors_.inputs[0], image, tile), lanes);
+            loops_.pixel_sum(grid_.tile, grid_.at(tensors_.inputs[0], at), lanes);
             average(lanes);
-            loops_.store_floats(pixel_tile_, lanes, vector_at(tensors_.output, image, tile));
+            loops_.store_floats(pixel_tile_, lanes, vector_at(tensors_.output, at));
         });
     }
     void input_gradient() override {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float lanes[16];
-            loops_.load_floats(pixel_tile_, vector_at(output_gradient(), image, tile), lanes);
+            loops_.load_floats(pixel_tile_, vector_at(output_gradient(), at), lanes);
             average(lanes);
-            void* pixels = grid_.at(tensors_.input_gradients[0], image, tile);
-            loops_.pixel_fill(grid_.tile, lanes, pixels);
+            loops_.pixel_fill(grid_.tile, lanes, grid_.at(tensors_.input_gradients[0], at));
         });
     }
 
@@ -138,8 +137,8 @@ private:
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= inverse_pixels_;
     }
     /// Returns the address of a tile's channels in a tensor (N, C).
-    void* vector_at(void* vectors, std::int64_t image, std::int64_t tile) const {
-        const std::int64_t element = (image * grid_.tiles + tile) * grid_.tile.lanes;
+    void* vector_at(void* vectors, const TileIndex& at) const {
+        const std::int64_t element = at.image * op_.input[3] + at.channel;
         return static_cast<std::byte*>(vectors) +
                static_cast<std::size_t>(element) * size_of(grid_.tile.dtype);
     }
