@@ -8,8 +8,8 @@ namespace hpcai::graph {
 namespace {
 
 /// Returns a copy of `graph` in which nodes[i] replaces node i; if nodes[i] is absent, node i is
-/// removed. The inputs of nodes[i] are values of `graph`; the copy numbers them anew. No element of
-/// `nodes` may read the output of a removed node.
+/// removed. The inputs of nodes[i] are values of `graph`; the copy gives them new numbers. No
+/// element of `nodes` may read the output of a removed node.
 Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
     Graph rebuilt;
     for (const Parameter& parameter : graph.parameters()) rebuilt.add_parameter(parameter);

@@ -34,11 +34,11 @@ std::size_t aligned_bytes(const memory::desc& desc) {
     return align_up(desc.get_size(), 64);
 }
 
-WorkingCopy::WorkingCopy(const memory::desc& master, const memory::desc& wanted,
-                         const Context& context)
+PackedParameter::PackedParameter(const memory::desc& master, const memory::desc& wanted,
+                                 const Context& context)
     : bytes_(wanted == master ? 0 : aligned_bytes(wanted)), reorder_(master, wanted, context) {}
 
-void* WorkingCopy::bind(float* master, void* buffer) {
+void* PackedParameter::bind(float* master, void* buffer) {
     if (bytes_ == 0) return master;
     reorder_.set(master, buffer);
     return buffer;

@@ -7,10 +7,10 @@ namespace hpcai::device::cpu {
 
 /// A parameter in the layout and type that primitives read, next to its fp32 master. It is the
 /// master itself if layout and type match.
-class WorkingCopy {
+class PackedParameter {
 public:
-    WorkingCopy() = default;
-    WorkingCopy(const dnnl::memory::desc& master, const dnnl::memory::desc& wanted,
+    PackedParameter() = default;
+    PackedParameter(const dnnl::memory::desc& master, const dnnl::memory::desc& wanted,
                 const Context& context);
 
     /// Bytes of the buffer of bind(); 0 if primitives read the master.

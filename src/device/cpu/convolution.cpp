@@ -69,7 +69,7 @@ public:
         if (!int8_forward_) {
             forward_ = BatchPrimitive(context, sizes,
                                       [&](std::int64_t samples) { return plan_forward(samples); });
-            forward_filters_ = WorkingCopy(master, forward_layout_, context);
+            forward_filters_ = PackedParameter(master, forward_layout_, context);
         }
         if (trains() && options.needs_input_gradient) {
             int8_input_gradient_ = plan_int8(op, ops::Pass::input_gradient, options, context);
@@ -85,7 +85,7 @@ public:
         input_gradient_ = BatchPrimitive(
             context, sizes, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
-        backward_filters_ = WorkingCopy(master, backward_layout_, context);
+        backward_filters_ = PackedParameter(master, backward_layout_, context);
     }
 
     KernelMemory memory() const override {
@@ -248,7 +248,7 @@ private:
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
     // backward_filters_ is unused if both layouts are equal or the input gradient is in int8.
-    WorkingCopy forward_filters_, backward_filters_;
+    PackedParameter forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };
 
