@@ -11,8 +11,7 @@ namespace {
 
 /// Calls body(topology, bound), where `bound` has the hardware threads on which this process may
 /// run, or is null if they are unknown. Does nothing if hwloc cannot read the topology.
-template <typename Body>
-void with_topology(const Body& body) {
+void with_topology(const auto& body) {
     hwloc_topology_t topology = nullptr;
     if (hwloc_topology_init(&topology) != 0) return;
     if (hwloc_topology_load(topology) == 0) {

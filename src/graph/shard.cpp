@@ -213,8 +213,7 @@ private:
         ensure(kind == Kind::replicated, "{} cannot be divided into shards", node.name);
         append(node, op, {own_value(node.inputs[0])});
     }
-    template <typename Other>
-    void add(const Node& node, Kind, const Other&) {
+    void add(const Node& node, Kind, const auto&) {
         throw Error(ExitCode::internal, fmt::format("{} cannot be divided into shards", node.name));
     }
 
@@ -259,10 +258,7 @@ struct ShardTraffic {
         const Bytes bytes = sent_bytes(op.input, output_shape(op), op.shards, element_bytes);
         return {bytes.scattered + (needs_input_gradient ? bytes.gathered : 0), bytes.both()};
     }
-    template <typename Other>
-    ExchangedBytes operator()(const Other&) const {
-        return {};
-    }
+    ExchangedBytes operator()(const auto&) const { return {}; }
 };
 
 }  // namespace

@@ -154,8 +154,7 @@ private:
 
     /// Returns the smallest total, and sets the stages that have it. `extend(total, begin, end)` is
     /// the total after a stage with nodes [begin, end), where `total` is that of the stages before.
-    template <typename Extend>
-    double minimize(const Extend& extend) {
+    double minimize(const auto& extend) {
         std::vector<double> best(nodes_ + 1, kInfeasible);  // [end] for the stages so far
         best[0] = 0;
         stage_begins_.clear();

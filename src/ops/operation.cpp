@@ -201,10 +201,7 @@ struct InputShapes {
     Shapes operator()(const RoiLoss& op) const { return head_shapes(op.targets, op.classes); }
     Shapes operator()(const Detections& op) const { return head_shapes(op.proposals, op.classes); }
     Shapes operator()(const CellCrossEntropy& op) const { return {op.input, op.boxes}; }
-    template <typename Other>
-    Shapes operator()(const Other& op) const {
-        return {op.input};
-    }
+    Shapes operator()(const auto& op) const { return {op.input}; }
 };
 
 struct BackwardReadsOf {
@@ -235,10 +232,7 @@ struct BackwardReadsOf {
     BackwardReads operator()(const OneOf<SoftmaxCrossEntropy, CellCrossEntropy> auto&) const {
         return {.inputs = true, .output = true};
     }
-    template <typename Other>
-    BackwardReads operator()(const Other&) const {
-        return {};
-    }
+    BackwardReads operator()(const auto&) const { return {}; }
 };
 
 }  // namespace

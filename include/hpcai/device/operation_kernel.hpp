@@ -99,9 +99,8 @@ HPCAI_BUILD_ALL
     }
 
 /// Plans a kernel with the overload of build() for the type of `operation` and the engine.
-template <typename Context>
 KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,
-                       const Context& context) {
+                       const auto& context) {
     return std::visit([&](const auto& op) { return build(op, options, context); }, operation);
 }
 

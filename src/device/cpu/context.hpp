@@ -50,8 +50,7 @@ auto plan_backward_pass(const dnnl::engine& engine, const ForwardPlan& forward,
 }
 
 /// Returns the dimensions of a tensor or of filters.
-template <typename Desc>
-dnnl::memory::dims dims_of(const Desc& desc) {
+dnnl::memory::dims dims_of(const auto& desc) {
     if constexpr (requires { desc.get_dims(); }) {
         return desc.get_dims();
     } else {
@@ -109,8 +108,7 @@ struct TileGrid {
     void* at(void* base, const TileIndex& index) const { return at(base, index.image, index.tile); }
 
     /// Calls body(index) for every TileIndex, in parallel.
-    template <typename Body>
-    void for_each(const Body& body) const {
+    void for_each(const auto& body) const {
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < images; ++image) {
             for (std::int64_t tile_index = 0; tile_index < tiles; ++tile_index) {

@@ -178,8 +178,7 @@ private:
     /// Plans the pass for a number of samples. Where oneDNN has only a reference implementation for
     /// the layout of the engine, values are copied to a layout that oneDNN chooses. An example is
     /// the gradient of filters for very small images without AVX-512.
-    template <typename PlanFor>
-    auto plan_optimized(std::int64_t samples, const PlanFor& plan_for) const {
+    auto plan_optimized(std::int64_t samples, const auto& plan_for) const {
         Values values = values_of(samples);
         auto plan = plan_for(values);
         if (is_reference(plan)) {

@@ -16,8 +16,7 @@ struct LogSum {
 };
 
 /// Writes the softmax of a row of numbers `logit(k)`.
-template <typename Logit>
-LogSum write_softmax(std::int64_t classes, const Logit& logit, float* softmax) {
+LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
     double highest = logit(0), sum = 0;
     for (std::int64_t k = 1; k < classes; ++k) highest = std::max<double>(highest, logit(k));
     for (std::int64_t k = 0; k < classes; ++k) {

@@ -52,8 +52,7 @@ private:
 
     /// Calls body(tile, byte offset) for blocks of rows of 16 elements, in parallel, and for the
     /// tail of single elements.
-    template <typename Body>
-    void for_each(const Body& body) const {
+    void for_each(const auto& body) const {
         constexpr std::int64_t kRowsPerBlock = 512;
         const std::int64_t blocks = ceil_div(rows_, kRowsPerBlock);
 #pragma omp parallel for schedule(static)

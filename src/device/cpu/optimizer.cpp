@@ -138,8 +138,7 @@ private:
     }
 
     /// Calls `body(part, span)` for each part, in parallel.
-    template <typename Body>
-    void for_each_part(const Body& body) {
+    void for_each_part(const auto& body) {
         const auto parts = static_cast<std::int64_t>(parts_.size());
 #pragma omp parallel for schedule(static)
         for (std::int64_t index = 0; index < parts; ++index) {
@@ -165,8 +164,7 @@ private:
     /// Sets each trust ratio from Part::sums: to `ratio(range, |w|, |other|)` if the range has a
     /// ratio and neither norm is 0, else to 1. |other| is the norm of the gradient for LARS, of the
     /// update direction for LAMB.
-    template <typename Ratio>
-    void set_ratios(const Ratio& ratio) {
+    void set_ratios(const auto& ratio) {
         std::vector<double> sums(2 * ratios_.size());  // (ranges, 2)
         for (const Part& part : parts_) {
             sums[2 * part.range] += part.sums.parameters;

@@ -30,8 +30,7 @@ private:
     }
 
     /// Calls body(row of the targets, AnchorIndex) for the sampled anchors.
-    template <typename Body>
-    void for_each_sample(std::int64_t image, const Body& body) const {
+    void for_each_sample(std::int64_t image, const auto& body) const {
         const std::int64_t samples = op_.targets[1];
         const float* row =
             static_cast<const float*>(tensors_.inputs.back()) + image * samples * kRpnTargetColumns;

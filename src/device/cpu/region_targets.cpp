@@ -107,8 +107,7 @@ private:
         return input(0) + (image * boxes_ + box) * 5;
     }
 
-    template <typename Body>
-    void for_each_row(const Body& body) const {
+    void for_each_row(const auto& body) const {
         const std::int64_t rows = row_count();
 #pragma omp parallel for collapse(2) schedule(dynamic, 8)
         for (std::int64_t image = 0; image < images_; ++image) {
@@ -117,8 +116,7 @@ private:
     }
 
     /// Calls body(anchor number, IoU) for the anchors of a row that may overlap `box`.
-    template <typename Body>
-    void for_each_overlap(const CellRow& row, const ops::Box& box, const Body& body) const {
+    void for_each_overlap(const CellRow& row, const ops::Box& box, const auto& body) const {
         const ops::Anchors::Level& level = op_.anchors.levels[row.level];
         const auto stride = static_cast<float>(level.stride);
         const auto width = static_cast<float>(level.width);

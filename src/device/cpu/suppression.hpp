@@ -57,9 +57,8 @@ struct RankedBoxes {
 
 /// Calls body(list, index in the list) for the `limit` best boxes of all lists, the best first;
 /// `next` is scratch memory for one number per list. Returns the number of calls.
-template <typename Body>
 std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
-                           std::int64_t limit, const Body& body) {
+                           std::int64_t limit, const auto& body) {
     for (std::int64_t list = 0; list < list_count; ++list) next[list] = 0;
     for (std::int64_t taken = 0; taken < limit; ++taken) {
         std::int64_t best = -1;

@@ -131,8 +131,7 @@ void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
 }
 
 /// Calls `loop` with the source's gate, and whether dy1 exists, as compile-time constants.
-template <typename Loop>
-void with_source(const GradientSource& source, Loop&& loop) {
+void with_source(const GradientSource& source, const auto& loop) {
     const bool two = source.dy1 != nullptr;
     const Gate gate = !source.relu ? Gate::none : source.y != nullptr ? Gate::output : Gate::affine;
     switch (gate) {
