@@ -29,22 +29,12 @@ void set_common_with_boxes(const config::Config& config, const ModelInput& input
 }
 
 FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& input) {
-    const config::DetectorConfig& detector = config.detector;
     FasterRcnn options;
     set_common_with_boxes(config, input, options);
     options.backbone.width = config.workload.backbone_width;
-    options.backbone.norm.kind = detector.normalization;
-    options.backbone.trained_stages = detector.trained_stages;
-    options.pyramid_channels = detector.pyramid_channels;
-    options.head_features = detector.head_features;
-    std::copy_n(detector.anchor_sizes.begin(), options.anchor_sizes.size(),
-                options.anchor_sizes.begin());
-    options.anchor_ratios = detector.anchor_ratios;
-    options.anchor_samples = detector.anchor_samples;
-    options.region_samples = detector.region_samples;
-    options.training_proposals = detector.training_proposals;
-    options.inference_proposals = detector.inference_proposals;
-    options.score_threshold = detector.score_threshold;
+    options.backbone.norm.kind = config.detector.normalization;
+    options.backbone.trained_stages = config.detector.trained_stages;
+    options.detector = config.detector;
     return options;
 }
 

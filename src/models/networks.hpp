@@ -22,8 +22,7 @@ struct NormOptions {
     std::int64_t statistics_samples = 0;  // samples per set of statistics; 0: the whole batch
 };
 
-/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) without its head. Smaller widths are for
-/// small data sets and tests.
+/// ResNet-50 (see ResNet50) without its head. Smaller widths are for small data sets and tests.
 struct Backbone {
     std::int64_t width = 64;                   // of the stem and the first stage
     std::array<int, 4> blocks = {3, 4, 6, 3};  // [stage]
@@ -75,8 +74,7 @@ private:
     graph::Graph graph_;
 };
 
-/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) and its v1.5 variant. The benchmark uses
-/// the defaults; smaller widths are for small data sets and tests.
+/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) or its v1.5 variant.
 struct ResNet50 {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_size = 224;
@@ -117,8 +115,7 @@ struct SegmentationNet {
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 /// Faster R-CNN (Ren et al. 2015) on ResNet-50 with a feature pyramid (Lin et al. 2017), as in
-/// torchvision's fasterrcnn_resnet50_fpn. The benchmark uses the defaults; smaller widths, anchors
-/// and counts are for small images.
+/// torchvision's fasterrcnn_resnet50_fpn.
 struct FasterRcnn {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_height = 768;
@@ -128,19 +125,8 @@ struct FasterRcnn {
     std::int64_t max_boxes = 15;  // per image
     ImageInput input;
     Backbone backbone;
-
-    std::int64_t pyramid_channels = 256;
-    std::int64_t head_features = 1024;
-    std::array<double, 5> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
-    std::vector<double> anchor_ratios = {0.5, 1, 2};               // height over width
-
-    std::int64_t anchor_samples = 256;  // per image, for the losses
-    std::int64_t region_samples = 512;  // per image, for the box head
-    // Per level before non-maximum suppression, and per image after it.
-    std::int64_t training_proposals = 2000;
-    std::int64_t inference_proposals = 1000;
-    double score_threshold = 0.05;
-    std::int64_t detections = 100;  // per image
+    config::DetectorConfig detector{};  // `backbone` replaces normalization and trained_stages
+    std::int64_t detections = 100;      // per image
 };
 
 /// Inputs in addition to the images. A row of "boxes" has x1, y1, x2, y2 in pixels and a class (0:
