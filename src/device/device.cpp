@@ -32,10 +32,6 @@ std::string_view name_of(const Precision& precision) {
     return precision.tf32 ? "tf32" : tensor::name_of(precision.compute);
 }
 
-std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {
-    return device::storage_bytes(shape, dtype);
-}
-
 void Device::resize_crops(const ViewBatch& /*batch*/) {
     throw Error(ExitCode::internal, "this device cannot resize images");
 }
@@ -46,10 +42,6 @@ std::unique_ptr<Timeline> Device::make_timeline() {
 
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {
     throw Error(ExitCode::internal, "this device cannot capture work as a graph");
-}
-
-std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
-    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
 int state_count(const OptimizerRule& rule) {

@@ -53,7 +53,6 @@ struct Row {
     config::Model model;
     MakeGraph* make;
     MakeGraph* make_inference;  // may lack nodes that only training needs
-    CellGrid (*cells)(const config::Config& config);
 };
 
 graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
@@ -79,21 +78,11 @@ graph::Graph segmentation_net(const config::Config& config, const ModelInput& in
     return make_segmentation_net(segmentation_net_options(config, input));
 }
 
-CellGrid segmentation_cells(const config::Config& config) {
-    const SegmentationNet net = segmentation_net_options(config, {});
-    return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
-}
-
-/// The grid function of models that do not classify cells.
-CellGrid no_cells(const config::Config&) {
-    throw Error(ExitCode::internal, "the configured model does not classify cells");
-}
-
 constexpr std::array kRows{
-    Row{config::Model::resnet50_v1, resnet50, resnet50, no_cells},
-    Row{config::Model::resnet50_v1_5, resnet50, resnet50, no_cells},
-    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference, no_cells},
-    Row{config::Model::segmentation_net, segmentation_net, segmentation_net, segmentation_cells},
+    Row{config::Model::resnet50_v1, resnet50, resnet50},
+    Row{config::Model::resnet50_v1_5, resnet50, resnet50},
+    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference},
+    Row{config::Model::segmentation_net, segmentation_net, segmentation_net},
 };
 
 static_assert(kRows.size() == config::kModels.size());
@@ -119,7 +108,10 @@ int evaluation_rows(const config::Config& config, int training_rows) {
 }
 
 CellGrid cell_grid(const config::Config& config) {
-    return row_of(config.workload.model).cells(config);
+    ensure(config.workload.model == config::Model::segmentation_net,
+           "the configured model does not classify cells");
+    const SegmentationNet net = segmentation_net_options(config, {});
+    return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
 }  // namespace hpcai::models

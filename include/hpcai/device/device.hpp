@@ -239,6 +239,11 @@ public:
     virtual void release() = 0;
 };
 
+/// Returns the bytes of a tensor without padding.
+inline std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
+    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+}
+
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
 /// may use its own threads inside a call.
 class Device {
@@ -278,7 +283,9 @@ public:
     /// work. Throws Error(internal) if there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
     /// Returns the bytes of a value of this shape and type in the layout of this device.
-    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
+    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {
+        return device::storage_bytes(shape, dtype);
+    }
     /// Writes a tensor, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
     /// device for this shape and type, rounded to nearest even. `to` has storage_bytes(). Returns
     /// when the copy is complete. Throws Error(internal) for an unsupported type or rank, or a
@@ -357,8 +364,5 @@ public:
     /// a static string, or null for no phase.
     virtual void begin_phase(const char* /*name*/) {}
 };
-
-/// Returns the bytes of a tensor without padding, as most devices store it.
-std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
 
 }  // namespace hpcai::device
