@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "anchor_grid.hpp"
 #include "scratch.hpp"

@@ -5,7 +5,7 @@
 #include <omp.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "scratch.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "context.hpp"
 #include "scratch.hpp"
