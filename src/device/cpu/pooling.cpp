@@ -45,21 +45,19 @@ private:
 
     static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
 
-    /// A sub-batch, and its forward pass, which the backward pass takes as a hint.
+    /// A sub-batch, and the plan of its forward pass, from which oneDNN plans the backward pass.
     struct SubBatch {
         dnnl::memory::desc source, target;
-        dnnl::memory::dims strides, window, padding;
         PoolForward::primitive_desc forward;
     };
 
     /// Calls `plan` with the window's geometry; only oneDNN 3 takes its dilation.
-    template <typename Pool, typename Plan>
-    static auto with_window(const SubBatch& sub_batch, const Plan& plan) {
+    template <typename Pool>
+    auto with_window(const auto& plan) const {
         if constexpr (HasDescription<Pool>) {
-            return plan(sub_batch.strides, sub_batch.window, sub_batch.padding, sub_batch.padding);
+            return plan(strides_, window_, padding_, padding_);
         } else {
-            return plan(sub_batch.strides, sub_batch.window, dnnl::memory::dims{0, 0},
-                        sub_batch.padding, sub_batch.padding);
+            return plan(strides_, window_, dnnl::memory::dims{0, 0}, padding_, padding_);
         }
     }
 
@@ -68,13 +66,10 @@ private:
         op.input[0] = samples;
         SubBatch sub_batch{
             .source = value_desc(context_.layouts, op.input, options_.compute),
-            .target = value_desc(context_.layouts, output_shape(op), options_.compute),
-            .strides = {op.stride, op.stride},
-            .window = {op.kernel, op.kernel},
-            .padding = {op.padding, op.padding}};
+            .target = value_desc(context_.layouts, output_shape(op), options_.compute)};
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        sub_batch.forward = with_window<PoolForward>(sub_batch, [&](const auto&... window) {
+        sub_batch.forward = with_window<PoolForward>([&](const auto&... window) {
             return plan_forward_pass<PoolForward>(context_.engine, kind, kMaximum, sub_batch.source,
                                                   sub_batch.target, window...);
         });
@@ -96,7 +91,7 @@ private:
 
     StagedPrimitive plan_backward(std::int64_t samples) {
         const SubBatch sub_batch = sub_batch_of(samples);
-        const auto plan = with_window<PoolBackward>(sub_batch, [&](const auto&... window) {
+        const auto plan = with_window<PoolBackward>([&](const auto&... window) {
             return plan_backward_pass<PoolBackward>(context_.engine, sub_batch.forward, kMaximum,
                                                     sub_batch.source, sub_batch.target, window...);
         });
@@ -107,6 +102,8 @@ private:
         return primitive;
     }
 
+    const dnnl::memory::dims strides_{op_.stride, op_.stride}, window_{op_.kernel, op_.kernel},
+        padding_{op_.padding, op_.padding};
     BatchPrimitive forward_, backward_;
     std::size_t argmax_bytes_ = 0;
 };
