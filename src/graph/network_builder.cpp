@@ -127,7 +127,8 @@ void Network::Builder::schedule_backward(std::size_t index) {
     const bool has_weights = has_pass(kernel, Pass::weight_gradient);
     const bool has_inputs = has_pass(kernel, Pass::input_gradient);
     if (!has_weights && !has_inputs) return;
-    sum_gradients(node.output, kernel.max_output_gradients());
+    const ops::BackwardReads reads = kernel.backward_reads();
+    sum_gradients(node.output, reads.output_gradients);
 
     Binding& binding = bindings_[index];
     binding.output_gradients = gradients_[node.output];
@@ -143,14 +144,17 @@ void Network::Builder::schedule_backward(std::size_t index) {
         if (!has_pass(kernel, pass)) continue;
         touch(binding.output_gradients);
         if (pass == Pass::input_gradient) touch(binding.input_gradients);
-        if (kernel.backward_reads_inputs()) touch(binding.inputs);
-        if (kernel.backward_reads_output()) touch(binding.output);
+        if (reads.inputs) touch(binding.inputs);
+        if (reads.output) touch(binding.output);
         touch(binding.saved);
         touch(binding.parameter_gradients);
         add_call(network_.backward_calls_, {node.name, pass, &kernel, {}});
         if (has_weights != (pass == Pass::weight_gradient)) continue;
         add_partial_gradients(binding);
-        network_.backward_calls_.back().final_gradients = completed_parameters(node);
+        std::vector<ParameterId>& complete = network_.backward_calls_.back().final_gradients;
+        for (const ParameterId parameter : node.parameters) {
+            if (--pending_writers_[parameter] == 0) complete.push_back(parameter);
+        }
     }
 }
 
@@ -180,14 +184,6 @@ void Network::Builder::add_partial_gradients(const Binding& writer) {
         add_sum(graph_.parameters()[parameter].name, {{elements}}, tensor::DType::f32,
                 {.inputs = {part}, .sum_into = parameter});
     }
-}
-
-std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node) {
-    std::vector<ParameterId> completed;
-    for (const ParameterId parameter : node.parameters) {
-        if (--pending_writers_[parameter] == 0) completed.push_back(parameter);
-    }
-    return completed;
 }
 
 void Network::Builder::complete_untrained_parameters() {

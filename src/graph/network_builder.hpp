@@ -52,9 +52,6 @@ private:
     void allocate_partial_gradients(Binding& binding);
     /// Adds the partial gradients to the gradients in the store.
     void add_partial_gradients(const Binding& binding);
-    /// Returns the parameters of the node whose gradients no later step writes. Must be called once
-    /// for each node with a backward pass.
-    std::vector<ParameterId> completed_parameters(const Node& node);
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();

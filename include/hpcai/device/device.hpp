@@ -63,10 +63,8 @@ public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The largest number of output gradients that the kernel can sum while it reads them.
-    virtual std::size_t max_output_gradients() const { return 1; }
-    virtual bool backward_reads_inputs() const { return false; }
-    virtual bool backward_reads_output() const { return false; }
+    /// The tensors that the backward pass reads. Kernels may differ from ops::backward_reads().
+    virtual ops::BackwardReads backward_reads() const { return {}; }
     /// The passes of the kernel, in the order of a step.
     virtual std::vector<ops::Pass> passes() const = 0;
 
@@ -267,10 +265,8 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change after the call. On a GPU, an upload of up to 4096
-    /// bytes may wait for the 32nd-last upload of this size and all work before it. A larger one
-    /// may wait for the work before the fourth-last larger upload, or for all work if it needs more
-    /// memory than reserve_uploads() reserved.
+    /// Enqueues an upload; `from` may change after the call. A GPU may wait for the work before an
+    /// earlier upload, or for all work if it needs more memory than reserve_uploads() has reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.

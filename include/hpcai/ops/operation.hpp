@@ -245,8 +245,7 @@ bool computes_in_int8(const Convolution& op, Pass pass);
 struct BackwardReads {
     bool inputs = false;
     bool output = false;
-    // A kernel can sum up to this many output gradients while it reads them.
-    std::size_t output_gradients = 1;
+    std::size_t output_gradients = 1;  // the most that a kernel can sum while it reads them
 };
 BackwardReads backward_reads(const Operation& operation);
 

@@ -11,7 +11,7 @@ class PackedParameter {
 public:
     PackedParameter() = default;
     PackedParameter(const dnnl::memory::desc& master, const dnnl::memory::desc& wanted,
-                const Context& context);
+                    const Context& context);
 
     /// Bytes of the buffer of bind(); 0 if primitives read the master.
     std::size_t bytes() const { return bytes_; }

@@ -13,7 +13,6 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"
-#include "isa.hpp"
 
 namespace hpcai::device {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "numbers.hpp"
 

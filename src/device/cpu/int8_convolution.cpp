@@ -39,8 +39,8 @@ std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     return ceil_div(image[0], ceil_div(image[0], max_samples));
 }
 
-}  // namespace
-
+/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
+/// not finite, and at least the smallest normal number, so that its inverse is finite.
 float int8_step(std::uint32_t largest_bits) {
     constexpr float kLargest = 127;
     const float largest = std::bit_cast<float>(largest_bits);
@@ -49,6 +49,8 @@ float int8_step(std::uint32_t largest_bits) {
     }
     return std::max(largest / kLargest, std::numeric_limits<float>::min());
 }
+
+}  // namespace
 
 void Int8Filters::Copy::plan(const Desc& rounded, const Desc& packed, const Context& context) {
     pack = Reorder(rounded, packed, context);
@@ -160,7 +162,10 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     parts_ = ceil_div(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kDitherBlocks *
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
-    if (rounding_) check_random_numbers();
+    ensure(!rounding_ || (rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
+                          rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32),
+           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
+           rounding.model, rounding.rank, rounding.node);
     Scratch counted;
     lay_out(counted);
     workspace_bytes_ = counted.bytes();
@@ -172,13 +177,6 @@ void Int8Convolution::lay_out(Scratch& workspace) {
     rounded_ = workspace.take<std::int8_t>(samples_ * elements_of_sample(image_));
     sums_ = workspace.take<std::int32_t>(samples_ * elements_of_sample(result_));
     scratchpad_ = workspace.take<std::byte>(primitive_.scratchpad_bytes());
-}
-
-void Int8Convolution::check_random_numbers() const {
-    ensure(rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
-               rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32,
-           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
-           rounding_->model, rounding_->rank, rounding_->node);
 }
 
 /// oneDNN has int8 convolutions only for channels-last images.

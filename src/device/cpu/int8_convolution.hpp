@@ -8,15 +8,11 @@ namespace hpcai::device::cpu {
 inline constexpr std::int64_t kInt8Lanes = 16;  // channels in a block
 
 /// The filters of an int8 convolution in the layout of its primitive, and their rounding steps
-/// (int8_step()), one for each channel of the result.
+/// one for each channel of the result.
 struct Int8Factors {
     void* filters = nullptr;
     float* steps = nullptr;
 };
-
-/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
-/// not finite, and at least the smallest normal number, so that its inverse is finite.
-float int8_step(std::uint32_t largest_bits);
 
 /// Two copies of the filters of a convolution in int8: `plain` for the forward pass, with a step
 /// per filter, and `rotated` by 180 degrees for the input gradient, with a step per input channel.
@@ -94,7 +90,6 @@ public:
 
 private:
     void plan(const ops::Convolution& op, std::int64_t padding);
-    void check_random_numbers() const;
     void lay_out(Scratch& workspace);
     void find_steps(std::int64_t first) const;
     void round_samples(std::int64_t first) const;
