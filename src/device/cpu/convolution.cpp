@@ -16,8 +16,8 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The values of a convolution in the engine's layout and in the layout requested from oneDNN.
-/// oneDNN chooses the latter if it has no fast convolution in the engine's layout.
+/// The layouts of a convolution's values: those of the engine, and those requested from oneDNN,
+/// which chooses them if it has no fast convolution in the engine's layouts.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 
@@ -61,7 +61,7 @@ public:
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        // oneDNN chooses a layout for the first sub-batch; the others use it too.
+        // oneDNN chooses the layouts of filters for the first sub-batch; the others use them too.
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto sizes = sub_batch_sizes(context, op.input[0]);
@@ -190,7 +190,7 @@ private:
         return std::pair(values, plan);
     }
 
-    /// The forward pass; backward passes take it as a hint.
+    /// Plans the forward pass; oneDNN also needs this plan for the backward passes.
     auto forward_plan(const Values& values) const {
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
@@ -242,7 +242,7 @@ private:
     }
 
     const Dims strides_{op_.stride, op_.stride}, padding_{op_.padding, op_.padding};
-    Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
+    Desc forward_layout_, backward_layout_, gradient_layout_;  // of the filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes

@@ -57,6 +57,7 @@ public:
         context_.stream = dnnl::stream(context_.engine);
         context_.loops = &loops_for_this_cpu();
         context_.is_deterministic = options.deterministic;
+        // Layouts of a deterministic device must not depend on the number of threads.
         omp_set_num_threads(options.deterministic ? 1 : threads_);
         context_.layouts = choose_layouts(context_.engine, options.layout);
         omp_set_num_threads(threads_);

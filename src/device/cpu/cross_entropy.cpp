@@ -9,13 +9,13 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Sum of exp(logit - highest) of a row, as a logarithm, and the highest logit.
+/// The highest logit of a row, and log(sum of exp(logit - highest)).
 struct LogSum {
     double highest;
     double log_sum;
 };
 
-/// Writes the softmax of a row of numbers `logit(k)`.
+/// Writes the softmax of a row with the logits `logit(k)`.
 LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
     double highest = logit(0), sum = 0;
     for (std::int64_t k = 1; k < classes; ++k) highest = std::max<double>(highest, logit(k));
@@ -29,8 +29,8 @@ LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
 }
 
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, the row losses'
-/// gradients times the loss scale; the workspace has it in f32.
+/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, multiplied by
+/// the loss scale; the workspace has it in f32.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -65,7 +65,7 @@ private:
         if (label(row) >= 0) {
             double logit_sum = 0;
             for (std::int64_t i = 0; i < classes_; ++i) logit_sum += logits[i] - highest;
-            // -sum of target x (logit - log sum exp), with the two terms of the target separate
+            // -sum of target x log(softmax), separately for both terms of the target
             loss = one_hot_weight_ * (log_sum - (logits[label(row)] - highest)) +
                    uniform_weight_ * (static_cast<double>(classes_) * log_sum - logit_sum);
         }

@@ -80,8 +80,8 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
 
 void Int8Filters::lay_out(Scratch& prepared, Scratch& workspace) {
     for (Copy* copy : {&plain_, &rotated_}) {
-        copy->factors.filters = prepared.take<std::byte>(copy->packed_bytes);
-        copy->factors.steps = prepared.take<float>(copy->step_count);
+        copy->filters.packed = prepared.take<std::byte>(copy->packed_bytes);
+        copy->filters.steps = prepared.take<float>(copy->step_count);
     }
     rounded_ = workspace.take<std::int8_t>(filters_ * taps_ * channels_);
     inverse_ = workspace.take<float>(channels_);
@@ -92,7 +92,7 @@ void Int8Filters::bind(const float* master, void* prepared, void* workspace) {
     master_ = master;
     Scratch copies(prepared), buffers(workspace);
     lay_out(copies, buffers);
-    for (Copy* copy : {&plain_, &rotated_}) copy->pack.set(rounded_, copy->factors.filters);
+    for (Copy* copy : {&plain_, &rotated_}) copy->pack.set(rounded_, copy->filters.packed);
 }
 
 void Int8Filters::prepare() {
@@ -122,10 +122,10 @@ void Int8Filters::round_filters(std::int64_t block) const {
     std::fill_n(maxima, channels_, 0);
     for (std::int64_t filter = block * kBlock; filter < (block + 1) * kBlock; ++filter) {
         const FilterRows filter_rows = rows(filter);
-        plain_.factors.steps[filter] =
+        plain_.filters.steps[filter] =
             int8_step(context_.loops->largest_of_filter(filter_rows, maxima));
         std::array<float, kInt8Lanes> inverse;
-        inverse.fill(1 / plain_.factors.steps[filter]);
+        inverse.fill(1 / plain_.filters.steps[filter]);
         std::int8_t* to = rounded_ + filter * taps_ * channels_;
         context_.loops->round_to_int8({taps_ * channels_ / kInt8Lanes, kInt8Lanes, kInt8Lanes},
                                       {filter_rows.values, inverse.data(), to, kInt8Lanes});
@@ -139,8 +139,8 @@ void Int8Filters::find_rotated_steps(std::int64_t first_channel) const {
         for (std::int64_t block = 0; block < filters_ / kBlock; ++block) {
             largest = std::max(largest, largest_[block * channels_ + channel]);
         }
-        rotated_.factors.steps[channel] = int8_step(largest);
-        inverse_[channel] = 1 / rotated_.factors.steps[channel];
+        rotated_.filters.steps[channel] = int8_step(largest);
+        inverse_[channel] = 1 / rotated_.filters.steps[channel];
     }
 }
 
@@ -202,7 +202,7 @@ void Int8Convolution::bind(const Buffers& buffers) {
     lay_out(workspace);
     primitive_.set_scratchpad(scratchpad_);
     primitive_.set(DNNL_ARG_SRC, rounded_);
-    primitive_.set(DNNL_ARG_WEIGHTS, buffers.filters.filters);
+    primitive_.set(DNNL_ARG_WEIGHTS, buffers.filters.packed);
     primitive_.set(DNNL_ARG_DST, sums_);
 }
 

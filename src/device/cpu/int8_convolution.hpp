@@ -7,10 +7,10 @@ namespace hpcai::device::cpu {
 
 inline constexpr std::int64_t kInt8Lanes = 16;  // channels in a block
 
-/// The filters of an int8 convolution in the layout of its primitive, and their rounding steps
+/// The filters of an int8 convolution in the layout of its primitive, and their rounding steps,
 /// one for each channel of the result.
-struct Int8Factors {
-    void* filters = nullptr;
+struct RoundedFilters {
+    void* packed = nullptr;
     float* steps = nullptr;
 };
 
@@ -27,8 +27,8 @@ public:
     std::size_t workspace_bytes() const { return workspace_bytes_; }
     /// `master` is (K, R, S, C) f32.
     void bind(const float* master, void* prepared, void* workspace);
-    const Int8Factors& plain() const { return plain_.factors; }
-    const Int8Factors& rotated() const { return rotated_.factors; }
+    const RoundedFilters& plain() const { return plain_.filters; }
+    const RoundedFilters& rotated() const { return rotated_.filters; }
     /// Must be called after the filters have changed.
     void prepare();
 
@@ -37,7 +37,7 @@ private:
         Reorder pack;
         std::size_t packed_bytes = 0;
         std::int64_t step_count = 0;
-        Int8Factors factors;
+        RoundedFilters filters;
 
         void plan(const dnnl::memory::desc& rounded, const dnnl::memory::desc& packed,
                   const Context& context);
@@ -60,14 +60,14 @@ private:
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
 };
 
-/// One pass of a convolution, Pass::forward or Pass::input_gradient, with factors rounded to int8.
-/// x or dy and the filters are rounded to multiples of a step, which is the largest magnitude /
-/// 127. Each sample has its own step, so no sample affects the result of another. The filters have
-/// one step for each channel of the result, because a step must not change within a sum. In the
-/// forward pass that is one step per filter. The input gradient is a convolution of dy with rotated
-/// filters, so it has one step per input channel. Factors are rounded to nearest, except dy, which
-/// is rounded stochastically to keep its mean. If a sample or the filters of a channel contain a
-/// number that is not finite, all results that depend on it are NaN.
+/// One pass of a convolution, Pass::forward or Pass::input_gradient, in int8. The image (x or dy)
+/// and the filters are rounded to multiples of a step, which is the largest magnitude / 127. Each
+/// sample has its own step, so no sample affects the result of another. The filters have one step
+/// for each channel of the result, because a step must not change within a sum. In the forward pass
+/// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
+/// it has one step per input channel. All are rounded to nearest, except dy, which is rounded
+/// stochastically to keep its mean. If a sample or the filters of a channel contain a number that
+/// is not finite, all results that depend on it are NaN.
 class Int8Convolution {
 public:
     /// `rounding` identifies the random numbers of an input gradient.
@@ -81,7 +81,7 @@ public:
     struct Buffers {
         float* image;
         float* result;
-        Int8Factors filters;
+        RoundedFilters filters;
         void* workspace;
         const StepScalars* scalars;
     };

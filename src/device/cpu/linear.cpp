@@ -22,7 +22,7 @@ public:
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
-        // oneDNN chooses a layout for the first sub-batch; the others use it too.
+        // oneDNN chooses the layouts of weights for the first sub-batch; the others use them too.
         forward_layout_ = backward_layout_ =
             Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
         gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);

@@ -11,10 +11,10 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Samples the candidates of an image that have the smallest sampling keys.
+/// Samples the candidates of an image with the smallest ops::sampling_key().
 class Sampler {
 public:
-    /// `keys` has room for `capacity` keys.
+    /// Keeps the `capacity` smallest keys, as a heap in `keys`.
     Sampler(std::uint64_t* keys, std::int64_t capacity, std::uint32_t image_key,
             std::uint32_t stage)
         : keys_(keys), capacity_(capacity), image_key_(image_key), stage_(stage) {}
@@ -89,7 +89,7 @@ private:
         for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
-    static constexpr float kForced = 2;  // above every IoU, so that the anchor is positive
+    static constexpr float kForced = 2;  // above every IoU: makes the anchor positive
 
     std::int64_t row_count() const {
         return static_cast<std::int64_t>(rows_.size());

@@ -126,7 +126,7 @@ private:
     std::int64_t local_elements() const {
         return shape_of(exchange_->shard()).elements();
     }
-    /// Copies the channels of `shard` between `own`, which has only these, and `global`.
+    /// Copies the channels of `shard` from `global` to `own`, which has only these, or back.
     template <bool is_insert>
     void copy(int shard, std::byte* own, std::byte* global) const {
         const ChannelMap own_map = map_of(shape_of(shard)), global_map = map_of(global_shape_);

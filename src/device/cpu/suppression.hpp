@@ -8,7 +8,7 @@
 #include "context.hpp"
 #include "scratch.hpp"
 
-/// Non-maximum suppression of boxes in the order of their scores.
+/// Non-maximum suppression: keeps boxes by descending score unless they overlap a kept box.
 namespace hpcai::device::cpu {
 
 /// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.
@@ -26,7 +26,7 @@ inline float score_of(std::uint64_t key) {
     return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-/// The boxes that suppression keeps, with their keys, best first.
+/// The boxes that suppression has kept, with their rank_key(), best first.
 struct RankedBoxes {
     BoxColumns columns{};
     std::uint64_t* keys = nullptr;

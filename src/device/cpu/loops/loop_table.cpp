@@ -15,7 +15,7 @@ void set_int8_loops(SimdKernels& table);
 
 namespace {
 
-// Each sum is over one block, which limits rounding errors; two sums at a time hide latency.
+// Pixels are summed in blocks, which limits rounding errors. Two sums at a time hide latency.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>

@@ -7,12 +7,12 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-/// The engine's own inner loops, compiled once per instruction set. Callers run in parallel
-/// regions; the loops themselves are single-threaded and process one tile at a time.
+/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded
+/// and processes one tile; kernels call them from parallel regions.
 namespace hpcai::device::cpu {
 
 /// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous. All
-/// pointers of a call are to the first element of the tile, of type float or bf16 by `dtype`.
+/// pointers of a call are to the first element of the tile; elements are f32 or bf16.
 struct Tile {
     std::int64_t pixels = 0;
     std::int64_t stride = 0;  // elements
@@ -86,8 +86,8 @@ struct SgdCoefficients {
     bool nesterov;
 };
 
-/// v = momentum v + scale g; w -= rate v, or rate (scale g + momentum v) with Nesterov, where scale
-/// is gradient_scale: LARS, and SGD without momentum correction.
+/// v = momentum v + s g, where s is gradient_scale; w -= rate v, or rate (s g + momentum v) with
+/// Nesterov: LARS, and SGD without momentum correction.
 struct MomentumCoefficients {
     float gradient_factor;
     float momentum;
@@ -155,7 +155,8 @@ struct DownsampleRow {
     const std::int32_t* first_column;  // (pixels + 1)
 };
 
-/// A position between two rows or columns of an image, with the interpolation weights of both.
+/// A position between rows or columns `low` and `high` of an image, with their interpolation
+/// weights.
 struct AxisSample {
     std::int32_t low;
     std::int32_t high;

@@ -12,7 +12,7 @@ template <int Lanes>
 struct Vectors {
     typedef float Floats __attribute__((vector_size(4 * Lanes)));
     typedef std::uint32_t Words __attribute__((vector_size(4 * Lanes)));
-    typedef std::int32_t Signs __attribute__((vector_size(4 * Lanes)));
+    typedef std::int32_t Integers __attribute__((vector_size(4 * Lanes)));
     typedef std::uint16_t Halves __attribute__((vector_size(2 * Lanes)));
     typedef std::uint8_t Bytes __attribute__((vector_size(Lanes)));
 };
