@@ -119,7 +119,11 @@ private:
                 ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
                        parameter.name);
                 // The axis of input channels in filters (K, R, S, C), or that of the outputs.
-                slice_parameter(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
+                const int axis = kinds_[index] == Kind::own_inputs ? 3 : 0;
+                std::int64_t& channels = parameter.shape[axis];
+                const auto [first, count] = own_range(channels);
+                parameter.slice = {axis, first, channels};
+                channels = count;
             }
             if (node.statistics < 0) continue;
             NormStatistics& running = statistics[node.statistics];
@@ -128,13 +132,6 @@ private:
         }
         for (Parameter& parameter : parameters) shard_.graph.add_parameter(std::move(parameter));
         for (NormStatistics& running : statistics) shard_.graph.add_statistics(std::move(running));
-    }
-
-    void slice_parameter(int axis, Parameter& parameter) const {
-        std::int64_t& channels = parameter.shape[axis];
-        const auto [first, count] = own_range(channels);
-        parameter.slice = {axis, first, channels};
-        channels = count;
     }
 
     /// Returns the shard's value for a model value; a split value has only the shard's channels.

@@ -61,7 +61,6 @@ public:
                                     const Backbone& options);
 
 private:
-    ValueId stem(const std::string& prefix, ValueId images, const Backbone& options);
     struct Block {
         std::int64_t width = 0;
         std::int64_t stride = 1;

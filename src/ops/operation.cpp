@@ -185,23 +185,22 @@ struct InputShapes {
     Shapes operator()(const SoftmaxCrossEntropy& op) const { return {op.input, {op.input[0]}}; }
     Shapes operator()(const AnchorTargets& op) const { return {op.boxes, {op.boxes[0]}}; }
     Shapes operator()(const RpnLoss& op) const {
-        Shapes shapes = rpn_shapes(op.batch, op.anchors);
-        shapes.push_back(op.targets);
-        return shapes;
+        return append(rpn_shapes(op.batch, op.anchors), op.targets);
     }
     Shapes operator()(const Proposals& op) const { return rpn_shapes(op.batch, op.anchors); }
     Shapes operator()(const RoiTargets& op) const {
         return {op.proposals, op.boxes, {op.boxes[0]}};
     }
-    Shapes operator()(const RoiAlign& op) const {
-        Shapes shapes = op.pyramid;
-        shapes.push_back(op.regions);
-        return shapes;
-    }
+    Shapes operator()(const RoiAlign& op) const { return append(op.pyramid, op.regions); }
     Shapes operator()(const RoiLoss& op) const { return head_shapes(op.targets, op.classes); }
     Shapes operator()(const Detections& op) const { return head_shapes(op.proposals, op.classes); }
     Shapes operator()(const CellCrossEntropy& op) const { return {op.input, op.boxes}; }
     Shapes operator()(const auto& op) const { return {op.input}; }
+
+    static Shapes append(Shapes shapes, const Shape& last) {
+        shapes.push_back(last);
+        return shapes;
+    }
 };
 
 struct BackwardReadsOf {

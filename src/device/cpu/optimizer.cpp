@@ -78,7 +78,8 @@ private:
 
     void step(const Lars& rule) {
         for_each_part([&](Part& part, const StepSpan& span) {
-            if (range_of(part).has_trust_ratio) part.sums = loops_.square_sums(span);
+            const bool has_ratio = optimizer_.ranges[part.range].has_trust_ratio;
+            if (has_ratio) part.sums = loops_.square_sums(span);
         });
         const float rate = scalars_->learning_rate, factor = scalars_->gradient_factor;
         set_ratios([&](const Optimizer::Range& range, double parameters, double gradients) {
@@ -154,11 +155,8 @@ private:
                 state(tensors_.states[0]), state(tensors_.states[1]), part.end - part.begin};
     }
 
-    const Optimizer::Range& range_of(const Part& part) const {
-        return optimizer_.ranges[part.range];
-    }
     float decay_of(const Part& part) const {
-        return range_of(part).decays ? optimizer_.weight_decay : 0;
+        return optimizer_.ranges[part.range].decays ? optimizer_.weight_decay : 0;
     }
 
     /// Sets each trust ratio from Part::sums: to `ratio(range, |w|, |other|)` if the range has a
