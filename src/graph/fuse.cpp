@@ -98,13 +98,9 @@ public:
 
     Graph run() {
         for (std::optional<Node>& node : nodes_) {
-            if (std::holds_alternative<ops::Convolution>(node->operation)) {
-                fuse_convolution(*node);
-            } else if (std::holds_alternative<ops::BatchNorm>(node->operation)) {
-                fuse_norm(*node);
-            } else if (std::holds_alternative<ops::MaxPool>(node->operation)) {
-                fuse_pool(*node);
-            }
+            if (ops::is_one_of<ops::Convolution>(node->operation)) fuse_convolution(*node);
+            if (ops::is_one_of<ops::BatchNorm>(node->operation)) fuse_norm(*node);
+            if (ops::is_one_of<ops::MaxPool>(node->operation)) fuse_pool(*node);
         }
         return replace_nodes(graph_, nodes_);
     }

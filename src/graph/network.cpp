@@ -6,15 +6,6 @@
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {
-namespace {
-
-constexpr std::size_t kOffsetAlignment = 64;
-
-bool lifetimes_overlap(const Lifetime& a, const Lifetime& b) {
-    return a.first <= b.last && b.first <= a.last;
-}
-
-}  // namespace
 
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
@@ -90,6 +81,7 @@ std::span<const std::byte> Network::received_gradient(const std::string& name) c
 }
 
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
+    constexpr std::size_t kOffsetAlignment = 64;
     std::vector<std::size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::ranges::greater(),
@@ -100,7 +92,8 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
         std::size_t& begin = plan.offsets[index];
         for (const auto& [other_begin, other] : blocks) {
-            if (!lifetimes_overlap(lifetimes[index], lifetimes[other])) continue;
+            const Lifetime &a = lifetimes[index], &b = lifetimes[other];
+            if (a.last < b.first || b.last < a.first) continue;
             if (begin + bytes <= other_begin) break;
             const std::size_t other_bytes = align_up(lifetimes[other].bytes, kOffsetAlignment);
             begin = std::max(begin, other_begin + other_bytes);

@@ -65,7 +65,7 @@ private:
     void allocate();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
-    /// Divides the prepare passes into Network::prepare_optimizer_copies() and _other_copies().
+    /// Assigns each prepare pass to prepare_optimizer_copies() or prepare_other_copies().
     void schedule_weight_casts();
     bool shares_parameters(const Node& node) const;
     void publish();  // sets the addresses that the network's functions return

@@ -32,6 +32,7 @@ private:
     }
 
     enum Saved { scale, shift, mean, inverse_deviation };
+    // dx = gradient_factor g + input_factor x + constant
     enum Scratch { first_sum, second_sum, gradient_factor, input_factor, constant };
 
     std::size_t arrays(std::int64_t count) const {
@@ -60,7 +61,7 @@ private:
         }
     }
 
-    /// Subtracting the first pixel of the channel reduces cancellation in the variance.
+    /// Subtracts the first pixel of the channel, which reduces cancellation in the variance.
     void sum_statistics() const {
         const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         grid_.for_each([&](const TileIndex& at) {
