@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>
 

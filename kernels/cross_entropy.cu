@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "cross_entropy.hpp"
 #include "elements.cuh"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "anchor_grid.hpp"
 #include "stream.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "anchor_grid.hpp"
 #include "stream.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "elements.cuh"
 #include "suppression.hpp"

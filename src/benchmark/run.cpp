@@ -71,9 +71,9 @@ void build_model(const PreparedRun& run, std::optional<group::TrainingState>& st
     const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> autotune_log;
-    if (is_logging) autotune_log.emplace(device::tuning_of(*run.resources.device), *log);
+    if (is_logging) autotune_log.emplace(run.resources.device->tuning(), *log);
     state.emplace(run.context, run.resources);
-    if (is_logging) autotune_log->finish(device::tuning_of(*run.resources.device));
+    if (is_logging) autotune_log->finish(run.resources.device->tuning());
 }
 
 /// Data that must outlive MPI, because MPI may still access the gradients after a failure.

@@ -15,7 +15,7 @@ void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks
     ranks_ = std::move(ranks);
 }
 
-void TensorParallelExchange::exchange(device::ShardMessages& messages) {
+void TensorParallelExchange::exchange(const device::ShardMessages& messages) {
     ensure(group_ != nullptr, "shards exchanged messages before connect()");
     std::size_t bytes = 0;
     for (int shard = 0; shard < shards_; ++shard) {

@@ -9,10 +9,9 @@
 namespace hpcai::device {
 namespace {
 
-/// Calls body(topology, bound), where `bound` has the cores that this process may run on, or is
-/// null if they are unknown. Does nothing where hwloc cannot read the topology.
-template <typename Body>
-void with_topology(const Body& body) {
+/// Calls body(topology, bound), where `bound` has the hardware threads on which this process may
+/// run, or is null if they are unknown. Does nothing if hwloc cannot read the topology.
+void with_topology(const auto& body) {
     hwloc_topology_t topology = nullptr;
     if (hwloc_topology_init(&topology) != 0) return;
     if (hwloc_topology_load(topology) == 0) {
@@ -36,7 +35,7 @@ std::uint64_t hash_of(hwloc_const_bitmap_t set) {
     return hash;
 }
 
-/// Returns the number of cores or NUMA nodes that have a hardware thread in `threads`.
+/// Returns the number of cores or NUMA nodes that have a hardware thread in `threads`, at least 1.
 int count_intersecting(hwloc_topology_t topology, hwloc_obj_type_t type,
                        hwloc_const_bitmap_t threads) {
     int count = 0;
@@ -44,7 +43,7 @@ int count_intersecting(hwloc_topology_t topology, hwloc_obj_type_t type,
     while ((object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr) {
         count += hwloc_bitmap_intersects(object->cpuset, threads) != 0 ? 1 : 0;
     }
-    return count;
+    return std::max(count, 1);
 }
 
 }  // namespace
@@ -55,8 +54,7 @@ Cores count_cores() {
         cores.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE), 1);
         cores.allowed = cores.machine;
         if (bound == nullptr) return;
-        const int inside = count_intersecting(topology, HWLOC_OBJ_CORE, bound);
-        cores.allowed = std::clamp(inside, 1, cores.machine);
+        cores.allowed = count_intersecting(topology, HWLOC_OBJ_CORE, bound);
         cores.allowed_set = hash_of(bound);
     });
     return cores;
@@ -65,13 +63,10 @@ Cores count_cores() {
 NumaNodes count_numa_nodes() {
     NumaNodes nodes;
     with_topology([&](hwloc_topology_t topology, hwloc_const_bitmap_t bound) {
-        const int all = count_intersecting(topology, HWLOC_OBJ_NUMANODE,
-                                           hwloc_topology_get_topology_cpuset(topology));
-        nodes.machine = std::max(all, 1);
-        nodes.allowed = nodes.machine;
-        if (bound == nullptr) return;
+        const hwloc_const_bitmap_t all = hwloc_topology_get_topology_cpuset(topology);
+        nodes.machine = count_intersecting(topology, HWLOC_OBJ_NUMANODE, all);
         nodes.allowed =
-            std::clamp(count_intersecting(topology, HWLOC_OBJ_NUMANODE, bound), 1, nodes.machine);
+            count_intersecting(topology, HWLOC_OBJ_NUMANODE, bound == nullptr ? all : bound);
     });
     return nodes;
 }

@@ -24,39 +24,12 @@ private:
     std::vector<double> marks_;
 };
 
-class ShardSums final : public ShardMessages {
-public:
-    explicit ShardSums(std::span<double> values)
-        : own_(values.begin(), values.end()), received_(values.size()), sums_(values) {
-        std::ranges::fill(sums_, 0.0);
-    }
-
-    std::size_t bytes_to(int) const override { return sums_.size_bytes(); }
-    std::size_t bytes_from(int) const override { return sums_.size_bytes(); }
-    void write(int, std::span<std::byte> to) override {
-        std::memcpy(to.data(), own_.data(), to.size());
-    }
-    void read(int, std::span<const std::byte> from) override {
-        if (!from.empty()) std::memcpy(received_.data(), from.data(), from.size());
-        const std::vector<double>& addend = from.empty() ? own_ : received_;
-        for (std::size_t index = 0; index < sums_.size(); ++index) sums_[index] += addend[index];
-    }
-
-private:
-    std::vector<double> own_, received_;
-    std::span<double> sums_;
-};
-
 }  // namespace
 
 std::string_view name_of(const Precision& precision) {
     if (precision.compute == tensor::DType::f16) return precision.is_pure ? "fp16" : "mixed";
     if (precision.int8) return "int8";
     return precision.tf32 ? "tf32" : tensor::name_of(precision.compute);
-}
-
-std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {
-    return device::storage_bytes(shape, dtype);
 }
 
 void Device::resize_crops(const ViewBatch& /*batch*/) {
@@ -71,19 +44,8 @@ std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue
     throw Error(ExitCode::internal, "this device cannot capture work as a graph");
 }
 
-std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
-    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
-}
-
 int state_count(const OptimizerRule& rule) {
-    struct Count {
-        int operator()(const Sgd&) const { return 1; }
-        int operator()(const Lars&) const { return 1; }
-        int operator()(const Lamb&) const { return 2; }
-        int operator()(const Adam&) const { return 2; }
-        int operator()(const AdaGrad&) const { return 1; }
-    };
-    return std::visit(Count{}, rule);
+    return std::visit([](const auto& described) { return described.kStates; }, rule);
 }
 
 void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
@@ -107,8 +69,21 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
 
 void sum_over_shards(ShardExchange& exchange, std::span<double> values) {
     if (values.empty()) return;
-    ShardSums sums(values);
-    exchange.exchange(sums);
+    const std::vector<double> own(values.begin(), values.end());
+    std::vector<double> received(values.size());
+    std::ranges::fill(values, 0.0);
+    const auto bytes = [&](int) { return values.size_bytes(); };
+    exchange.exchange(
+        {.bytes_to = bytes,
+         .bytes_from = bytes,
+         .write = [&](int,
+                      std::span<std::byte> to) { std::memcpy(to.data(), own.data(), to.size()); },
+         .read =
+             [&](int, std::span<const std::byte> from) {
+                 if (!from.empty()) std::memcpy(received.data(), from.data(), from.size());
+                 const std::vector<double>& addend = from.empty() ? own : received;
+                 for (std::size_t i = 0; i < values.size(); ++i) values[i] += addend[i];
+             }});
 }
 
 }  // namespace hpcai::device

@@ -2,44 +2,25 @@
 #include <hpcai/device/operation_kernel.hpp>
 
 namespace hpcai::device {
-namespace {
 
 using ops::Pass;
-using Passes = std::vector<Pass>;
-
-struct PassesOf {
-    const KernelOptions& options;
-
-    bool trains() const { return options.mode == Mode::training; }
-    /// The passes of operations with separate passes for the gradients of weights and input.
-    Passes passes_with_weights() const {
-        if (!trains()) return {Pass::prepare, Pass::forward};
-        if (!options.needs_input_gradient) {
-            return {Pass::prepare, Pass::forward, Pass::weight_gradient};
-        }
-        return {Pass::prepare, Pass::forward, Pass::weight_gradient, Pass::input_gradient};
-    }
-    Passes forward_and_backward_if(bool has_backward) const {
-        if (!has_backward) return {Pass::forward};
-        return {Pass::forward, Pass::input_gradient};
-    }
-
-    Passes operator()(const ops::InputNormalize&) const { return {Pass::forward}; }
-    Passes operator()(const ops::Convolution&) const { return passes_with_weights(); }
-    Passes operator()(const ops::Linear&) const { return passes_with_weights(); }
-    Passes operator()(const ops::OneOf<ops::AllGather, ops::ReduceScatter> auto&) const {
-        return forward_and_backward_if(trains() && options.needs_input_gradient);
-    }
-    template <typename Other>
-    Passes operator()(const Other& op) const {
-        return forward_and_backward_if(trains() && is_differentiable(op));
-    }
-};
-
-}  // namespace
 
 std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions& options) {
-    return std::visit(PassesOf{options}, operation);
+    const bool has_weights = ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+    std::vector<Pass> passes;
+    if (has_weights) passes.push_back(Pass::prepare);
+    passes.push_back(Pass::forward);
+    if (options.mode != Mode::training) return passes;
+    if (has_weights) passes.push_back(Pass::weight_gradient);
+    // The backward passes of other operations also compute gradients of parameters.
+    const bool has_input_gradient_only =
+        has_weights || ops::is_one_of<ops::AllGather, ops::ReduceScatter>(operation);
+    const bool has_backward =
+        has_input_gradient_only ? options.needs_input_gradient : is_differentiable(operation);
+    if (has_backward && !std::holds_alternative<ops::InputNormalize>(operation)) {
+        passes.push_back(Pass::input_gradient);
+    }
+    return passes;
 }
 
 }  // namespace hpcai::device

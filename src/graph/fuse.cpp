@@ -7,9 +7,9 @@
 namespace hpcai::graph {
 namespace {
 
-/// Returns a copy of `graph` in which nodes[i] replaces node i, or removes it if absent. The inputs
-/// of nodes[i] are values of `graph`, which have other numbers in the copy. No element of `nodes`
-/// may read the output of a removed node.
+/// Returns a copy of `graph` in which nodes[i] replaces node i; if nodes[i] is absent, node i is
+/// removed. The inputs of nodes[i] are values of `graph`; the copy gives them new numbers. No
+/// element of `nodes` may read the output of a removed node.
 Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
     Graph rebuilt;
     for (const Parameter& parameter : graph.parameters()) rebuilt.add_parameter(parameter);
@@ -86,8 +86,8 @@ bool spans_batch(const ops::BatchNorm& norm) {
 }
 
 /// Makes the fusions that a device accepts, node by node. A BatchNorm or Convolution that is fused
-/// into a later node is removed; else a Convolution and the BatchNorm after it stay, and sums pass
-/// between them.
+/// into a later node is removed. Otherwise a Convolution may compute sums for the BatchNorm after
+/// it.
 class Fuser {
 public:
     Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
@@ -98,13 +98,9 @@ public:
 
     Graph run() {
         for (std::optional<Node>& node : nodes_) {
-            if (std::holds_alternative<ops::Convolution>(node->operation)) {
-                fuse_convolution(*node);
-            } else if (std::holds_alternative<ops::BatchNorm>(node->operation)) {
-                fuse_norm(*node);
-            } else if (std::holds_alternative<ops::MaxPool>(node->operation)) {
-                fuse_pool(*node);
-            }
+            if (ops::is_one_of<ops::Convolution>(node->operation)) fuse_convolution(*node);
+            if (ops::is_one_of<ops::BatchNorm>(node->operation)) fuse_norm(*node);
+            if (ops::is_one_of<ops::MaxPool>(node->operation)) fuse_pool(*node);
         }
         return replace_nodes(graph_, nodes_);
     }
@@ -146,9 +142,10 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Uses the sums of the node's input, if it has them. Into a BatchNorm with an addition, fuses
-    /// the convolution before it. If another BatchNorm computes the other summand, either fuses the
-    /// convolution before each, or else that BatchNorm.
+    /// Lets the BatchNorm use the sums of its input, if there are any. If the BatchNorm has an
+    /// addition, also fuses the 1 x 1 convolution before it. If another BatchNorm computes the
+    /// other addend, fuses both convolutions or, where the device does not accept that, the other
+    /// BatchNorm.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
@@ -248,10 +245,10 @@ Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkO
 }
 
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options) {
-    const auto accepts = [&](const ops::Operation& operation, const device::KernelOptions& kernel) {
+    const Accepts accepts = [&](const auto& operation, const auto& kernel) {
         return device.accepts(operation, kernel);
     };
-    return fuse_for_device(graph, Accepts(accepts), options);
+    return fuse_for_device(graph, accepts, options);
 }
 
 }  // namespace hpcai::graph

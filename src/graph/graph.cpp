@@ -6,14 +6,8 @@
 
 namespace hpcai::graph {
 
-ValueId Graph::add_input(std::string name, tensor::Shape shape, tensor::DType dtype) {
-    values_.push_back({std::move(name), shape, kNoNode, dtype, false});
-    needs_gradient_.push_back(false);
-    return static_cast<ValueId>(values_.size() - 1);
-}
-
-ValueId Graph::add_received(const Value& value, bool needs_gradient) {
-    values_.push_back({value.name, value.shape, kNoNode, value.dtype, true});
+ValueId Graph::add_value(Value value, bool needs_gradient) {
+    values_.push_back(std::move(value));
     needs_gradient_.push_back(needs_gradient);
     return static_cast<ValueId>(values_.size() - 1);
 }
@@ -35,10 +29,6 @@ ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<
 }
 
 ValueId Graph::add_node(Node node) {
-    bool trained =
-        std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId parameter) {
-            return parameters_.at(static_cast<std::size_t>(parameter)).is_trained;
-        });
     const std::vector<tensor::Shape> expected = input_shapes(node.operation);
     ensure(node.inputs.size() == expected.size(), "node {}: expected {} inputs, got {}", node.name,
            expected.size(), node.inputs.size());
@@ -46,12 +36,11 @@ ValueId Graph::add_node(Node node) {
         const Value& input = value(node.inputs[i]);
         ensure(input.shape == expected[i], "node {}: expected an input of shape {}, got {}",
                node.name, to_string(expected[i]), to_string(input.shape));
-        trained = trained || needs_gradient(node.inputs[i]);
     }
-    node.output = static_cast<ValueId>(values_.size());
-    values_.push_back({node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size()),
-                       output_dtype(node.operation), false});
-    needs_gradient_.push_back(trained && is_differentiable(node.operation));
+    node.output =
+        add_value({node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size()),
+                   output_dtype(node.operation), false},
+                  is_trained(node) && is_differentiable(node.operation));
     nodes_.push_back(std::move(node));
     return nodes_.back().output;
 }
@@ -59,10 +48,8 @@ ValueId Graph::add_node(Node node) {
 std::vector<NodeId> Graph::consumers(ValueId value) const {
     std::vector<NodeId> found;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-        const auto& inputs = nodes_[node].inputs;
-        if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) {
-            found.push_back(static_cast<NodeId>(node));
-        }
+        const bool reads = std::ranges::count(nodes_[node].inputs, value) > 0;
+        if (reads) found.push_back(static_cast<NodeId>(node));
     }
     return found;
 }
@@ -74,21 +61,20 @@ NodeId Graph::only_consumer(ValueId value) const {
 }
 
 ValueId Graph::find(const std::string& name) const {
-    const auto found = std::find_if(values_.begin(), values_.end(),
-                                    [&](const Value& value) { return value.name == name; });
+    const auto found = std::ranges::find(values_, name, &Value::name);
     ensure(found != values_.end(), "the graph has no value {}", name);
     return static_cast<ValueId>(found - values_.begin());
 }
 
 bool Graph::needs_no_input_gradient(const Node& node) const {
-    return std::none_of(node.inputs.begin(), node.inputs.end(),
-                        [&](ValueId input) { return needs_gradient(input); });
+    return std::ranges::none_of(node.inputs, [&](ValueId input) { return needs_gradient(input); });
 }
 
 bool Graph::is_trained(const Node& node) const {
     return !needs_no_input_gradient(node) ||
-           std::any_of(node.parameters.begin(), node.parameters.end(),
-                       [&](ParameterId parameter) { return parameters_[parameter].is_trained; });
+           std::ranges::any_of(node.parameters, [&](ParameterId parameter) {
+               return parameters_.at(static_cast<std::size_t>(parameter)).is_trained;
+           });
 }
 
 std::int64_t Graph::parameter_count() const {

@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::graph {
-namespace {
-
-constexpr std::size_t kOffsetAlignment = 64;
-
-bool lifetimes_overlap(const Lifetime& a, const Lifetime& b) {
-    return a.first <= b.last && b.first <= a.last;
-}
-
-struct Block {
-    std::size_t index;
-    std::size_t begin, end;
-};
-
-/// Returns the lowest offset with `bytes` free bytes between blocks sorted by begin.
-std::size_t lowest_free_offset(const std::vector<Block>& live, std::size_t bytes) {
-    std::size_t offset = 0;
-    for (const Block& other : live) {
-        if (offset + bytes <= other.begin) break;
-        offset = std::max(offset, other.end);
-    }
-    return offset;
-}
-
-}  // namespace
 
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
@@ -45,16 +22,6 @@ Network::Network(const Network& twin, ParameterStore& store)
       prepared_(twin.prepared_),
       step_scalars_(twin.step_scalars_) {
     build(store);
-}
-
-void Network::build(ParameterStore& store) {
-    ensure(!options_.int8 || device_.has_int8(), "the device does not support int8");
-    plan(store);
-    std::size_t largest_input_bytes = 0;
-    for (const auto& [name, memory] : inputs_) {
-        largest_input_bytes = std::max(largest_input_bytes, memory.size());
-    }
-    device_.reserve_uploads(largest_input_bytes);
 }
 
 void Network::reset_step_scalars(float scale) {
@@ -114,28 +81,25 @@ std::span<const std::byte> Network::received_gradient(const std::string& name) c
 }
 
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
+    constexpr std::size_t kOffsetAlignment = 64;
     std::vector<std::size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return lifetimes[a].bytes > lifetimes[b].bytes;
-    });
+    std::ranges::stable_sort(order, std::ranges::greater(),
+                             [&](std::size_t index) { return lifetimes[index].bytes; });
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
-    std::vector<Block> blocks;  // sorted by begin
+    std::multimap<std::size_t, std::size_t> blocks;  // offset to index, of the tensors so far
     for (const std::size_t index : order) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
-        std::vector<Block> live;
-        std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(live),
-                     [&](const Block& other) {
-                         return lifetimes_overlap(lifetimes[index], lifetimes[other.index]);
-                     });
-        const std::size_t begin = lowest_free_offset(live, bytes);
-        const Block entry{index, begin, begin + bytes};
-        blocks.insert(
-            std::upper_bound(blocks.begin(), blocks.end(), entry,
-                             [](const Block& a, const Block& b) { return a.begin < b.begin; }),
-            entry);
-        plan.offsets[index] = begin;
-        plan.total_bytes = std::max(plan.total_bytes, entry.end);
+        std::size_t& begin = plan.offsets[index];
+        for (const auto& [other_begin, other] : blocks) {
+            const Lifetime &a = lifetimes[index], &b = lifetimes[other];
+            if (a.last < b.first || b.last < a.first) continue;
+            if (begin + bytes <= other_begin) break;
+            const std::size_t other_bytes = align_up(lifetimes[other].bytes, kOffsetAlignment);
+            begin = std::max(begin, other_begin + other_bytes);
+        }
+        blocks.emplace(begin, index);
+        plan.total_bytes = std::max(plan.total_bytes, begin + bytes);
     }
     return plan;
 }

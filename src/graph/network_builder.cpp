@@ -27,7 +27,7 @@ void Network::Builder::build() {
 }
 
 void Network::Builder::plan_kernels() {
-    std::size_t prepared_bytes = 0;
+    std::size_t& prepared_bytes = network_.memory_.prepared_bytes;
     for (const Node& node : graph_.nodes()) {
         device::RoundingKey rounding = options_.rounding;
         rounding.node = static_cast<std::uint32_t>(bindings_.size());
@@ -41,41 +41,38 @@ void Network::Builder::plan_kernels() {
              .rounding = rounding,
              .sync_batch_norm_reducer = options_.sync_batch_norm_reducer,
              .exchange = options_.exchange});
-        Binding binding{.kernel = kernel.get(), .node = &node};
+        Binding binding{.kernel = kernel.get(), .node = &node, .prepared_offset = prepared_bytes};
         const device::KernelMemory memory = kernel->memory();
-        binding.prepared_offset = prepared_bytes;
         prepared_bytes += align_up(memory.prepared_bytes, kWorkspaceAlignment);
         if (memory.saved_bytes > 0) binding.saved = new_tensor(memory.saved_bytes);
         workspace_bytes_ = std::max(workspace_bytes_, memory.workspace_bytes);
         bindings_.push_back(std::move(binding));
         network_.kernels_.push_back(std::move(kernel));
     }
-    network_.memory_.prepared_bytes = prepared_bytes;
     for (std::size_t value = 0; value < graph_.values().size(); ++value) {
         values_.push_back(new_tensor(value_bytes(static_cast<ValueId>(value), false)));
     }
-    gradients_.resize(graph_.values().size());
+    gradients_.resize(values_.size());
 }
 
 void Network::Builder::schedule_forward() {
     // The caller writes inputs before the first step, so their lifetimes begin with step 0.
     for (std::size_t value = 0; value < values_.size(); ++value) {
-        if (graph_.values()[value].producer == kNoNode) {
-            lifetimes_[values_[value]].first = lifetimes_[values_[value]].last = 0;
-        }
+        if (graph_.values()[value].producer == kNoNode) touch(values_[value]);
     }
     for (Binding& binding : bindings_) {
         for (const ValueId input : binding.node->inputs) {
             binding.inputs.push_back(values_[input]);
-            touch(binding.inputs.back());
         }
+        touch(binding.inputs);
         binding.output = values_[binding.node->output];
         touch(binding.output);
         touch(binding.saved);
         add_call(network_.forward_calls_, {binding.node->name, Pass::forward, binding.kernel, {}});
     }
     touch_results();
-    touch_outputs();
+    // The caller reads the outputs of a pipeline stage after the forward pass.
+    for (const ValueId output : graph_.outputs()) touch(values_[output]);
 }
 
 void Network::Builder::touch_results() {
@@ -103,13 +100,35 @@ void Network::Builder::schedule_backward() {
     for (const auto& [value, gradient] : received_gradients_) touch(gradient);
 }
 
+void Network::Builder::allocate_output_gradients() {
+    for (const ValueId output : graph_.outputs()) {
+        if (!graph_.needs_gradient(output)) continue;
+        const TensorId gradient = new_tensor(value_bytes(output, true));
+        touch(gradient);
+        output_gradients_[output] = gradient;
+        gradients_[output].push_back(gradient);
+    }
+}
+
+void Network::Builder::finish_received_gradients() {
+    for (std::size_t index = 0; index < graph_.values().size(); ++index) {
+        const auto value = static_cast<ValueId>(index);
+        if (!graph_.value(value).is_received || !graph_.needs_gradient(value)) continue;
+        sum_gradients(value, 1);
+        ensure(gradients_[value].size() == 1, "no step computes the gradient of {}",
+               graph_.value(value).name);
+        received_gradients_[value] = gradients_[value].front();
+    }
+}
+
 void Network::Builder::schedule_backward(std::size_t index) {
     const Node& node = graph_.nodes()[index];
     device::Kernel& kernel = *bindings_[index].kernel;
     const bool has_weights = has_pass(kernel, Pass::weight_gradient);
     const bool has_inputs = has_pass(kernel, Pass::input_gradient);
     if (!has_weights && !has_inputs) return;
-    sum_gradients(node.output, kernel.max_output_gradients());
+    const ops::BackwardReads reads = kernel.backward_reads();
+    sum_gradients(node.output, reads.output_gradients);
 
     Binding& binding = bindings_[index];
     binding.output_gradients = gradients_[node.output];
@@ -123,20 +142,19 @@ void Network::Builder::schedule_backward(std::size_t index) {
     allocate_partial_gradients(binding);
     for (const Pass pass : {Pass::weight_gradient, Pass::input_gradient}) {
         if (!has_pass(kernel, pass)) continue;
-        for (const TensorId tensor : binding.output_gradients) touch(tensor);
-        if (pass == Pass::input_gradient) {
-            for (const TensorId tensor : binding.input_gradients) touch(tensor);
-        }
-        if (kernel.backward_reads_inputs()) {
-            for (const TensorId tensor : binding.inputs) touch(tensor);
-        }
-        if (kernel.backward_reads_output()) touch(binding.output);
+        touch(binding.output_gradients);
+        if (pass == Pass::input_gradient) touch(binding.input_gradients);
+        if (reads.inputs) touch(binding.inputs);
+        if (reads.output) touch(binding.output);
         touch(binding.saved);
-        for (const TensorId tensor : binding.parameter_gradients) touch(tensor);
+        touch(binding.parameter_gradients);
         add_call(network_.backward_calls_, {node.name, pass, &kernel, {}});
         if (has_weights != (pass == Pass::weight_gradient)) continue;
         add_partial_gradients(binding);
-        network_.backward_calls_.back().final_gradients = completed_parameters(node);
+        std::vector<ParameterId>& complete = network_.backward_calls_.back().final_gradients;
+        for (const ParameterId parameter : node.parameters) {
+            if (--pending_writers_[parameter] == 0) complete.push_back(parameter);
+        }
     }
 }
 
@@ -149,12 +167,11 @@ bool Network::Builder::takes_gradient(ValueId value) const {
 
 void Network::Builder::allocate_partial_gradients(Binding& binding) {
     for (const ParameterId parameter : binding.node->parameters) {
-        const auto id = static_cast<std::size_t>(parameter);
         const std::size_t bytes = store_.gradient(parameter).size_bytes();
-        const bool is_trained = graph_.parameters()[id].is_trained;
-        const bool is_partial = is_trained && is_written_[id];
+        const bool is_trained = graph_.parameters()[parameter].is_trained;
+        const bool is_partial = is_trained && is_written_[parameter];
         binding.parameter_gradients.push_back(is_partial ? new_tensor(bytes) : kNone);
-        is_written_[id] = is_trained;
+        is_written_[parameter] = is_trained;
     }
 }
 
@@ -164,23 +181,9 @@ void Network::Builder::add_partial_gradients(const Binding& writer) {
         if (part == kNone) continue;
         const ParameterId parameter = writer.node->parameters[index];
         const auto elements = static_cast<std::int64_t>(store_.gradient(parameter).size());
-        auto kernel = network_.device_.build(ops::Add{tensor::Shape{elements}},
-                                             {tensor::DType::f32, device::Mode::inference, false});
-        Binding binding{.kernel = kernel.get(), .inputs = {part}, .sum_into = parameter};
-        touch(part);
-        const std::string& name = graph_.parameters()[parameter].name;
-        add_call(network_.backward_calls_, {name + ".gradient", Pass::forward, kernel.get(), {}});
-        bindings_.push_back(std::move(binding));
-        network_.kernels_.push_back(std::move(kernel));
+        add_sum(graph_.parameters()[parameter].name, {{elements}}, tensor::DType::f32,
+                {.inputs = {part}, .sum_into = parameter});
     }
-}
-
-std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node) {
-    std::vector<ParameterId> completed;
-    for (const ParameterId parameter : node.parameters) {
-        if (--pending_writers_[parameter] == 0) completed.push_back(parameter);
-    }
-    return completed;
 }
 
 void Network::Builder::complete_untrained_parameters() {
@@ -198,29 +201,31 @@ void Network::Builder::complete_untrained_parameters() {
 void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
     auto& parts = gradients_[value];
     while (parts.size() > limit) {
-        const tensor::Shape shape = graph_.value(value).shape;
-        auto kernel = network_.device_.build(ops::Add{shape},
-                                             {options_.compute, device::Mode::inference, false});
-        Binding binding{.kernel = kernel.get()};
-        binding.inputs = {parts[parts.size() - 2], parts.back()};
-        binding.output = new_tensor(value_bytes(value, true));
+        Binding sum{.inputs = {parts[parts.size() - 2], parts.back()},
+                    .output = new_tensor(value_bytes(value, true))};
         parts.resize(parts.size() - 2);
-        parts.push_back(binding.output);
-        for (const TensorId tensor : binding.inputs) touch(tensor);
-        touch(binding.output);
-        add_call(network_.backward_calls_,
-                 {graph_.value(value).name + ".gradient", Pass::forward, kernel.get(), {}});
-        bindings_.push_back(std::move(binding));
-        network_.kernels_.push_back(std::move(kernel));
+        parts.push_back(sum.output);
+        const Value& summed = graph_.value(value);
+        add_sum(summed.name, {summed.shape}, options_.compute, std::move(sum));
     }
+}
+
+void Network::Builder::add_sum(const std::string& name, const ops::Add& operation,
+                               tensor::DType dtype, Binding sum) {
+    auto kernel = network_.device_.build(operation, {dtype, device::Mode::inference, false});
+    sum.kernel = kernel.get();
+    touch(sum.inputs);
+    touch(sum.output);
+    add_call(network_.backward_calls_, {name + ".gradient", Pass::forward, kernel.get(), {}});
+    bindings_.push_back(std::move(sum));
+    network_.kernels_.push_back(std::move(kernel));
 }
 
 void Network::Builder::allocate() {
     plan_ = plan_memory(lifetimes_);
-    plan_.total_bytes =
-        align_up(plan_.total_bytes, kWorkspaceAlignment);  // offset of the workspace
+    workspace_offset_ = align_up(plan_.total_bytes, kWorkspaceAlignment);
     network_.memory_.arena_bytes =
-        plan_.total_bytes + align_up(workspace_bytes_, kWorkspaceAlignment);
+        workspace_offset_ + align_up(workspace_bytes_, kWorkspaceAlignment);
     try {
         network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
     } catch (const Error& error) {
@@ -247,7 +252,7 @@ void Network::Builder::bind() {
         tensors.output_gradients = addresses(binding.output_gradients);
         tensors.input_gradients = addresses(binding.input_gradients);
         tensors.saved = address(binding.saved);
-        tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + plan_.total_bytes;
+        tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + workspace_offset_;
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
         tensors.loss_scale = &network_.step_scalars()->loss_scale;
@@ -294,8 +299,7 @@ void Network::Builder::schedule_weight_casts() {
             copies = binding.kernel->working_copies();
         }
         for (const auto& [index, copy] : copies) {
-            const ParameterId parameter = binding.node->parameters.at(index);
-            network_.working_copies_.at(static_cast<std::size_t>(parameter)) = copy;
+            network_.working_copies_[binding.node->parameters.at(index)] = copy;
         }
         (copies.empty() ? network_.other_copy_calls_ : network_.optimizer_copy_calls_)
             .push_back(call);
@@ -304,13 +308,10 @@ void Network::Builder::schedule_weight_casts() {
 
 /// Whether other nodes share parameters, of which the optimizer writes only one working copy.
 bool Network::Builder::shares_parameters(const Node& node) const {
-    const auto count_readers = [&](ParameterId parameter) {
-        return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {
-            return std::ranges::find(other.parameters, parameter) != other.parameters.end();
-        });
-    };
-    return std::ranges::any_of(node.parameters,
-                               [&](ParameterId parameter) { return count_readers(parameter) > 1; });
+    return std::ranges::any_of(graph_.nodes(), [&](const Node& other) {
+        const auto shared = std::ranges::find_first_of(other.parameters, node.parameters);
+        return &other != &node && shared != other.parameters.end();
+    });
 }
 
 void Network::Builder::publish() {
@@ -381,8 +382,14 @@ void* Network::Builder::address(TensorId tensor) const {
     return static_cast<std::byte*>(network_.arena_->data()) + plan_.offsets[tensor];
 }
 
-void Network::plan(ParameterStore& store) {
-    Builder(*this, store, options_).build();
+void Network::build(ParameterStore& store) {
+    ensure(!options_.int8 || device_.has_int8(), "the device does not support int8");
+    Builder(*this, store).build();
+    std::size_t largest_input_bytes = 0;
+    for (const auto& [name, memory] : inputs_) {
+        largest_input_bytes = std::max(largest_input_bytes, memory.size());
+    }
+    device_.reserve_uploads(largest_input_bytes);
 }
 
 }  // namespace hpcai::graph

@@ -11,8 +11,8 @@ namespace hpcai::graph {
 /// and finds the first and last step that uses each tensor; allocates memory and binds the tensors.
 class Network::Builder {
 public:
-    Builder(Network& network, ParameterStore& store, const NetworkOptions& options)
-        : network_(network), graph_(network.graph_), store_(store), options_(options) {}
+    Builder(Network& network, ParameterStore& store)
+        : network_(network), graph_(network.graph_), store_(store), options_(network.options_) {}
 
     void build();
 
@@ -38,14 +38,13 @@ private:
 
     void plan_kernels();
     void schedule_forward();
-    /// Keeps losses and the last node's output up to this step: the caller reads them afterwards.
+    /// Extends the lifetimes of losses and of the last node's output to the current step, because
+    /// the caller reads them afterwards.
     void touch_results();
-    /// Keeps the outputs of a pipeline stage, which the caller reads after the forward pass.
-    void touch_outputs();
     void schedule_backward();
     /// Allocates gradients of a stage's outputs, which the caller writes before the backward pass.
     void allocate_output_gradients();
-    /// Sums the gradients of each value from an earlier stage; the caller sends the sum to it.
+    /// Sums the gradients of each value that an earlier stage sends; the caller returns the sum.
     void finish_received_gradients();
     void schedule_backward(std::size_t index);
     /// Allocates a partial gradient of each parameter whose gradient an earlier step of the
@@ -53,23 +52,29 @@ private:
     void allocate_partial_gradients(Binding& binding);
     /// Adds the partial gradients to the gradients in the store.
     void add_partial_gradients(const Binding& binding);
-    /// Returns the parameters of the node whose gradients no later step writes.
-    std::vector<ParameterId> completed_parameters(const Node& node);
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
     /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
     /// sum.
     void sum_gradients(ValueId value, std::size_t limit);
+    /// Appends a backward step that adds the inputs of `sum`; `name` is that of its value or
+    /// parameter.
+    void add_sum(const std::string& name, const ops::Add& operation, tensor::DType dtype,
+                 Binding sum);
     void allocate();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
+    /// Assigns each prepare pass to prepare_optimizer_copies() or prepare_other_copies().
     void schedule_weight_casts();
     bool shares_parameters(const Node& node) const;
     void publish();  // sets the addresses that the network's functions return
 
     TensorId new_tensor(std::size_t bytes);
     void touch(TensorId tensor);  // extends the lifetime to the current step
+    void touch(const std::vector<TensorId>& tensors) {
+        for (const TensorId tensor : tensors) touch(tensor);
+    }
     void add_call(std::vector<KernelCall>& to, KernelCall call);
     std::size_t value_bytes(ValueId value, bool gradient) const;
     /// Whether the node has a backward pass in this network.
@@ -82,7 +87,7 @@ private:
     Network& network_;
     const Graph& graph_;
     ParameterStore& store_;
-    NetworkOptions options_;
+    const NetworkOptions& options_;
 
     // [node], then sums of gradients. A deque keeps references valid while sums are appended.
     std::deque<Binding> bindings_;
@@ -93,8 +98,8 @@ private:
     std::vector<bool> is_written_;      // [parameter] a step has written its gradient
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
-    std::size_t workspace_bytes_ = 0;
-    int step_ = 0;  // index of the next kernel call
+    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // the largest of a kernel; in arena_
+    int step_ = 0;                                            // index of the next kernel call
 };
 
 }  // namespace hpcai::graph

@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    /// What each shard computes: the whole node, its channels of a channelwise operation, the
+    /// What each shard computes of a node: all of it, its channels of a channelwise operation, the
     /// outputs of its filters, or partial sums of all outputs over its input channels.
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
@@ -62,10 +62,9 @@ private:
         channels = own_range(channels).count;
         return shape;
     }
-    bool is_split(ValueId value) const { return is_split_[value]; }
-    const tensor::Shape& shape_of(ValueId value) const { return model_.value(value).shape; }
 
-    /// Determines how the shards compute each node, and thus which values are split.
+    /// Determines how the shards compute each node. The outputs of nodes that are not replicated
+    /// are split.
     void classify_nodes() {
         ensure(model_.outputs().empty(), "a pipeline stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
@@ -82,7 +81,7 @@ private:
         }
         if (ops::is_loss(node.operation)) return Kind::replicated;
         const auto split_inputs =
-            std::ranges::count_if(node.inputs, [&](ValueId input) { return is_split(input); });
+            std::ranges::count_if(node.inputs, [&](ValueId input) { return is_split_[input]; });
         if (split_inputs == 0) {
             ensure(node.parameters.empty() && !model_.needs_gradient(node.output),
                    "{} cannot be divided into shards", node.name);
@@ -97,15 +96,15 @@ private:
     /// channels: `value` is split, no linear layer reads it, and it has more elements than the
     /// outputs of these convolutions together.
     bool prefers_partial_sums(ValueId value) const {
-        if (!is_split(value)) return false;
+        if (!is_split_[value]) return false;
         std::int64_t outputs = 0;
         for (const NodeId reader : model_.consumers(value)) {
             const Node& node = model_.nodes()[reader];
             if (std::holds_alternative<ops::Linear>(node.operation)) return false;
             if (!std::holds_alternative<ops::Convolution>(node.operation)) continue;
-            outputs += shape_of(node.output).elements();
+            outputs += model_.value(node.output).shape.elements();
         }
-        return outputs < shape_of(value).elements();
+        return outputs < model_.value(value).shape.elements();
     }
 
     void add_parameters() {
@@ -120,7 +119,11 @@ private:
                 ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
                        parameter.name);
                 // The axis of input channels in filters (K, R, S, C), or that of the outputs.
-                slice_parameter(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
+                const int axis = kinds_[index] == Kind::own_inputs ? 3 : 0;
+                std::int64_t& channels = parameter.shape[axis];
+                const auto [first, count] = own_range(channels);
+                parameter.slice = {axis, first, channels};
+                channels = count;
             }
             if (node.statistics < 0) continue;
             NormStatistics& running = statistics[node.statistics];
@@ -129,13 +132,6 @@ private:
         }
         for (Parameter& parameter : parameters) shard_.graph.add_parameter(std::move(parameter));
         for (NormStatistics& running : statistics) shard_.graph.add_statistics(std::move(running));
-    }
-
-    void slice_parameter(int axis, Parameter& parameter) const {
-        std::int64_t& channels = parameter.shape[axis];
-        const auto [first, count] = own_range(channels);
-        parameter.slice = {axis, first, channels};
-        channels = count;
     }
 
     /// Returns the shard's value for a model value; a split value has only the shard's channels.
@@ -150,7 +146,7 @@ private:
 
     /// Returns the shard's value for a model value with all channels; gathers a split value.
     ValueId gathered_value(ValueId value, bool sums_gradients) {
-        if (!is_split(value)) return own_value(value);
+        if (!is_split_[value]) return own_value(value);
         ValueId& gathered = gathered_[value];
         if (gathered >= 0) {
             const Node& node = shard_.graph.nodes()[shard_.graph.value(gathered).producer];
@@ -186,7 +182,8 @@ private:
         append(partial, operation, {own_value(input)});
         const ValueId sum = own_value(node.output);
         Node scattered{.name = node.name, .output = node.output};
-        append(scattered, ops::ReduceScatter{shape_of(node.output), shards_, number_}, {sum});
+        append(scattered, ops::ReduceScatter{model_.value(node.output).shape, shards_, number_},
+               {sum});
     }
 
     void add(const Node& node, Kind, ops::Linear operation) {
@@ -212,8 +209,7 @@ private:
         ensure(kind == Kind::replicated, "{} cannot be divided into shards", node.name);
         append(node, op, {own_value(node.inputs[0])});
     }
-    template <typename Other>
-    void add(const Node& node, Kind, const Other&) {
+    void add(const Node& node, Kind, const auto&) {
         throw Error(ExitCode::internal, fmt::format("{} cannot be divided into shards", node.name));
     }
 
@@ -224,43 +220,6 @@ private:
     std::vector<ValueId> own_;       // [value of the model] value of the shard; -1: not added yet
     std::vector<ValueId> gathered_;  // like own_, with all channels
     Shard shard_;
-};
-
-/// Counts the traffic of one operation. To gather, a shard sends its channels to every other shard;
-/// to reduce and scatter, it sends all other channels to their owners.
-struct ShardTraffic {
-    std::int64_t element_bytes;
-    bool needs_input_gradient;
-
-    /// Bytes that this shard sends in a gather and in a reduce-scatter. In a gather it receives as
-    /// many bytes as it sends in a reduce-scatter, and vice versa.
-    struct Bytes {
-        std::int64_t gathered = 0;
-        std::int64_t scattered = 0;
-        std::int64_t both() const { return gathered + scattered; }
-    };
-    static Bytes sent_bytes(const tensor::Shape& full, const tensor::Shape& own, int shards,
-                            std::int64_t element_bytes) {
-        return {(shards - 1) * own.elements() * element_bytes,
-                (full.elements() - own.elements()) * element_bytes};
-    }
-    ExchangedBytes operator()(const ops::AllGather& op) const {
-        const tensor::Shape full = output_shape(op);
-        const Bytes values =
-            sent_bytes(full, op.input, op.shards,
-                       op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
-        if (!needs_input_gradient || !op.sums_gradients) return {values.gathered, values.both()};
-        const Bytes gradients = sent_bytes(full, op.input, op.shards, element_bytes);
-        return {values.gathered + gradients.scattered, std::max(values.both(), gradients.both())};
-    }
-    ExchangedBytes operator()(const ops::ReduceScatter& op) const {
-        const Bytes bytes = sent_bytes(op.input, output_shape(op), op.shards, element_bytes);
-        return {bytes.scattered + (needs_input_gradient ? bytes.gathered : 0), bytes.both()};
-    }
-    template <typename Other>
-    ExchangedBytes operator()(const Other&) const {
-        return {};
-    }
 };
 
 }  // namespace
@@ -289,12 +248,29 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards) 
 
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
     ExchangedBytes total;
+    // In a gather, a shard sends its channels to every other shard and receives theirs. In a
+    // reduce-scatter, it sends as many bytes as it receives in a gather, and vice versa.
+    const auto add = [&](bool is_gather, const tensor::Shape& full, const tensor::Shape& own,
+                         int shards, std::int64_t size) {
+        const std::int64_t copies = (shards - 1) * own.elements() * size;
+        const std::int64_t others = (full.elements() - own.elements()) * size;
+        total.sent += is_gather ? copies : others;
+        total.largest = std::max(total.largest, copies + others);
+    };
     for (const Node& node : graph.nodes()) {
+        const tensor::Shape& output = graph.value(node.output).shape;
         const bool needs_input_gradient = !graph.needs_no_input_gradient(node);
-        const ExchangedBytes bytes =
-            std::visit(ShardTraffic{element_bytes, needs_input_gradient}, node.operation);
-        total.sent += bytes.sent;
-        total.largest = std::max(total.largest, bytes.largest);
+        if (const auto* op = std::get_if<ops::AllGather>(&node.operation)) {
+            const auto size =
+                op->dtype ? static_cast<std::int64_t>(size_of(*op->dtype)) : element_bytes;
+            add(true, output, op->input, op->shards, size);
+            const bool sums_gradients = needs_input_gradient && op->sums_gradients;
+            if (sums_gradients) add(false, output, op->input, op->shards, element_bytes);
+        }
+        if (const auto* op = std::get_if<ops::ReduceScatter>(&node.operation)) {
+            add(false, op->input, output, op->shards, element_bytes);
+            if (needs_input_gradient) add(true, op->input, output, op->shards, element_bytes);
+        }
     }
     return total;
 }

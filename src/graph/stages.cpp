@@ -2,17 +2,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/graph/stages.hpp>
-
-#include "network_builder.hpp"
 
 namespace hpcai::graph {
 namespace {
 
-// FLOPs of a core per byte sent, by docs/RESULTS.md: 181 GFLOP/s per core (two cores in bf16 train
-// 15.62 images/s of 23.2 GFLOP) / 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks
-// of a host).
+// FLOPs of a core during the transfer of a byte: 181 GFLOPS / 1.08 GB/s. Two cores train 15.62
+// images/s of 23.2 GFLOPs in bf16 (docs/RESULTS.md). Between two ranks of a host, 28 all-reduces of
+// 94.1 MB took 2.45 s.
 constexpr double kFlopsPerByte = 170;
 
 /// Returns the last node that reads each value, [value]; 0 if there is none.
@@ -43,7 +43,7 @@ void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<doub
     }
 }
 
-/// Returns the nodes whose `ids`, of parameters or values, contain `id`.
+/// Returns the nodes that use parameter or value `id`; `ids` is Node::parameters or Node::inputs.
 std::vector<std::size_t> users(const Graph& graph, std::size_t id,
                                std::vector<std::int32_t> Node::*ids) {
     std::vector<std::size_t> found;
@@ -111,15 +111,6 @@ private:
     std::map<ParameterId, ParameterId> parameters_;  // model to stage
 };
 
-[[noreturn]] void throw_too_many_stages(const StageCosts& costs, int stages) {
-    int max_stages = 1;
-    while (!balance(costs, max_stages + 1).empty()) ++max_stages;
-    throw Error(ExitCode::usage,
-                fmt::format("parallel.pipeline_degree: expected 1 to {}, the largest number of "
-                            "stages of this model, got {}",
-                            max_stages, stages));
-}
-
 constexpr double kInfeasible = std::numeric_limits<double>::infinity();
 
 /// Finds the best cuts by dynamic programming over the ends of the stages.
@@ -136,8 +127,19 @@ public:
     }
 
     std::vector<std::size_t> run() {
-        const double limit = smallest_maximum();
-        return std::isfinite(limit) ? cheapest_cuts(limit) : std::vector<std::size_t>{};
+        const double limit = minimize([&](double before, std::size_t begin, std::size_t end) {
+            return std::max(before, cost(begin, end));
+        });
+        if (!std::isfinite(limit)) return {};
+        minimize([&](double before, std::size_t begin, std::size_t end) {
+            return cost(begin, end) > limit ? kInfeasible : before + cut_cost(begin);
+        });
+        std::vector<std::size_t> cuts;
+        for (std::size_t stage = stages_, end = nodes_; stage-- > 1;) {
+            end = stage_begins_[stage][end];
+            cuts.insert(cuts.begin(), end);
+        }
+        return cuts;
     }
 
 private:
@@ -150,15 +152,21 @@ private:
         return cost_before_[end] - cost_before_[begin] + cut_cost(begin) + cut_cost(end);
     }
 
-    /// The smallest possible cost of the most expensive stage.
-    double smallest_maximum() const {
+    /// Returns the smallest total, and sets the stages that have it. `extend(total, begin, end)` is
+    /// the total after a stage with nodes [begin, end), where `total` is that of the stages before.
+    double minimize(const auto& extend) {
         std::vector<double> best(nodes_ + 1, kInfeasible);  // [end] for the stages so far
         best[0] = 0;
+        stage_begins_.clear();
         for (std::size_t stage = 0; stage < stages_; ++stage) {
             std::vector<double> next(nodes_ + 1, kInfeasible);
+            stage_begins_.emplace_back(nodes_ + 1, 0);
             for (std::size_t end = 1; end <= nodes_; ++end) {
                 for (std::size_t begin = 0; begin < end; ++begin) {
-                    next[end] = std::min(next[end], std::max(best[begin], cost(begin, end)));
+                    const double total = extend(best[begin], begin, end);
+                    if (total >= next[end]) continue;
+                    next[end] = total;
+                    stage_begins_.back()[end] = begin;
                 }
             }
             best = std::move(next);
@@ -166,36 +174,11 @@ private:
         return best[nodes_];
     }
 
-    /// The cheapest cuts where no stage costs more than `limit`.
-    std::vector<std::size_t> cheapest_cuts(double limit) const {
-        std::vector<double> best(nodes_ + 1, kInfeasible);
-        best[0] = 0;
-        std::vector<std::vector<std::size_t>> stage_begins;  // [stage][end] begin of that stage
-        for (std::size_t stage = 0; stage < stages_; ++stage) {
-            std::vector<double> next(nodes_ + 1, kInfeasible);
-            stage_begins.emplace_back(nodes_ + 1, 0);
-            for (std::size_t end = 1; end <= nodes_; ++end) {
-                for (std::size_t begin = 0; begin < end; ++begin) {
-                    const double total = best[begin] + cut_cost(begin);
-                    if (cost(begin, end) > limit || total >= next[end]) continue;
-                    next[end] = total;
-                    stage_begins.back()[end] = begin;
-                }
-            }
-            best = std::move(next);
-        }
-        std::vector<std::size_t> cuts;
-        for (std::size_t stage = stages_, end = nodes_; stage-- > 1;) {
-            end = stage_begins[stage][end];
-            cuts.insert(cuts.begin(), end);
-        }
-        return cuts;
-    }
-
     const StageCosts& costs_;
     std::size_t nodes_, stages_;
     std::vector<double> cost_before_;
     std::vector<int> trained_before_;
+    std::vector<std::vector<std::size_t>> stage_begins_;  // [stage][end] begin of that stage
 };
 
 }  // namespace
@@ -238,8 +221,13 @@ std::vector<std::size_t> stage_cuts(const Graph& graph, int stages) {
     if (stages == 1) return {};
     const StageCosts costs = stage_costs(graph);
     std::vector<std::size_t> cuts = balance(costs, stages);
-    if (cuts.empty()) throw_too_many_stages(costs, stages);
-    return cuts;
+    if (!cuts.empty()) return cuts;
+    int max_stages = 1;
+    while (!balance(costs, max_stages + 1).empty()) ++max_stages;
+    throw Error(ExitCode::usage,
+                fmt::format("parallel.pipeline_degree: expected 1 to {}, the largest number of "
+                            "stages of this model, got {}",
+                            max_stages, stages));
 }
 
 std::vector<Stage> partition_stages(const Graph& graph, int stages) {
@@ -255,31 +243,6 @@ std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> cut
         begin = end;
     }
     return partitions;
-}
-
-void Network::Builder::touch_outputs() {
-    for (const ValueId output : graph_.outputs()) touch(values_[output]);
-}
-
-void Network::Builder::allocate_output_gradients() {
-    for (const ValueId output : graph_.outputs()) {
-        if (!graph_.needs_gradient(output)) continue;
-        const TensorId gradient = new_tensor(value_bytes(output, true));
-        touch(gradient);
-        output_gradients_[output] = gradient;
-        gradients_[output].push_back(gradient);
-    }
-}
-
-void Network::Builder::finish_received_gradients() {
-    for (std::size_t index = 0; index < graph_.values().size(); ++index) {
-        const auto value = static_cast<ValueId>(index);
-        if (!graph_.value(value).is_received || !graph_.needs_gradient(value)) continue;
-        sum_gradients(value, 1);
-        ensure(gradients_[index].size() == 1, "no step computes the gradient of {}",
-               graph_.value(value).name);
-        received_gradients_[value] = gradients_[index].front();
-    }
 }
 
 std::vector<std::size_t> balance(const StageCosts& costs, int stages) {

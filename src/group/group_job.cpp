@@ -118,7 +118,7 @@ void log_notes(const GroupJob& job) {
 void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome& outcome) {
     const auto& [context, resources, model, group, log] = job;
     const Stopwatch watch;
-    const AutotuneLog autotune_log(device::tuning_of(*resources.device), log);
+    const AutotuneLog autotune_log(resources.device->tuning(), log);
     Evaluation validation =
         predict(context, resources, model.store(), resources.samples.validation, group);
     log_bad_samples(validation.bad_samples, "validation", log);
@@ -129,7 +129,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     if (context.config.bagging.out_of_bag) {
         predict_out_of_bag(context, resources, model, group, outcome);
     }
-    autotune_log.finish(device::tuning_of(*resources.device));
+    autotune_log.finish(resources.device->tuning());
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)

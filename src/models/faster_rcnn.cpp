@@ -12,8 +12,9 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kBins = 7;       // RoIAlign pools each region to 7 x 7 bins
-constexpr double kRpnDeviation = 0.01;  // of the RPN's initial weights, as in torchvision
+constexpr std::int64_t kBins = 7;  // RoIAlign pools each region to 7 x 7 bins
+// Standard deviation of the initial weights of the region proposal network, as in torchvision.
+constexpr double kRpnDeviation = 0.01;
 
 /// Returns the standard deviation of a uniform distribution on [-bound, bound].
 double uniform_deviation(double bound) {
@@ -34,17 +35,17 @@ public:
         const ValueId keys = graph().add_input(kKeysInput, {batch}, tensor::DType::s32);
         const ValueId anchor_targets = graph().add_node(
             "anchor_targets",
-            ops::AnchorTargets{layers_.shape(boxes), anchors_, options_.anchor_samples},
+            ops::AnchorTargets{layers_.shape(boxes), anchors_, options_.detector.anchor_samples},
             {boxes, keys});
         std::vector<ValueId> rpn_loss = rpn;
         rpn_loss.push_back(anchor_targets);
         graph().add_node("rpn_loss", ops::RpnLoss{batch, anchors_, layers_.shape(anchor_targets)},
                          rpn_loss);
-        const ValueId proposals = add_proposals(rpn, options_.training_proposals);
+        const ValueId proposals = add_proposals(rpn, options_.detector.training_proposals);
         const ValueId regions =
             graph().add_node("roi_targets",
                              ops::RoiTargets{layers_.shape(proposals), layers_.shape(boxes),
-                                             options_.region_samples},
+                                             options_.detector.region_samples},
                              {proposals, boxes, keys});
         const auto [logits, deltas] = add_box_head(pyramid, regions);
         graph().add_node("roi_loss", ops::RoiLoss{layers_.shape(regions), options_.classes},
@@ -55,14 +56,14 @@ public:
     graph::Graph build_inference_graph() {
         const std::vector<ValueId> pyramid = add_pyramid();
         const std::vector<ValueId> rpn = add_rpn_head(pyramid);
-        const ValueId proposals = add_proposals(rpn, options_.inference_proposals);
+        const ValueId proposals = add_proposals(rpn, options_.detector.inference_proposals);
         const auto [logits, deltas] = add_box_head(pyramid, proposals);
         graph().add_node("detections",
                          ops::Detections{.proposals = layers_.shape(proposals),
                                          .classes = options_.classes,
                                          .image_height = options_.image_height,
                                          .image_width = options_.image_width,
-                                         .score_threshold = options_.score_threshold,
+                                         .score_threshold = options_.detector.score_threshold,
                                          .limit = options_.detections},
                          {logits, deltas, proposals});
         return std::move(graph());
@@ -104,8 +105,8 @@ private:
         const std::int64_t inputs = layers_.shape(input)[3];
         const double fan_in = static_cast<double>(kernel * kernel * inputs);
         const double bound = std::sqrt(3 / fan_in);  // torchvision's kaiming_uniform_ with a = 1
-        const Conv conv =
-            add_conv(name, {options_.pyramid_channels, kernel}, inputs, uniform_deviation(bound));
+        const Conv conv = add_conv(name, {options_.detector.pyramid_channels, kernel}, inputs,
+                                   uniform_deviation(bound));
         return apply(name, conv, input, false);
     }
 
@@ -146,10 +147,11 @@ private:
         return outputs;
     }
 
-    /// Adds the RPN head. Returns the logits of all levels, then the deltas of all levels.
+    /// Adds the head of the region proposal network. Returns the logits of all levels, then the
+    /// deltas of all levels.
     std::vector<ValueId> add_rpn_head(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
-        const std::int64_t channels = options_.pyramid_channels;
+        const std::int64_t channels = options_.detector.pyramid_channels;
         const Conv hidden = add_conv("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
         const Conv logits = add_conv("rpn.head.cls_logits", {per_cell}, channels, kRpnDeviation);
         const Conv deltas = add_conv("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
@@ -196,8 +198,9 @@ private:
         inputs.push_back(regions);
         ValueId x = graph().add_node("roi_align",
                                      ops::RoiAlign{levels, layers_.shape(regions), kBins}, inputs);
-        x = linear("roi_heads.box_head.fc6", x, {options_.head_features, true, kBins * kBins});
-        x = linear("roi_heads.box_head.fc7", x, {options_.head_features, true});
+        x = linear("roi_heads.box_head.fc6", x,
+                   {options_.detector.head_features, true, kBins * kBins});
+        x = linear("roi_heads.box_head.fc7", x, {options_.detector.head_features, true});
         const std::string predictor = "roi_heads.box_predictor.";
         const ValueId logits = linear(predictor + "cls_score", x, {options_.classes});
         return {logits, linear(predictor + "bbox_pred", x, {4 * options_.classes})};
@@ -216,12 +219,12 @@ ops::Anchors make_anchors(const FasterRcnn& options) {
     // Each convolution or pooling of stride 2 rounds the extents up.
     std::int64_t height = (options.image_height + 1) / 2, width = (options.image_width + 1) / 2;
     std::int64_t stride = 2;
-    for (const double size : options.anchor_sizes) {
+    for (const double size : options.detector.anchor_sizes) {
         height = (height + 1) / 2;
         width = (width + 1) / 2;
         stride *= 2;
         ops::Anchors::Level level{height, width, stride, {}};
-        for (const double ratio : options.anchor_ratios) {
+        for (const double ratio : options.detector.anchor_ratios) {
             const auto half_height = static_cast<float>(std::sqrt(ratio) * size / 2);
             const auto half_width = static_cast<float>(size / std::sqrt(ratio) / 2);
             level.cell_anchors.push_back({std::nearbyint(-half_width), std::nearbyint(-half_height),

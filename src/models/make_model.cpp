@@ -7,7 +7,7 @@
 namespace hpcai::models {
 namespace {
 
-/// Sets the options that all networks have in common.
+/// Sets the options of all networks.
 void set_common(const config::Config& config, const ModelInput& input, auto& options) {
     options.batch = input.batch;
     options.channels = config.workload.channels;
@@ -17,7 +17,7 @@ void set_common(const config::Config& config, const ModelInput& input, auto& opt
     options.backbone.norm.statistics_samples = input.statistics_samples;
 }
 
-/// Sets the options that all networks for images with boxes have in common.
+/// Sets the options of all networks for images with boxes.
 void set_common_with_boxes(const config::Config& config, const ModelInput& input, auto& options) {
     set_common(config, input, options);
     options.image_height = config.workload.image_size;
@@ -29,41 +29,30 @@ void set_common_with_boxes(const config::Config& config, const ModelInput& input
 }
 
 FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& input) {
-    const config::DetectorConfig& detector = config.detector;
     FasterRcnn options;
     set_common_with_boxes(config, input, options);
     options.backbone.width = config.workload.backbone_width;
-    options.backbone.norm.kind = detector.normalization;
-    options.backbone.trained_stages = detector.trained_stages;
-    options.pyramid_channels = detector.pyramid_channels;
-    options.head_features = detector.head_features;
-    std::copy_n(detector.anchor_sizes.begin(), options.anchor_sizes.size(),
-                options.anchor_sizes.begin());
-    options.anchor_ratios = detector.anchor_ratios;
-    options.anchor_samples = detector.anchor_samples;
-    options.region_samples = detector.region_samples;
-    options.training_proposals = detector.training_proposals;
-    options.inference_proposals = detector.inference_proposals;
-    options.score_threshold = detector.score_threshold;
+    options.backbone.norm.kind = config.detector.normalization;
+    options.backbone.trained_stages = config.detector.trained_stages;
+    options.detector = config.detector;
     return options;
 }
 
 SegmentationNet segmentation_net_options(const config::Config& config, const ModelInput& input) {
     SegmentationNet options;
     set_common_with_boxes(config, input, options);
-    // Storms cover few cells: with equal weights, a short training predicts background only.
+    // Storms cover few cells, so with equal weights a short training predicts only background.
     options.background_weight = 0.25;
     return options;
 }
 
 using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions that build a model's graphs and its grid of cells from the configuration.
+/// The functions of a model.
 struct Row {
     config::Model model;
     MakeGraph* make;
     MakeGraph* make_inference;  // may lack nodes that only training needs
-    CellGrid (*cells)(const config::Config& config);
 };
 
 graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
@@ -89,21 +78,11 @@ graph::Graph segmentation_net(const config::Config& config, const ModelInput& in
     return make_segmentation_net(segmentation_net_options(config, input));
 }
 
-CellGrid segmentation_cells(const config::Config& config) {
-    const SegmentationNet net = segmentation_net_options(config, {});
-    return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
-}
-
-/// The grid function of models that do not classify cells.
-CellGrid no_cells(const config::Config&) {
-    throw Error(ExitCode::internal, "the configured model does not classify cells");
-}
-
 constexpr std::array kRows{
-    Row{config::Model::resnet50_v1, resnet50, resnet50, no_cells},
-    Row{config::Model::resnet50_v1_5, resnet50, resnet50, no_cells},
-    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference, no_cells},
-    Row{config::Model::segmentation_net, segmentation_net, segmentation_net, segmentation_cells},
+    Row{config::Model::resnet50_v1, resnet50, resnet50},
+    Row{config::Model::resnet50_v1_5, resnet50, resnet50},
+    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference},
+    Row{config::Model::segmentation_net, segmentation_net, segmentation_net},
 };
 
 static_assert(kRows.size() == config::kModels.size());
@@ -129,7 +108,10 @@ int evaluation_rows(const config::Config& config, int training_rows) {
 }
 
 CellGrid cell_grid(const config::Config& config) {
-    return row_of(config.workload.model).cells(config);
+    ensure(config.workload.model == config::Model::segmentation_net,
+           "the configured model does not classify cells");
+    const SegmentationNet net = segmentation_net_options(config, {});
+    return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
 }  // namespace hpcai::models

@@ -22,15 +22,14 @@ struct NormOptions {
     std::int64_t statistics_samples = 0;  // samples per set of statistics; 0: the whole batch
 };
 
-/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) without its head. Smaller widths are for
-/// small data sets and tests.
+/// ResNet-50 (see ResNet50) without its head. Smaller widths are for small data sets and tests.
 struct Backbone {
     std::int64_t width = 64;                   // of the stem and the first stage
     std::array<int, 4> blocks = {3, 4, 6, 3};  // [stage]
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
     bool zero_gamma = true;  // scale of each block's last norm starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // from the last; 5: also the stem; fewer require frozen norms
+    int trained_stages = 5;  // the last ones; 5: all four and the stem; fewer need frozen norms
 };
 
 /// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's
@@ -62,7 +61,6 @@ public:
                                     const Backbone& options);
 
 private:
-    ValueId stem(const std::string& prefix, ValueId images, const Backbone& options);
     struct Block {
         std::int64_t width = 0;
         std::int64_t stride = 1;
@@ -75,8 +73,7 @@ private:
     graph::Graph graph_;
 };
 
-/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) and its v1.5 variant. The benchmark uses
-/// the defaults; smaller widths are for small data sets and tests.
+/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) or its v1.5 variant.
 struct ResNet50 {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_size = 224;
@@ -117,8 +114,7 @@ struct SegmentationNet {
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 /// Faster R-CNN (Ren et al. 2015) on ResNet-50 with a feature pyramid (Lin et al. 2017), as in
-/// torchvision's fasterrcnn_resnet50_fpn. The benchmark uses the defaults; smaller widths, anchors
-/// and counts are for small images.
+/// torchvision's fasterrcnn_resnet50_fpn.
 struct FasterRcnn {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_height = 768;
@@ -128,28 +124,18 @@ struct FasterRcnn {
     std::int64_t max_boxes = 15;  // per image
     ImageInput input;
     Backbone backbone;
-
-    std::int64_t pyramid_channels = 256;
-    std::int64_t head_features = 1024;
-    std::array<double, 5> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
-    std::vector<double> anchor_ratios = {0.5, 1, 2};               // height over width
-
-    std::int64_t anchor_samples = 256;  // per image, for the losses
-    std::int64_t region_samples = 512;  // per image, for the box head
-    // Per level before non-maximum suppression, and per image after it.
-    std::int64_t training_proposals = 2000;
-    std::int64_t inference_proposals = 1000;
-    double score_threshold = 0.05;
-    std::int64_t detections = 100;  // per image
+    config::DetectorConfig detector{};  // `backbone` replaces normalization and trained_stages
+    std::int64_t detections = 100;      // per image
 };
 
-/// Inputs in addition to the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
+/// Inputs in addition to the images. A row of "boxes" has x1, y1, x2, y2 in pixels and a class (0:
+/// no box).
 inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, training
 inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: seeds of random sampling
 
-/// Returns the anchors of the five pyramid levels with strides 4 to 64. An anchor of size s has the
-/// area s * s before its coordinates are rounded, half to even. The strides equal torchvision's if
-/// the height and width of the image are multiples of 64.
+/// Returns the anchors of the five pyramid levels with strides 4 to 64 pixels. An anchor of size s
+/// has the area s * s before its coordinates are rounded, half to even. The strides equal
+/// torchvision's if the height and width of the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
 /// Returns a graph that computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N,

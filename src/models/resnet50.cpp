@@ -84,17 +84,13 @@ graph::ValueId Layers::block(const std::string& name, ValueId input, const Backb
     return relu(name + ".relu3", graph_.add_node(name + ".add", ops::Add{shape(x)}, {x, shortcut}));
 }
 
-graph::ValueId Layers::stem(const std::string& prefix, ValueId images, const Backbone& options) {
+std::array<graph::ValueId, 4> Layers::backbone(const std::string& prefix, ValueId images,
+                                               const Backbone& options) {
     ValueId x =
         convolution(prefix + "conv1", images, options.width, {7, 2}, options.trained_stages == 5);
     x = relu(prefix + "relu", norm(prefix + "bn1", x, options.norm));
-    return max_pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .padding = 1});
-}
-
-std::array<graph::ValueId, 4> Layers::backbone(const std::string& prefix, ValueId images,
-                                               const Backbone& options) {
+    x = max_pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .padding = 1});
     std::array<ValueId, 4> stages{};
-    ValueId x = stem(prefix, images, options);
     for (int stage = 0; stage < 4; ++stage) {
         const bool is_trained = stage + options.trained_stages >= 4;
         for (int index = 0; index < options.blocks[stage]; ++index) {

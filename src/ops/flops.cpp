@@ -40,10 +40,7 @@ struct Table3 {
     Flops operator()(const Linear& op) const {
         return three_times(multiply_accumulates(op) + (op.relu ? output_shape(op).elements() : 0));
     }
-    template <typename Other>
-    Flops operator()(const Other&) const {
-        return {};
-    }
+    Flops operator()(const auto&) const { return {}; }
 };
 
 /// Counts 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
@@ -54,10 +51,7 @@ struct TwoMac {
     }
     Flops operator()(const Convolution& op) const { return per_pass(2 * multiply_accumulates(op)); }
     Flops operator()(const Linear& op) const { return per_pass(2 * multiply_accumulates(op)); }
-    template <typename Other>
-    Flops operator()(const Other&) const {
-        return {};
-    }
+    Flops operator()(const auto&) const { return {}; }
 };
 
 /// Counts like AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): 1 for add,
@@ -106,10 +100,7 @@ struct AiPerf {
         return rows * (8 * classes + (classes - 1) + 4 * classes);
     }
     // The profiler does not count operations of detection.
-    template <typename Other>
-    Flops operator()(const Other&) const {
-        return {};
-    }
+    Flops operator()(const auto&) const { return {}; }
 };
 
 }  // namespace

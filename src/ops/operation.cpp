@@ -5,18 +5,23 @@
 namespace hpcai::ops {
 namespace {
 
-std::int64_t window_positions(std::int64_t extent, std::int64_t kernel, std::int64_t stride,
-                              std::int64_t padding) {
-    ensure(kernel > 0 && stride > 0 && padding >= 0,
-           "invalid window of {} with stride {} and padding {}", kernel, stride, padding);
-    const std::int64_t slack = extent + 2 * padding - kernel;
-    ensure(slack >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel,
-           extent, padding);
-    return slack / stride + 1;
-}
-
 void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
+}
+
+/// Returns the positions of the window of a convolution or pooling: (N, P, Q, C).
+Shape window_positions(const auto& op) {
+    ensure_image(op.input);
+    ensure(op.kernel > 0 && op.stride > 0 && op.padding >= 0,
+           "invalid window of {} with stride {} and padding {}", op.kernel, op.stride, op.padding);
+    Shape positions = op.input;
+    for (const std::size_t axis : {1, 2}) {
+        const std::int64_t slack = op.input[axis] + 2 * op.padding - op.kernel;
+        ensure(slack >= 0, "a window of {} does not fit an extent of {} with padding {}", op.kernel,
+               op.input[axis], op.padding);
+        positions[axis] = slack / op.stride + 1;
+    }
+    return positions;
 }
 
 /// Returns `shape` with its last extent replaced by `channels`.
@@ -31,15 +36,15 @@ void ensure_boxes(const Shape& shape, std::int64_t columns) {
 }
 
 struct OutputShape {
-    Shape operator()(const InputNormalize& op) const {
+    Shape operator()(const OneOf<InputNormalize, Bias> auto& op) const {
         ensure_image(op.input);
         return op.input;
     }
+    Shape operator()(const OneOf<Relu, Add> auto& op) const { return op.input; }
     Shape operator()(const Convolution& op) const {
-        ensure_image(op.input);
+        const Shape windows = window_positions(op);
         ensure(op.filters > 0, "a convolution needs filters, got {}", op.filters);
-        return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
-                window_positions(op.input[2], op.kernel, op.stride, op.padding), op.filters};
+        return with_channels(windows, op.filters);
     }
     Shape operator()(const BatchNorm& op) const {
         ensure_image(op.input);
@@ -64,10 +69,6 @@ struct OutputShape {
                op.groups, op.input[3]);
         return op.input;
     }
-    Shape operator()(const Bias& op) const {
-        ensure_image(op.input);
-        return op.input;
-    }
     Shape operator()(const UpsampleAdd& op) const {
         ensure_image(op.input);
         ensure_image(op.coarse);
@@ -75,14 +76,10 @@ struct OutputShape {
                "{} and an upsampled {} cannot be added", to_string(op.input), to_string(op.coarse));
         return op.input;
     }
-    Shape operator()(const Relu& op) const { return op.input; }
-    Shape operator()(const Add& op) const { return op.input; }
     Shape operator()(const MaxPool& op) const {
-        ensure_image(op.input);
         ensure(op.padding < op.kernel, "the padding must be below the window of {}, got {}",
                op.kernel, op.padding);
-        return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
-                window_positions(op.input[2], op.kernel, op.stride, op.padding), op.input[3]};
+        return window_positions(op);
     }
     Shape operator()(const NormPool& op) const {
         ensure((*this)(op.norm) == op.pool.input, "a pooling of {} cannot follow a norm of {}",
@@ -156,16 +153,12 @@ struct OutputShape {
     }
 };
 
-Shape level_shape(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
-    return {batch, level.height, level.width, channels};
-}
-
 /// Returns the shapes of the logits of all levels, then of the deltas of all levels.
 std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
     for (const std::int64_t numbers : {1, 4}) {
         for (const Anchors::Level& level : anchors.levels) {
-            shapes.push_back(level_shape(batch, level, numbers * anchors.per_cell()));
+            shapes.push_back({batch, level.height, level.width, numbers * anchors.per_cell()});
         }
     }
     return shapes;
@@ -180,9 +173,7 @@ std::vector<Shape> head_shapes(const Shape& regions, std::int64_t classes) {
 struct InputShapes {
     using Shapes = std::vector<Shape>;
     Shapes operator()(const Add& op) const { return {op.input, op.input}; }
-    Shapes operator()(const BatchNorm& op) const {
-        return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
-    }
+    Shapes operator()(const BatchNorm& op) const { return Shapes(op.add ? 2 : 1, op.input); }
     Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
     Shapes operator()(const PointwiseNorm& op) const {
         Shapes shapes = (*this)(op.norm);
@@ -191,70 +182,25 @@ struct InputShapes {
     }
     Shapes operator()(const NormPool& op) const { return {op.norm.input}; }
     Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
-    Shapes operator()(const SoftmaxCrossEntropy& op) const {
-        return {op.input, Shape{op.input[0]}};
-    }
-    Shapes operator()(const AnchorTargets& op) const { return {op.boxes, Shape{op.boxes[0]}}; }
+    Shapes operator()(const SoftmaxCrossEntropy& op) const { return {op.input, {op.input[0]}}; }
+    Shapes operator()(const AnchorTargets& op) const { return {op.boxes, {op.boxes[0]}}; }
     Shapes operator()(const RpnLoss& op) const {
-        Shapes shapes = rpn_shapes(op.batch, op.anchors);
-        shapes.push_back(op.targets);
-        return shapes;
+        return append(rpn_shapes(op.batch, op.anchors), op.targets);
     }
     Shapes operator()(const Proposals& op) const { return rpn_shapes(op.batch, op.anchors); }
     Shapes operator()(const RoiTargets& op) const {
-        return {op.proposals, op.boxes, Shape{op.boxes[0]}};
+        return {op.proposals, op.boxes, {op.boxes[0]}};
     }
-    Shapes operator()(const RoiAlign& op) const {
-        Shapes shapes = op.pyramid;
-        shapes.push_back(op.regions);
-        return shapes;
-    }
+    Shapes operator()(const RoiAlign& op) const { return append(op.pyramid, op.regions); }
     Shapes operator()(const RoiLoss& op) const { return head_shapes(op.targets, op.classes); }
     Shapes operator()(const Detections& op) const { return head_shapes(op.proposals, op.classes); }
     Shapes operator()(const CellCrossEntropy& op) const { return {op.input, op.boxes}; }
-    template <typename Other>
-    Shapes operator()(const Other& op) const {
-        return {op.input};
-    }
-};
+    Shapes operator()(const auto& op) const { return {op.input}; }
 
-struct Name {
-    std::string_view operator()(const InputNormalize&) const { return "input_normalize"; }
-    std::string_view operator()(const Convolution&) const { return "convolution"; }
-    std::string_view operator()(const BatchNorm& op) const {
-        if (op.frozen && op.add) return op.relu ? "frozen_norm_add_relu" : "frozen_norm_add";
-        if (op.frozen) return op.relu ? "frozen_norm_relu" : "frozen_norm";
-        if (op.add) return op.relu ? "batch_norm_add_relu" : "batch_norm_add";
-        return op.relu ? "batch_norm_relu" : "batch_norm";
+    static Shapes append(Shapes shapes, const Shape& last) {
+        shapes.push_back(last);
+        return shapes;
     }
-    std::string_view operator()(const DualNorm&) const { return "dual_norm"; }
-    std::string_view operator()(const PointwiseNorm&) const { return "pointwise_norm"; }
-    std::string_view operator()(const GroupNorm& op) const {
-        return op.relu ? "group_norm_relu" : "group_norm";
-    }
-    std::string_view operator()(const Bias& op) const { return op.relu ? "bias_relu" : "bias"; }
-    std::string_view operator()(const UpsampleAdd&) const { return "upsample_add"; }
-    std::string_view operator()(const Relu&) const { return "relu"; }
-    std::string_view operator()(const Add&) const { return "add"; }
-    std::string_view operator()(const MaxPool&) const { return "max_pool"; }
-    std::string_view operator()(const NormPool&) const { return "norm_pool"; }
-    std::string_view operator()(const GlobalAveragePool&) const { return "global_average_pool"; }
-    std::string_view operator()(const Linear& op) const {
-        return op.relu ? "linear_relu" : "linear";
-    }
-    std::string_view operator()(const AnchorTargets&) const { return "anchor_targets"; }
-    std::string_view operator()(const RpnLoss&) const { return "rpn_loss"; }
-    std::string_view operator()(const Proposals&) const { return "proposals"; }
-    std::string_view operator()(const RoiTargets&) const { return "roi_targets"; }
-    std::string_view operator()(const RoiAlign&) const { return "roi_align"; }
-    std::string_view operator()(const RoiLoss&) const { return "roi_loss"; }
-    std::string_view operator()(const Detections&) const { return "detections"; }
-    std::string_view operator()(const SoftmaxCrossEntropy&) const {
-        return "softmax_cross_entropy";
-    }
-    std::string_view operator()(const CellCrossEntropy&) const { return "cell_cross_entropy"; }
-    std::string_view operator()(const AllGather&) const { return "all_gather"; }
-    std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
 
 struct BackwardReadsOf {
@@ -285,10 +231,7 @@ struct BackwardReadsOf {
     BackwardReads operator()(const OneOf<SoftmaxCrossEntropy, CellCrossEntropy> auto&) const {
         return {.inputs = true, .output = true};
     }
-    template <typename Other>
-    BackwardReads operator()(const Other&) const {
-        return {};
-    }
+    BackwardReads operator()(const auto&) const { return {}; }
 };
 
 }  // namespace
@@ -356,8 +299,27 @@ BackwardReads backward_reads(const Operation& operation) {
     return std::visit(BackwardReadsOf{}, operation);
 }
 
-std::string_view name_of(const Operation& operation) {
-    return std::visit(Name{}, operation);
+std::string name_of(const Operation& operation) {
+    // clang-format off
+    constexpr std::array kNames{
+        "input_normalize", "convolution", "batch_norm", "dual_norm", "pointwise_norm",
+        "group_norm", "bias", "upsample_add", "relu", "add", "max_pool", "norm_pool",
+        "global_average_pool", "linear", "softmax_cross_entropy", "anchor_targets", "rpn_loss",
+        "proposals", "roi_targets", "roi_align", "roi_loss", "detections", "cell_cross_entropy",
+        "all_gather", "reduce_scatter"};
+    // clang-format on
+    static_assert(kNames.size() == std::variant_size_v<Operation>);
+    std::string name(kNames[operation.index()]);
+    const auto* norm = std::get_if<BatchNorm>(&operation);
+    if (norm != nullptr && norm->frozen) name = "frozen_norm";
+    if (norm != nullptr && norm->add) name += "_add";
+    const bool has_relu = std::visit(
+        [](const auto& op) {
+            if constexpr (requires { op.relu; }) return op.relu;
+            return false;
+        },
+        operation);
+    return has_relu ? name + "_relu" : name;
 }
 
 }  // namespace hpcai::ops

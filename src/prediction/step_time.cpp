@@ -130,7 +130,7 @@ private:
 
     /// Returns the measured FLOP/s of an operation, else the median of its kind; 0 if unknown.
     double flops_per_second(const graph::Node& node, ops::Pass pass) const {
-        const std::string_view kind = ops::name_of(node.operation);
+        const std::string kind = ops::name_of(node.operation);
         const std::string precision = roofline_.calibration.precision;
         std::vector<double> rates;
         for (const OperationRate& rate : roofline_.operations) {

@@ -43,7 +43,7 @@ public:
           update_(device_->build(
               training::plan_optimizer(step_.network(), step_.store(), config.training),
               training::optimizer_tensors(step_.network(), step_.store()))) {
-        autotune_log_.finish(device::tuning_of(*device_));
+        autotune_log_.finish(device_->tuning());
     }
 
     double step() { return step_.run(); }
@@ -141,7 +141,7 @@ private:
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
     std::unique_ptr<Logger> log_{make_logger("bench", "")};
-    group::AutotuneLog autotune_log_{device::tuning_of(*device_), *log_};
+    group::AutotuneLog autotune_log_{device_->tuning(), *log_};
     std::unique_ptr<comm::GradientReducer> reducer_;
     const Stopwatch clock_;
     WholeStep step_;

@@ -22,10 +22,6 @@ std::int64_t Shape::elements() const noexcept {
     return std::accumulate(begin(), end(), std::int64_t{1}, std::multiplies<>());
 }
 
-bool Shape::operator==(const Shape& other) const noexcept {
-    return std::equal(begin(), end(), other.begin(), other.end());
-}
-
 std::string to_string(const Shape& shape) {
     return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
 }

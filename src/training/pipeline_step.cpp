@@ -92,25 +92,6 @@ Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_ou
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
-/// Sends a step's samples from a replica's first shard to the other shards of the first stage.
-class SampleMessages final : public device::ShardMessages {
-public:
-    SampleMessages(int shard, std::span<std::byte> samples) : shard_(shard), samples_(samples) {}
-
-    std::size_t bytes_to(int) const override { return shard_ == 0 ? samples_.size() : 0; }
-    std::size_t bytes_from(int shard) const override { return shard == 0 ? samples_.size() : 0; }
-    void write(int, std::span<std::byte> to) override {
-        if (shard_ == 0) std::ranges::copy(samples_, to.begin());
-    }
-    void read(int shard, std::span<const std::byte> from) override {
-        if (shard == 0 && shard_ != 0) std::ranges::copy(from, samples_.begin());
-    }
-
-private:
-    int shard_;
-    std::span<std::byte> samples_;
-};
-
 class PipelineStep final : public StepRunner {
 public:
     PipelineStep(const StepSetup& setup, const PipelineShare& share,
@@ -219,10 +200,7 @@ private:
             images = pixels;
             labels = classes;
         }
-        if (layout().shards > 1) {
-            SampleMessages messages(shard(), sample_memory_);
-            share_.exchange->exchange(messages);
-        }
+        if (layout().shards > 1) share_samples();
         images_ = images;
         if (is_last()) {
             std::ranges::copy(labels, labels_.begin());
@@ -231,6 +209,21 @@ private:
                 std::ranges::copy(labels, to.begin());
             });
         }
+    }
+    /// Sends sample_memory_ from a replica's first shard to the other shards of the first stage.
+    void share_samples() {
+        share_.exchange->exchange(
+            {.bytes_to = [&](int) { return shard() == 0 ? sample_memory_.size() : 0; },
+             .bytes_from = [&](int from) { return from == 0 ? sample_memory_.size() : 0; },
+             .write =
+                 [&](int, std::span<std::byte> to) {
+                     if (shard() == 0) std::ranges::copy(sample_memory_, to.begin());
+                 },
+             .read =
+                 [&](int from, std::span<const std::byte> samples) {
+                     if (from != 0 || shard() == 0) return;
+                     std::ranges::copy(samples, sample_memory_.begin());
+                 }});
     }
     void feed(graph::Network& network, int micro_batch) {
         const auto slice = [&](std::span<const std::byte> all, std::size_t bytes) {

@@ -137,10 +137,10 @@ TEST_F(Autotune, CountsWhatItTimesAndHowLongThatTakes) {
         .input = {2, 6, 6, 8}, .filters = 8, .kernel = 3, .padding = 1};
     const auto counted = [&](const CudaDeviceOptions& options) {
         const auto device = cuda::make_cuda_device(options);
-        const auto before = tuning_of(*device);
+        const auto before = device->tuning();
         EXPECT_TRUE(!before || (before->convolutions == 0 && before->seconds == 0));
         device->build(convolution, {.compute = tensor::DType::f16});
-        return tuning_of(*device);
+        return device->tuning();
     };
     const auto first = counted({.plan_cache = file_});
     ASSERT_TRUE(first.has_value());

@@ -26,13 +26,14 @@ FasterRcnn small_detector() {
             .classes = 5,
             .max_boxes = 4,
             .backbone = {.width = 8, .blocks = {1, 1, 1, 1}, .zero_gamma = false},
-            .pyramid_channels = 16,
-            .head_features = 32,
-            .anchor_sizes = {8, 16, 24, 32, 48},
-            .anchor_samples = 32,
-            .region_samples = 24,
-            .training_proposals = 60,
-            .inference_proposals = 40,
+            .detector = {.pyramid_channels = 16,
+                         .head_features = 32,
+                         .anchor_sizes = {8, 16, 24, 32, 48},
+                         .anchor_samples = 32,
+                         .region_samples = 24,
+                         .training_proposals = 60,
+                         .inference_proposals = 40,
+                         .score_threshold = 0.05},
             .detections = 20};
 }
 

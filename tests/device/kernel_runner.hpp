@@ -87,7 +87,7 @@ public:
         for (std::size_t i = 0; i < wanted_input_gradients.size(); ++i) {
             if (!wanted_input_gradients[i]) tensors_.input_gradients[i] = nullptr;
         }
-        if (problem_.output_gradients.size() > kernel_->max_output_gradients()) {
+        if (problem_.output_gradients.size() > kernel_->backward_reads().output_gradients) {
             throw Error(ExitCode::internal, "more gradients than the kernel reads");
         }
         kernel_->bind(tensors_);

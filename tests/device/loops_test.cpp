@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/loops/loops.hpp"
+
 #include <cstring>
 #include <functional>
 
 #include <gtest/gtest.h>
 
-#include "device/cpu/isa.hpp"
 #include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {

@@ -6,7 +6,7 @@
 
 #include <hpcai/ops/box_math.hpp>
 
-#include "device/cpu/isa.hpp"
+#include "device/cpu/loops/loops.hpp"
 #include "device/cpu/suppression.hpp"
 #include "support/naive_random.hpp"
 

@@ -36,7 +36,7 @@ Graph fused(const Graph& graph, const Accepts& accepts = everything,
     return fuse_for_device(graph, accepts, options);
 }
 
-/// A graph up to a convolution's output, to extend in a test.
+/// The first nodes of a graph, up to a convolution; a test adds others.
 struct Start : GraphMaker {
     ValueId x = convolution("conv", images({4, 4, 4, 3}), 8);
 };
@@ -148,7 +148,7 @@ TEST(FuseFor, JoinsWhatAResNetIsMadeOf) {
 }
 
 TEST(FuseFor, KeepsValuesThatOthersRead) {
-    Start shared;  // whose second norm is added and convolved
+    Start shared;  // an addition and a convolution read its second norm
     const ValueId first = shared.norm("a", shared.convolution("conv2", shared.x, 8, 3));
     const ValueId second = shared.norm("b", shared.convolution("conv3", shared.x, 8));
     const ValueId both = shared.relu("relu", shared.add("add", first, second));
@@ -157,13 +157,13 @@ TEST(FuseFor, KeepsValuesThatOthersRead) {
     EXPECT_EQ(census_with_sums(graph)["sums"], 2);
     EXPECT_EQ(census_with_sums(graph)["dual_norm"], 0);
 
-    Start other;  // whose convolution two norms read
+    Start other;  // two norms read its convolution
     const ValueId a = other.norm("a", other.x), b = other.norm("b", other.x);
     graph = fused(other.finish(other.add("add", a, b), 2));
     EXPECT_EQ(census_with_sums(graph)["sums"], 0);
     EXPECT_EQ(census_with_sums(graph)["dual_norm"], 0);
 
-    Start residual;  // that is added as it is
+    Start residual;  // a convolution without a norm is added
     const ValueId norm = residual.norm("a", residual.convolution("conv2", residual.x, 8, 3));
     const ValueId sum = residual.add("add", norm, residual.convolution("conv3", residual.x, 8));
     graph = fused(residual.finish(residual.relu("relu", sum), 2));

@@ -8,14 +8,14 @@
 namespace hpcai::graph {
 namespace {
 
-/// How often each kind of operation occurs.
+/// Returns how many nodes have each kind of operation.
 std::map<std::string, int> census(const Graph& graph) {
     std::map<std::string, int> counts;
     for (const Node& node : graph.nodes()) ++counts[std::string(name_of(node.operation))];
     return counts;
 }
 
-/// A graph up to a convolution's output, to extend in a test.
+/// The first nodes of a graph, up to a convolution; a test adds others.
 struct NormStart : GraphMaker {
     ValueId x = convolution("conv", images({2, 4, 4, 3}), 8);
 };

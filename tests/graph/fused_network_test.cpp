@@ -14,8 +14,8 @@ namespace {
 
 using device::DeviceRow;
 
-/// cuDNN joins convolutions in fp16 only. Its emulation on a CPU does so in every type; fp32
-/// separates errors in formulas from rounding.
+/// cuDNN fuses convolutions in fp16 only. Its emulation on a CPU does so in every type; in fp32,
+/// wrong formulas differ clearly from rounding errors.
 class FusedNetwork : public testing::TestWithParam<DeviceRow> {
 protected:
     NetworkOptions options() const {

@@ -12,7 +12,7 @@ inline const Node& node_named(const Graph& graph, const std::string& name) {
     return graph.nodes()[static_cast<std::size_t>(graph.value(graph.find(name)).producer)];
 }
 
-/// Writes small graphs down quickly.
+/// Builds small graphs.
 struct GraphMaker {
     Graph graph;
     std::int64_t statistics_samples = 0;  // of norms

@@ -71,8 +71,8 @@ protected:
     std::unique_ptr<NetworkRunner> runner_;
 };
 
-// Numbers near a half may be rounded differently after fp32 than after fp64, a few of a thousand;
-// with other random numbers all are.
+// A few of a thousand numbers, those near a half, may be rounded differently after fp32 than after
+// fp64. With other random numbers, all differ.
 TEST_F(Int8Network, AgreesWithNaiveConvolutionsThatRoundWithTheNumbersOfTheirNodes) {
     const auto solve_for = [](std::uint32_t step) {
         return [step](const naive::Problem& problem, std::size_t node) {

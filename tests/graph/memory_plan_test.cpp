@@ -62,7 +62,7 @@ TEST(MemoryPlan, NeedsTwoPlacesForAChain) {
 }
 
 TEST(MemoryPlan, PutsASmallTensorIntoAGapBetweenLargeOnes) {
-    // At step 2 the second tensor is gone, and its place between the others is free.
+    // At step 2 the memory of the second tensor, between two others, is free.
     const std::vector<Lifetime> lifetimes{{512, 0, 9}, {256, 0, 1}, {256, 0, 9}, {128, 2, 9}};
     const MemoryPlan plan = plan_memory(lifetimes);
     expect_disjoint(lifetimes, plan);

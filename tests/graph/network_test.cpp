@@ -114,7 +114,7 @@ TEST(Network, GoesBackNoFurtherThanToTheFirstParameter) {
     }
 }
 
-/// Keeps each gradient as it is when the network calls it final.
+/// Copies each gradient when the network reports it as final.
 class GradientKeeper : public Observer {
 public:
     explicit GradientKeeper(ParameterStore& store) : store_(store) {}

@@ -14,7 +14,7 @@
 
 #include "graphs.hpp"
 #include "support/network_runner.hpp"
-#include "support/thread_parts.hpp"
+#include "support/thread_shards.hpp"
 
 namespace hpcai::graph {
 namespace {
@@ -28,8 +28,8 @@ std::vector<float> of_part(const std::vector<float>& whole, const Parameter& par
     const auto axis = static_cast<std::size_t>(parameter.slice->axis);
     tensor::Shape shape = parameter.shape;
     shape[axis] = parameter.slice->channels;
-    return tests::numbers_of_part(whole, shape, axis,
-                                  {parameter.slice->first, parameter.shape[axis]});
+    return tests::channels_of_shard(whole, shape, axis,
+                                    {parameter.slice->first, parameter.shape[axis]});
 }
 
 struct Case {
@@ -105,7 +105,7 @@ public:
     int parts() const { return parts_; }
 
 private:
-    tests::ThreadParts exchange_;
+    tests::ThreadShards exchange_;
     int parts_;
     std::vector<std::unique_ptr<NetworkRunner>> runners_;
 };
@@ -181,7 +181,7 @@ private:
         const auto all = whole.store.read(whole.store.running_mean(index));
         const tensor::Shape shape{static_cast<std::int64_t>(all.size())};
         const ops::ChannelRange range{running.first_channel, running.channels};
-        EXPECT_LT(distance(doubles(mean), doubles(tests::numbers_of_part(all, shape, 0, range))),
+        EXPECT_LT(distance(doubles(mean), doubles(tests::channels_of_shard(all, shape, 0, range))),
                   tolerance * length(doubles(all)))
             << running.name;
     }

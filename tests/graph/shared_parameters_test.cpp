@@ -14,7 +14,7 @@
 namespace hpcai::graph {
 namespace {
 
-/// Convolutions one after the other, of the same filters or of filters of their own.
+/// Convolutions in sequence, with the same filters or with different ones.
 Graph chain(int readers, bool shares) {
     GraphMaker make;
     ValueId x = make.relu("relu", make.convolution("conv", make.images({2, 6, 6, 3}), 8, 3));
@@ -30,7 +30,7 @@ Graph chain(int readers, bool shares) {
     return make.finish(x, 3);
 }
 
-/// How often backward names each parameter's gradient as complete.
+/// Returns how many calls of the backward pass report each parameter's gradient as final.
 std::map<ParameterId, int> completions(const Network& network) {
     std::map<ParameterId, int> counts;
     for (const KernelCall& call : network.calls()) {
@@ -97,7 +97,7 @@ TEST(UntrainedParameters, HaveNoGradientAndEndTheBackwardPass) {
         EXPECT_TRUE(call.pass == ops::Pass::prepare || call.pass == ops::Pass::forward)
             << call.name;
     }
-    // Sums over the ranks wait for every parameter.
+    // The all-reduce of gradients waits for every parameter.
     EXPECT_EQ(completions(runner.network).size(), graph.parameters().size());
 }
 

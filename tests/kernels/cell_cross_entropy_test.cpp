@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "kernels/buffer.hpp"
 #include "kernels/cross_entropy.hpp"

@@ -32,13 +32,14 @@ FasterRcnn tiny(Norm norm) {
     options.input.dtype = tensor::DType::f32;
     options.backbone = {.width = 32, .blocks = {1, 1, 1, 1}, .zero_gamma = false};
     options.backbone.norm.kind = norm;
-    options.pyramid_channels = 16;
-    options.head_features = 32;
-    options.anchor_sizes = {8, 16, 32, 48, 64};
-    options.anchor_samples = 64;
-    options.region_samples = 32;
-    options.training_proposals = 100;
-    options.inference_proposals = 50;
+    options.detector.pyramid_channels = 16;
+    options.detector.head_features = 32;
+    options.detector.anchor_sizes = {8, 16, 32, 48, 64};
+    options.detector.anchor_samples = 64;
+    options.detector.region_samples = 32;
+    options.detector.training_proposals = 100;
+    options.detector.inference_proposals = 50;
+    options.detector.score_threshold = 0.05;
     return options;
 }
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 #include <hpcai/ops/operation.hpp>
 
 namespace hpcai::ops {

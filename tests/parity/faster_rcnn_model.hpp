@@ -47,19 +47,20 @@ inline void PrintTo(const DetectorVariant& variant, std::ostream* stream) {
 inline models::FasterRcnn detector_options(std::string_view reference) {
     models::FasterRcnn options;
     options.input.dtype = tensor::DType::f32;
+    options.detector.score_threshold = 0.05;
     if (reference == "full") {
-        options.training_proposals = 300;
-        options.inference_proposals = 100;
-        options.region_samples = 128;
+        options.detector.training_proposals = 300;
+        options.detector.inference_proposals = 100;
+        options.detector.region_samples = 128;
         return options;
     }
     options.batch = 2;
     options.image_height = 128;
     options.image_width = 192;
-    options.anchor_sizes = {8, 16, 32, 64, 128};
-    options.region_samples = 64;
-    options.training_proposals = 200;
-    options.inference_proposals = 100;
+    options.detector.anchor_sizes = {8, 16, 32, 64, 128};
+    options.detector.region_samples = 64;
+    options.detector.training_proposals = 200;
+    options.detector.inference_proposals = 100;
     options.detections = 50;
     if (reference == "frozen") {
         options.backbone.norm.kind = models::Norm::frozen_batch;

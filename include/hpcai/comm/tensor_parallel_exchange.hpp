@@ -27,7 +27,7 @@ public:
 
     int shards() const override { return shards_; }
     int shard() const override { return shard_; }
-    void exchange(device::ShardMessages& messages) override;
+    void exchange(const device::ShardMessages& messages) override;
     const ShardAccounting& accounting() const { return accounting_; }
 
 private:

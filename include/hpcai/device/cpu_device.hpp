@@ -15,18 +15,18 @@ struct CpuDeviceOptions {
     /// True: results have the same bits for any `threads`. oneDNN then processes up to 16
     /// sub-batches, each with one thread, so more threads than sub-batches do not help. Each
     /// sub-batch has its own copy of a layer's weight gradients. If 16 copies would exceed 16 MiB,
-    /// the weight gradient uses 8 sub-batches; if 8 would, 4. Our own loops sum in a fixed order.
+    /// the weight gradient uses 8 sub-batches; if 8 would, 4.
     bool deterministic = false;
 };
 
-/// Makes a device of the CPU engine: oneDNN for convolutions, MaxPool and linear layers, our own
-/// loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
+/// Makes a device of the CPU engine: oneDNN for convolutions, MaxPool and linear layers, the
+/// engine's own loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
 /// Returns the version of oneDNN, such as "2.6.3".
 std::string onednn_version();
 
-/// The cores of the machine, and those on which this process may run, by hwloc; each at least 1.
+/// The cores of the machine, and those on which this process may run; each at least 1.
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -34,7 +34,8 @@ struct Cores {
 };
 Cores count_cores();
 
-/// The NUMA nodes of the machine, and those that this process may use, by hwloc; each at least 1.
+/// The NUMA nodes of the machine, and those with cores on which this process may run; each at least
+/// 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;

@@ -21,8 +21,8 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Offset of a value's channel sums (ops::outputs_channel_sums) after its elements'
-/// `element_bytes`.
+/// Returns the offset in bytes of a value's channel sums (ops::outputs_channel_sums), which follow
+/// `element_bytes` of elements.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -63,10 +63,8 @@ public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The largest number of output gradients that the kernel can sum while it reads them.
-    virtual std::size_t max_output_gradients() const { return 1; }
-    virtual bool backward_reads_inputs() const { return false; }
-    virtual bool backward_reads_output() const { return false; }
+    /// The tensors that the backward pass reads. Kernels may differ from ops::backward_reads().
+    virtual ops::BackwardReads backward_reads() const { return {}; }
     /// The passes of the kernel, in the order of a step.
     virtual std::vector<ops::Pass> passes() const = 0;
 
@@ -89,8 +87,7 @@ using ops::Sgd;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
-/// Returns the number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v).
-/// All are initially 0.
+/// Returns the number of states that a rule keeps for each parameter. All are initially 0.
 int state_count(const OptimizerRule& rule);
 
 struct Optimizer {
@@ -212,6 +209,12 @@ struct Determinism {
     std::string conditions;            // hardware and libraries that must be equal, for display
 };
 
+/// The work that a device has spent on timing kernels to choose among them.
+struct Tuning {
+    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
+    double seconds = 0;    // including trials of fused operations
+};
+
 /// A JPEG file and its decoded picture: rows of `width` RGB pixels without gaps.
 struct JpegFile {
     std::vector<std::byte> bytes;
@@ -224,15 +227,20 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Replaces the pictures after the work before the last release(), and returns when those of
-    /// `files` are decoded. Sets the offsets; a file that the decoder refuses, or for which there
-    /// is no memory, has -1. May be called from any thread, one call at a time.
+    /// Waits for the work before the last release(), replaces the pictures, and returns when those
+    /// of `files` are decoded. Sets the offsets: -1 for a file that the decoder refuses, or for
+    /// which there is no memory. May be called from any thread, one call at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
-    /// Ends the use of the pictures by work that the device has enqueued so far.
+    /// Declares that only work enqueued so far reads the pictures.
     virtual void release() = 0;
 };
+
+/// Returns the bytes of a tensor without padding.
+inline std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
+    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+}
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
 /// may use its own threads inside a call.
@@ -249,7 +257,7 @@ public:
     /// Returns whether KernelOptions::tf32 has an effect.
     virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
-    /// The guarantees for which the device was opened; none by default.
+    /// The guarantees that were requested when the device was opened.
     virtual Determinism determinism() const = 0;
 
     /// Throws Error(internal) if there is too little memory.
@@ -257,10 +265,8 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change after the call. On a GPU, an upload of up to 4096
-    /// bytes may wait for the 32nd-last upload of this size and all work before it. A larger one
-    /// may wait for the work before the fourth-last larger upload, or for all work if it needs more
-    /// memory than reserve_uploads() reserved.
+    /// Enqueues an upload; `from` may change after the call. A GPU may wait for the work before an
+    /// earlier upload, or for all work if it needs more memory than reserve_uploads() has reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.
@@ -273,7 +279,9 @@ public:
     /// work. Throws Error(internal) if there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
     /// Returns the bytes of a value of this shape and type in the layout of this device.
-    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
+    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {
+        return device::storage_bytes(shape, dtype);
+    }
     /// Writes a tensor, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
     /// device for this shape and type, rounded to nearest even. `to` has storage_bytes(). Returns
     /// when the copy is complete. Throws Error(internal) for an unsupported type or rank, or a
@@ -289,6 +297,8 @@ public:
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
+    /// The timing in accepts() and build() so far; absent if the device does not time kernels.
+    virtual std::optional<Tuning> tuning() const { return std::nullopt; }
     /// Plans a kernel. Throws Error(internal) if this device does not support the operation.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
@@ -343,35 +353,12 @@ public:
     virtual bool has_int8() const { return false; }
 
     /// Returns whether the device supports tensor parallelism: ops::AllGather, ops::ReduceScatter
-    /// and trust ratios over all shards.
+    /// and Optimizer::exchange.
     virtual bool supports_shards() const { return false; }
 
-    /// Begins a phase of host work for a profiler, which lasts until the next call; null begins
-    /// none. `name` must be a static string.
+    /// Begins a phase of host work for a profiler, which lasts until the next call. `name` must be
+    /// a static string, or null for no phase.
     virtual void begin_phase(const char* /*name*/) {}
 };
-
-/// Returns the bytes of a tensor without padding, as most devices store it.
-std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
-
-/// The work that a device has spent on timing kernels to choose among them.
-struct Tuning {
-    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
-    double seconds = 0;    // including trials of fused operations
-};
-
-/// An additional interface of a Device that times kernels in build() and accepts().
-class Tuner {
-public:
-    virtual ~Tuner() = default;
-    /// The work so far; absent if timing is disabled.
-    virtual std::optional<Tuning> tuning() const = 0;
-};
-
-/// Returns the tuning of a device; absent if the device is not a Tuner.
-inline std::optional<Tuning> tuning_of(const Device& device) {
-    const auto* tuner = dynamic_cast<const Tuner*>(&device);
-    return tuner == nullptr ? std::nullopt : tuner->tuning();
-}
 
 }  // namespace hpcai::device

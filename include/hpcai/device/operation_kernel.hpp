@@ -18,11 +18,7 @@ public:
     OperationKernel(const Operation& op, const KernelOptions& options, const Context& context)
         : op_(op), options_(options), context_(context) {}
 
-    std::size_t max_output_gradients() const override {
-        return ops::backward_reads(op_).output_gradients;
-    }
-    bool backward_reads_inputs() const override { return ops::backward_reads(op_).inputs; }
-    bool backward_reads_output() const override { return ops::backward_reads(op_).output; }
+    ops::BackwardReads backward_reads() const override { return ops::backward_reads(op_); }
     std::vector<ops::Pass> passes() const override { return passes_of(op_, options_); }
     void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
     void run(ops::Pass pass) override {
@@ -99,9 +95,8 @@ HPCAI_BUILD_ALL
     }
 
 /// Plans a kernel with the overload of build() for the type of `operation` and the engine.
-template <typename Context>
 KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,
-                       const Context& context) {
+                       const auto& context) {
     return std::visit([&](const auto& op) { return build(op, options, context); }, operation);
 }
 

@@ -2,25 +2,23 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace hpcai::device {
 
 /// The messages of one exchange between this shard of a network and the others, in host memory.
-/// `shard` is the other shard's number. The sender's bytes_to() equals the receiver's bytes_from().
-class ShardMessages {
-public:
-    virtual ~ShardMessages() = default;
-    /// bytes_to(), bytes_from() and write() are not called for this shard itself.
-    virtual std::size_t bytes_to(int shard) const = 0;
-    virtual std::size_t bytes_from(int shard) const = 0;
+/// `shard` is the number of the other shard. The sender's bytes_to() equals the receiver's
+/// bytes_from(). Only read() is also called for this shard itself.
+struct ShardMessages {
+    std::function<std::size_t(int shard)> bytes_to, bytes_from;
     /// Writes the message to another shard into `to`, which has bytes_to() bytes.
-    virtual void write(int shard, std::span<std::byte> to) = 0;
+    std::function<void(int shard, std::span<std::byte> to)> write;
     /// Called for each shard in order after all messages arrived; `from` is empty for this shard.
-    virtual void read(int shard, std::span<const std::byte> from) = 0;
+    std::function<void(int shard, std::span<const std::byte> from)> read;
 };
 
-/// Transfers messages between the shards of a network. Each shard computes some of the channels.
+/// Transfers messages between the shards of a network, which compute different channels.
 class ShardExchange {
 public:
     virtual ~ShardExchange() = default;
@@ -28,7 +26,7 @@ public:
     virtual int shard() const = 0;  // index of this shard
     /// Collective over the shards. Returns when each message has been read. Throws Error when
     /// another shard does not respond or has failed; the object is then unusable.
-    virtual void exchange(ShardMessages& messages) = 0;
+    virtual void exchange(const ShardMessages& messages) = 0;
 };
 
 /// Replaces each value by its sum over all shards, added in the order of the shards, so that all

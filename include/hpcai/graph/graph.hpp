@@ -42,6 +42,7 @@ struct NormStatistics {
     std::int64_t first_channel = 0;  // index in the model of the shard's first channel
 };
 
+/// A tensor of the graph: an input or the output of a node.
 struct Value {
     std::string name;
     tensor::Shape shape;
@@ -65,9 +66,13 @@ struct Node {
 class Graph {
 public:
     /// Adds an input, such as the pixels.
-    ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
+    ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype) {
+        return add_value({std::move(name), shape, kNoNode, dtype, false}, false);
+    }
     /// Adds a value that an earlier pipeline stage computes; see partition_stages().
-    ValueId add_received(const Value& value, bool needs_gradient);
+    ValueId add_received(const Value& value, bool needs_gradient) {
+        return add_value({value.name, value.shape, kNoNode, value.dtype, true}, needs_gradient);
+    }
     /// Marks `value` as read outside the graph. The reader provides its gradient if it needs one.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
@@ -105,6 +110,8 @@ public:
     std::int64_t parameter_count() const;
 
 private:
+    ValueId add_value(Value value, bool needs_gradient);
+
     std::vector<Node> nodes_;
     std::vector<Value> values_;
     std::vector<Parameter> parameters_;
@@ -121,7 +128,7 @@ ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
 /// Returns a copy of the graph in which a BatchNorm, Add and ReLU in sequence, or a normalization
 /// and a ReLU, are one node. They are fused only if no other node reads the intermediate values.
-/// Results differ only because intermediate values are no longer rounded.
+/// Results change only because intermediate values are no longer rounded.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

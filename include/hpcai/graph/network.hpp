@@ -9,13 +9,13 @@
 
 namespace hpcai::graph {
 
-/// One kernel call of a training step.
+/// A call of one pass of a kernel.
 struct KernelCall {
     std::string name;  // of the node; for a sum of gradients: "<value or parameter>.gradient"
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
     // Parameters whose gradients are final after this call. The first call of the backward pass
-    // also lists the parameters that have no gradient.
+    // also lists the parameters whose gradients no call writes.
     std::vector<ParameterId> final_gradients;
 };
 
@@ -52,8 +52,8 @@ public:
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A second network with the graph and device of `twin`, for another micro-batch in flight.
-    /// Both share and keep alive the StepScalars and working copies. Call the functions that
-    /// prepare copies on `twin` only.
+    /// Both share the StepScalars and working copies, which exist as long as one of them. Only
+    /// `twin` may refresh working copies.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
 
@@ -86,8 +86,7 @@ public:
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
     }
-    /// Refreshes the copies that working_copy() returns. Not needed after an update that wrote
-    /// them.
+    /// Refreshes the copies that working_copy() returns, unless an optimizer update has done so.
     void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_calls_, observer); }
     /// Refreshes all other working copies.
     void prepare_other_copies(Observer& observer) { run(other_copy_calls_, observer); }
@@ -100,8 +99,7 @@ public:
     /// Overwrites the gradient of every trained parameter. Training mode only.
     void backward(Observer& observer) { run(backward_calls_, observer); }
 
-    /// The kernel calls of prepare_other_copies(), forward() and backward() in order, to run one by
-    /// one.
+    /// The kernel calls of prepare_other_copies(), forward() and backward(), in order.
     std::vector<KernelCall> calls() const;
 
     /// The value `name` in device memory, in the device's layout. It is valid from the call of its
@@ -126,7 +124,6 @@ private:
     class Builder;
 
     void build(ParameterStore& store);
-    void plan(ParameterStore& store);  // plans kernels, steps and memory with a Builder
     static void run(const std::vector<KernelCall>& calls, Observer& observer) {
         for (const KernelCall& call : calls) {
             observer.before(call);

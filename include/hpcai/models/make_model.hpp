@@ -21,16 +21,17 @@ graph::Graph make_model(const config::Config& config, const ModelInput& input = 
 /// make_model(), in the same order.
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
-/// Returns the batch size of a rank in evaluation: 32 and, except for classification, at most
-/// `training_rows`, the batch size in training.
+/// Returns the batch size of a rank in evaluation: 32 for classification, else the smaller of 32
+/// and `training_rows`, the batch size in training.
 int evaluation_rows(const config::Config& config, int training_rows);
 
-/// The square cells of a segmentation model. For other models, cell_grid() throws Error(internal).
+/// The square cells whose classes a segmentation model predicts.
 struct CellGrid {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
     std::int64_t pixels = 0;  // side of a cell in pixels
 };
+/// Throws Error(internal) for other models.
 CellGrid cell_grid(const config::Config& config);
 
 }  // namespace hpcai::models

@@ -31,7 +31,7 @@ struct BoxDeltas {
     float h = 0;
 };
 
-/// The largest logarithm of decoded side / reference side, as in torchvision: log(1000 / 16).
+/// The largest log(decoded side / reference side), as in torchvision: log(1000 / 16).
 inline constexpr float kMaxLogRatio = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
@@ -119,25 +119,101 @@ HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std
     return static_cast<std::uint32_t>((word ^ (word >> 31)) >> 32);
 }
 
-/// Smooth L1 distance with beta = 1/9 (Girshick 2015, equation 3, scaled).
+inline constexpr float kSmoothL1Beta = 1.0f / 9.0f;  // as in torchvision
+
+/// Smooth L1 distance (Girshick 2015, equation 3) with PyTorch's parameter beta.
 HPCAI_HOST_DEVICE inline float smooth_l1(float difference) {
-    constexpr float kBeta = 1.0f / 9.0f;
     const float size = fabsf(difference);
-    return size < kBeta ? 0.5f * size * size / kBeta : size - 0.5f * kBeta;
+    return size < kSmoothL1Beta ? 0.5f * size * size / kSmoothL1Beta : size - 0.5f * kSmoothL1Beta;
 }
 
 /// The derivative of smooth_l1; NaN for NaN.
 HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
-    constexpr float kBeta = 1.0f / 9.0f;
-    if (fabsf(difference) < kBeta) return difference / kBeta;
+    if (fabsf(difference) < kSmoothL1Beta) return difference / kSmoothL1Beta;
     if (difference < 0) return -1.0f;
     return difference > 0 ? 1.0f : difference;
 }
 
-/// Returns the pyramid level, 2 to 5, from which RoiAlign reads the features of a region.
+/// Returns the pyramid level, 2 to 5, from which RoiAlign (its comment has the formula) reads the
+/// features of a region.
 HPCAI_HOST_DEVICE inline int pyramid_level(const Box& region) {
     const float level = floorf(4.0f + log2f(sqrtf(area_of(region)) / 224.0f) + 1e-6f);
     return static_cast<int>(fminf(fmaxf(level, 2.0f), 5.0f));
+}
+
+/// Returns the box of a row (x1, y1, x2, y2, ...).
+HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
+    return {row[0], row[1], row[2], row[3]};
+}
+
+/// Returns whether a row (x1, y1, x2, y2, class) has a positive area and a positive class.
+HPCAI_HOST_DEVICE inline bool is_box(const float* row) {
+    return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
+}
+
+HPCAI_HOST_DEVICE inline bool is_finite(float number) {
+    return number - number == 0;
+}
+HPCAI_HOST_DEVICE inline bool is_finite(const Box& box) {
+    return is_finite(box.x1) && is_finite(box.y1) && is_finite(box.x2) && is_finite(box.y2);
+}
+
+/// The sides of an image and the shortest valid side of a box, in pixels.
+struct ImageBounds {
+    float height = 0;
+    float width = 0;
+    float min_side = 0;
+};
+/// Clips a finite `box` to the image. Returns false for other boxes, and if a side of the clipped
+/// box is below `min_side`.
+HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds) {
+    if (!is_finite(box)) return false;
+    box = clipped(box, bounds.height, bounds.width);
+    return !(box.x2 - box.x1 < bounds.min_side) && !(box.y2 - box.y1 < bounds.min_side);
+}
+
+/// Returns the largest fp32 number that does not exceed `limit`. An fp32 number exceeds the result
+/// exactly if it exceeds `limit`.
+inline float rounded_down(double limit) {
+    const auto nearest = static_cast<float>(limit);
+    return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
+}
+
+/// Returns the maximum number of positives among `samples` samples: samples x share, rounded down.
+inline std::int64_t positive_limit(std::int64_t samples, double share) {
+    return static_cast<std::int64_t>(static_cast<double>(samples) * share);
+}
+
+/// The objects in one image.
+struct ImageBoxes {
+    const float* rows = nullptr;  // (count, 5): x1, y1, x2, y2 in pixels, class
+    std::int64_t count = 0;
+    int classes = 0;  // rows with a class outside 1 to classes - 1 are ignored
+};
+
+/// Returns the class of the smallest box that covers the point (x, y), in pixels; in a tie, that of
+/// the first box; 0 if no box covers the point. x2 and y2 are exclusive.
+HPCAI_HOST_DEVICE inline int class_at(const ImageBoxes& boxes, float x, float y) {
+    int label = 0;
+    float smallest_area = 0;
+    for (std::int64_t row = 0; row < boxes.count; ++row) {
+        const float* const box = boxes.rows + 5 * row;
+        const bool is_box = box[4] >= 1 && box[4] < static_cast<float>(boxes.classes);
+        if (!is_box || x < box[0] || y < box[1] || !(x < box[2]) || !(y < box[3])) continue;
+        const float area = area_of({box[0], box[1], box[2], box[3]});
+        if (label != 0 && !(area < smallest_area)) continue;
+        label = static_cast<int>(box[4]);
+        smallest_area = area;
+    }
+    return label;
+}
+
+/// Returns the class at the centre of cell (row, column) in a grid of squares of `stride` pixels.
+HPCAI_HOST_DEVICE inline int cell_class(const ImageBoxes& boxes, std::int64_t stride,
+                                        std::int64_t row, std::int64_t column) {
+    const float half = 0.5f * static_cast<float>(stride);
+    return class_at(boxes, static_cast<float>(column * stride) + half,
+                    static_cast<float>(row * stride) + half);
 }
 
 }  // namespace hpcai::ops

@@ -145,7 +145,8 @@ struct Linear {
 
 /// Loss of logits x (N, F) for labels (N) s32: cross-entropy with the target distribution
 /// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: their
-/// loss and gradient are 0. Output: the softmax (N, F) in fp32; KernelTensors::saved has losses.
+/// loss and gradient are 0. Output: the softmax (N, F) in fp32; KernelTensors::saved receives the
+/// losses (N) in fp32.
 struct SoftmaxCrossEntropy {
     Shape input;
     double label_smoothing = 0;  // s
@@ -153,8 +154,8 @@ struct SoftmaxCrossEntropy {
 
 /// Loss that compares the logits x (N, H, W, K) of cells with classes derived from boxes (N, G, 5).
 /// The smallest box that covers a cell's centre determines the class of the cell (cell_class()).
-/// An image's loss is the sum of its cells' weighted cross-entropies, divided by H W. The weight is
-/// `background_weight` for class 0, else 1. Output: the softmax (N, H W, K) in fp32, row by row.
+/// An image's loss is the sum of its cells' weighted cross-entropies, divided by H x W. The weight
+/// is `background_weight` for class 0, else 1. Output: the softmax (N, H W, K) in fp32.
 struct CellCrossEntropy {
     Shape input;              // of x
     Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box
@@ -172,8 +173,8 @@ struct ChannelRange {
 /// the start of the next shard. Throws Error(internal) for fewer channels than shards.
 ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 
-/// An all-gather over the shards of a network, which run at the same time: x has the channels of
-/// this shard, and y (..., C) the channels of all shards. The gradient of x is this shard's
+/// An all-gather over the shards of a network: x has the channels of this shard, and y (..., C) the
+/// channels of all shards. The gradient of x is this shard's
 /// channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed over the
 /// shards; otherwise all shards have the same gradient.
 struct AllGather {
@@ -219,10 +220,11 @@ std::optional<tensor::DType> output_dtype(const Operation& operation);
 /// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Returns whether the operation computes losses, with which the backward pass begins.
+/// Returns whether the operation computes losses. The backward pass begins with it.
 bool is_loss(const Operation& operation);
 
-/// Returns whether this is a loss that outputs a softmax; KernelTensors::saved then has the losses.
+/// Returns whether this is a loss whose output is a softmax. Its losses (N) are in
+/// KernelTensors::saved.
 bool outputs_softmax(const Operation& operation);
 
 /// Returns the shapes of all inputs, in order.
@@ -243,12 +245,11 @@ bool computes_in_int8(const Convolution& op, Pass pass);
 struct BackwardReads {
     bool inputs = false;
     bool output = false;
-    // A kernel can sum up to this many output gradients while it reads them.
-    std::size_t output_gradients = 1;
+    std::size_t output_gradients = 1;  // the most that a kernel can sum while it reads them
 };
 BackwardReads backward_reads(const Operation& operation);
 
-/// Returns "convolution", "batch_norm_relu", ...
-std::string_view name_of(const Operation& operation);
+/// Returns a name such as "convolution" or "batch_norm_relu".
+std::string name_of(const Operation& operation);
 
 }  // namespace hpcai::ops

@@ -12,6 +12,7 @@ namespace hpcai::ops {
 /// al. 2013; Goyal et al. 2017, eq. 9). Without momentum correction (eq. 10) v = momentum v + lr g;
 /// w -= v, or lr g + momentum v: v then contains the learning rates of earlier steps.
 struct Sgd {
+    static constexpr int kStates = 1;  // v
     float momentum = 0;
     bool nesterov = false;
     bool momentum_correction = true;
@@ -21,6 +22,7 @@ struct Sgd {
 /// Ginsburg 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), with |g| before the
 /// decay; 1 if |w| or |g| is 0. Without momentum correction this is MLPerf's LARS for ResNet-50.
 struct Lars {
+    static constexpr int kStates = 1;  // v
     float momentum = 0;
     bool nesterov = false;
     bool momentum_correction = false;
@@ -33,6 +35,7 @@ struct Lars {
 /// 2015). With decoupled decay w is first multiplied by 1 - lr weight_decay and g has none:
 /// PyTorch's AdamW (Loshchilov, Hutter 2019).
 struct Adam {
+    static constexpr int kStates = 2;  // m, v
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
@@ -43,6 +46,7 @@ struct Adam {
 /// u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay w with Adam's m and
 /// v, where g has no decay. r = |w| / |u| is the trust ratio of the range, 1 if |w| or |u| is 0.
 struct Lamb {
+    static constexpr int kStates = 2;  // m, v
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-6;
@@ -51,13 +55,13 @@ struct Lamb {
 /// s = s + g^2; w -= lr g / (sqrt(s) + epsilon): PyTorch's Adagrad without lr_decay (Duchi, Hazan,
 /// Singer 2011).
 struct AdaGrad {
+    static constexpr int kStates = 1;  // s
     float epsilon = 1e-10F;
 };
 
 /// The scalars of a training step, in device memory so that each launch of a CUDA graph reads them.
-/// The host initializes all fields, writes learning_rate and
-/// micro_batch, clears loss_sum, and clears `finite` if another stage skips the step. The step adds
-/// to loss_sum and writes the rest.
+/// The host initializes all fields, writes learning_rate and micro_batch, clears loss_sum, and
+/// clears `finite` if another stage skips the step. The step adds to loss_sum and writes the rest.
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the samples' losses
@@ -66,7 +70,7 @@ struct StepScalars {
     std::uint32_t good_steps = 0;     // since the last skipped step or attempt to double the scale
     std::uint32_t skipped_steps = 0;  // since the start
     std::uint32_t taken_steps = 0;    // since the start
-    std::uint32_t micro_batch = 0;    // index in the step, for the backward pass
+    std::uint32_t micro_batch = 0;    // index in the step; only the backward pass reads it
     double loss_sum = 0;              // of the samples' losses since the host cleared it
 };
 

@@ -14,6 +14,7 @@ constexpr std::uint16_t to_f16(float value) {
     const std::uint32_t magnitude = bits ^ sign;
     // 0x38800000 is 2^-14, the smallest normal result; values from 0x47800000, 2^16, overflow.
     // After adding 0.5, the low bits of the sum are those of a subnormal result, rounded.
+    // 0xC8000FFF changes the exponent's bias from 127 to 15 and rounds 13 bits off.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000U;
     const std::uint32_t normal = (magnitude + 0xC8000FFFU + (magnitude >> 13 & 1U)) >> 13;
@@ -26,8 +27,10 @@ constexpr std::uint16_t to_f16(float value) {
 constexpr float from_f16(std::uint16_t half) {
     const std::uint32_t sign = std::uint32_t{half} << 16 & 0x80000000U;
     const std::uint32_t magnitude = (std::uint32_t{half} & 0x7FFFU) << 13;
+    // 2^112 changes the exponent's bias from 15 to 127, also of a subnormal number.
     std::uint32_t bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-    if (magnitude >= 0x0F800000U) bits |= 0x7F800000U;
+    const bool is_finite = magnitude < 0x0F800000U;
+    if (!is_finite) bits |= 0x7F800000U;
     return std::bit_cast<float>(bits | sign);
 }
 

@@ -10,7 +10,7 @@
 namespace hpcai::tensor {
 
 /// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) and filters (K,
-/// R, S, C) with K output channels, whatever the memory layout of the device.
+/// R, S, C) with K output channels, also if the device stores them in another layout.
 class Shape {
 public:
     static constexpr std::size_t kMaxRank = 5;
@@ -24,13 +24,13 @@ public:
     std::int64_t& operator[](std::size_t axis) { return extents_[axis]; }
     /// Product of the extents; 1 for rank 0.
     std::int64_t elements() const noexcept;
-    bool operator==(const Shape& other) const noexcept;
+    bool operator==(const Shape& other) const = default;
 
     const std::int64_t* begin() const noexcept { return extents_.data(); }
     const std::int64_t* end() const noexcept { return extents_.data() + rank_; }
 
 private:
-    std::array<std::int64_t, kMaxRank> extents_{};
+    std::array<std::int64_t, kMaxRank> extents_{};  // zeros after the first rank_
     std::size_t rank_ = 0;
 };
 

@@ -19,13 +19,12 @@ class AnchorGrid {
 public:
     explicit AnchorGrid(const ops::Anchors& anchors);
 
-    const ops::Anchors& anchors() const { return anchors_; }
     std::size_t levels() const { return anchors_.levels.size(); }
     /// The number of the first anchor of `level`, or count() if `level` is levels().
     std::int64_t first(std::size_t level) const { return first_[level]; }
     std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
     std::int64_t count() const { return first_.back(); }
-    AnchorIndex index_of(std::int64_t number) const;  // of anchor `number`
+    AnchorIndex index_of(std::int64_t number) const;
     ops::Box box(const AnchorIndex& at) const;
 
 private:

@@ -12,10 +12,10 @@ namespace {
 constexpr int kMaxLanes = 16;
 
 /// Per-channel numbers are fp32 arrays of (spans, C), where a span is a set of samples that share
-/// statistics. The workspace has two sums for each image and channel, (2, N, C). These are combined
-/// in double precision in a fixed order, so the number of threads does not change the bits. If a
-/// span covers several ranks, moments and gradient sums are all-reduced in double. This is precise
-/// enough even though each rank subtracts its own pivot (see load_pivot()).
+/// statistics. The workspace has two sums for each image and channel, (2, N, C). They are added in
+/// double in a fixed order, so that the number of threads does not change the bits. If a span
+/// covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
+/// subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -37,9 +37,8 @@ public:
             return static_cast<std::size_t>(count) * sizeof(float);
         };
         KernelMemory bytes;
-        bytes.workspace_bytes =
-            floats(2 * grid_.images * channels_ + kCoefficients * spans_ * channels_) +
-            static_cast<std::size_t>(summed_count()) * sizeof(double);
+        bytes.workspace_bytes = floats(2 * grid_.images * channels_ + 3 * spans_ * channels_) +
+                                static_cast<std::size_t>(summed_count()) * sizeof(double);
         if (trains()) bytes.saved_bytes = floats(4 * spans_ * channels_);
         return bytes;
     }
@@ -79,8 +78,6 @@ private:
         apply_gradients();
     }
 
-    static constexpr std::int64_t kCoefficients = 3;
-
     /// Returns the number of ranks whose samples share statistics.
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
@@ -94,14 +91,14 @@ private:
         return spans_ == 1 ? 0 : image / span_samples_;
     }
     /// Returns the offset of the channels of a tile in a (spans, C) array.
-    std::int64_t at(std::int64_t image, std::int64_t tile) const {
-        return span_of(image) * channels_ + tile * grid_.tile.lanes;
+    std::int64_t offset_of(const TileIndex& at) const {
+        return span_of(at.image) * channels_ + at.channel;
     }
     float* partial(int which, std::int64_t image, std::int64_t tile) const {
         return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
     }
 
-    /// Subtracting the span's first pixel as a pivot reduces cancellation in the variance.
+    /// Loads the span's first pixel; subtracting it reduces cancellation in the variance.
     void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
         const std::int64_t first = span_of(image) * span_samples_;
         const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
@@ -109,11 +106,12 @@ private:
     }
 
     void sum_statistics() const {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float pivot[kMaxLanes];
-            load_pivot(image, tile, pivot);
-            loops_.statistics(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), pivot,
-                                           partial(0, image, tile), partial(1, image, tile)});
+            load_pivot(at.image, at.tile, pivot);
+            loops_.statistics(
+                grid_.tile, {grid_.at(tensors_.inputs[0], at), pivot, partial(0, at.image, at.tile),
+                             partial(1, at.image, at.tile)});
         });
     }
 
@@ -156,16 +154,16 @@ private:
         return moments;
     }
 
-    /// All ranks have the same batch size, so the mean over ranks is the mean over all samples.
+    /// Sums the means and the means of squares. All ranks have the same batch size, so the mean
+    /// over ranks is the mean over all samples.
     void all_reduce_moments() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             const Moments local = local_moments(0, tile);
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                double* const first = summed(0, tile) + lane;
-                double* const second = summed(1, tile) + lane;
-                *first = local.mean[lane];
-                *second = local.variance[lane] + local.mean[lane] * local.mean[lane];
+                const double mean = local.mean[lane];
+                summed(0, tile)[lane] = mean;
+                summed(1, tile)[lane] = local.variance[lane] + mean * mean;
             }
         }
         options_.sync_batch_norm_reducer->sum({summed_, static_cast<std::size_t>(summed_count())});
@@ -232,34 +230,31 @@ private:
 
     void apply() const {
         void* residual = op_.add ? tensors_.inputs[1] : nullptr;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const std::int64_t c = at(image, tile);
-            loops_.apply(
-                grid_.tile,
-                {grid_.at(tensors_.inputs[0], image, tile), grid_.at(residual, image, tile),
-                 grid_.at(tensors_.output, image, tile), scale_ + c, shift_ + c, op_.relu});
+        grid_.for_each([&](const TileIndex& at) {
+            const std::int64_t c = offset_of(at);
+            loops_.apply(grid_.tile,
+                         {grid_.at(tensors_.inputs[0], at), grid_.at(residual, at),
+                          grid_.at(tensors_.output, at), scale_ + c, shift_ + c, op_.relu});
         });
     }
 
-    GradientSource source(std::int64_t image, std::int64_t tile) const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = second_output_gradient();
-        const std::int64_t c = at(image, tile);
-        return {grid_.at(gradients[0], image, tile),
-                grid_.at(second, image, tile),
-                grid_.at(tensors_.inputs[0], image, tile),
-                op_.add ? grid_.at(tensors_.output, image, tile) : nullptr,
+    GradientSource source(const TileIndex& at) const {
+        const std::int64_t c = offset_of(at);
+        return {grid_.at(output_gradient(), at),
+                grid_.at(second_output_gradient(), at),
+                grid_.at(tensors_.inputs[0], at),
+                op_.add ? grid_.at(tensors_.output, at) : nullptr,
                 scale_ + c,
                 shift_ + c,
                 op_.relu};
     }
 
     void sum_gradients() const {
-        void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            loops_.gradient_sums(grid_.tile, {source(image, tile), grid_.at(masked, image, tile),
-                                              mean_ + at(image, tile), partial(0, image, tile),
-                                              partial(1, image, tile)});
+        void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;  // of the residual
+        grid_.for_each([&](const TileIndex& at) {
+            loops_.gradient_sums(grid_.tile,
+                                 {source(at), grid_.at(masked, at), mean_ + offset_of(at),
+                                  partial(0, at.image, at.tile), partial(1, at.image, at.tile)});
         });
     }
 
@@ -273,7 +268,7 @@ private:
         options_.sync_batch_norm_reducer->sum({summed_, static_cast<std::size_t>(summed_count())});
     }
 
-    /// Returns the sums over all ranks of the span; `local` are the sums of this rank.
+    /// Returns the sums over all ranks of the span; `local` has the sums of this rank.
     SpanSums span_sums(const SpanSums& local, std::int64_t tile) const {
         if (ranks_ == 1) return local;
         SpanSums sums;
@@ -328,27 +323,27 @@ private:
 
     void apply_gradients() const {
         if (tensors_.input_gradients[0] == nullptr) return;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            GradientSource from = source(image, tile);
+        grid_.for_each([&](const TileIndex& at) {
+            GradientSource from = source(at);
             if (op_.add) {  // sum_gradients() has written the masked sum
-                from.dy0 = grid_.at(tensors_.input_gradients[1], image, tile);
+                from.dy0 = grid_.at(tensors_.input_gradients[1], at);
                 from.dy1 = nullptr;
                 from.relu = false;
             }
-            const std::int64_t c = at(image, tile);
-            loops_.gradient_apply(grid_.tile,
-                                  {from, grid_.at(tensors_.input_gradients[0], image, tile),
-                                   coefficient(0) + c, coefficient(1) + c, coefficient(2) + c});
+            const std::int64_t c = offset_of(at);
+            loops_.gradient_apply(
+                grid_.tile, {from, grid_.at(tensors_.input_gradients[0], at), coefficient(0) + c,
+                             coefficient(1) + c, coefficient(2) + c});
         });
     }
 
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::int64_t channels_, ranks_, span_samples_, spans_;
-    double* summed_ = nullptr;            // (2, C), only if spans cover several ranks
+    double* summed_ = nullptr;            // (2, C): sums over ranks; absent for one rank
     float* partial_ = nullptr;            // (2, N, C)
-    float* coefficients_ = nullptr;       // (kCoefficients, spans, C)
-    float* scale_ = nullptr;              // (spans, C): the affine map of the forward pass
+    float* coefficients_ = nullptr;       // (3, spans, C): a, b and c of combine_gradients()
+    float* scale_ = nullptr;              // (spans, C): y = scale x + shift in the forward pass
     float* shift_ = nullptr;              // (spans, C)
     float* mean_ = nullptr;               // (spans, C)
     float* inverse_deviation_ = nullptr;  // (spans, C)

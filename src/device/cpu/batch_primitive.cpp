@@ -9,8 +9,9 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower. With fewer
-// sub-batches where the gradients exceed kGradientBytes, they are at most 1.1 times slower.
+// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. With
+// fewer where all copies of a gradient would exceed kGradientBytes, they are at most 1.1 times
+// slower.
 constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 
@@ -34,11 +35,11 @@ std::size_t aligned_bytes(const memory::desc& desc) {
     return align_up(desc.get_size(), 64);
 }
 
-WorkingCopy::WorkingCopy(const memory::desc& master, const memory::desc& wanted,
-                         const Context& context)
+PackedParameter::PackedParameter(const memory::desc& master, const memory::desc& wanted,
+                                 const Context& context)
     : bytes_(wanted == master ? 0 : aligned_bytes(wanted)), reorder_(master, wanted, context) {}
 
-void* WorkingCopy::bind(float* master, void* buffer) {
+void* PackedParameter::bind(float* master, void* buffer) {
     if (bytes_ == 0) return master;
     reorder_.set(master, buffer);
     return buffer;
@@ -79,7 +80,7 @@ void ParameterGradient::run(const Context& context) const {
 }
 
 void ParameterGradient::sum_terms() const {
-    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache between terms
+    constexpr std::size_t kBlock = 4096;  // elements; they stay in the L1 cache between terms
     const std::size_t blocks = ceil_div(elements_, kBlock);
 #pragma omp parallel for schedule(static)
     for (std::size_t block = 0; block < blocks; ++block) {

@@ -7,13 +7,13 @@ namespace hpcai::device::cpu {
 
 /// A parameter in the layout and type that primitives read, next to its fp32 master. It is the
 /// master itself if layout and type match.
-class WorkingCopy {
+class PackedParameter {
 public:
-    WorkingCopy() = default;
-    WorkingCopy(const dnnl::memory::desc& master, const dnnl::memory::desc& wanted,
-                const Context& context);
+    PackedParameter() = default;
+    PackedParameter(const dnnl::memory::desc& master, const dnnl::memory::desc& wanted,
+                    const Context& context);
 
-    /// Bytes of the buffer of bind(); 0 if primitives read the master.
+    /// Bytes of bind()'s `buffer`; 0 if primitives read the master.
     std::size_t bytes() const { return bytes_; }
     /// Returns the address that primitives read.
     void* bind(float* master, void* buffer);
@@ -36,7 +36,7 @@ public:
     ParameterGradient(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
                       std::size_t terms, const Context& context);
 
-    /// Bytes of the buffer of bind(); 0 if a single primitive writes the gradient of the master.
+    /// Bytes of bind()'s `buffer`; 0 if a single primitive writes the gradient of the master.
     std::size_t bytes() const { return buffers_ * term_bytes_; }
     void bind(void* buffer, float* master);
     /// Returns the address that the primitive of sub-batch `index` writes. Requires bind().
@@ -62,8 +62,8 @@ private:
 /// Returns the bytes of a value in layout `desc`, rounded up to complete cache lines.
 std::size_t aligned_bytes(const dnnl::memory::desc& desc);
 
-/// A oneDNN primitive with reorders: an argument whose outer layout differs from the layout of the
-/// primitive is copied to or from a buffer in the workspace.
+/// A oneDNN primitive with reorders: an argument in another layout than that of the primitive is
+/// copied to or from a buffer in the workspace.
 class StagedPrimitive {
 public:
     enum class Flow { in, out };
@@ -72,14 +72,15 @@ public:
     StagedPrimitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                     const Context& context);
 
-    /// Adds an argument (DNNL_ARG_...) with its layouts outside and inside the primitive.
+    /// Adds an argument (DNNL_ARG_...): `outside` is the layout of bind(), `inside` that of the
+    /// primitive.
     void add(int argument, Flow flow, const dnnl::memory::desc& outside,
              const dnnl::memory::desc& inside);
-    /// Adds an argument with the same layout on both sides.
+    /// Adds an argument that needs no reorder.
     void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
     /// Returns a multiple of the cache line.
     std::size_t workspace_bytes() const;
-    /// Returns the bytes of an argument in its outer layout.
+    /// Returns the bytes of an argument in the layout of bind().
     std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }
 
     /// `workspace` has workspace_bytes().

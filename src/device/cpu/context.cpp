@@ -87,15 +87,10 @@ TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype) {
     return grid;
 }
 
-const void* TileGrid::at(const void* base, std::int64_t image, std::int64_t index) const {
+void* TileGrid::at(void* base, std::int64_t image, std::int64_t tile_index) const {
     if (base == nullptr) return nullptr;
-    const std::int64_t element = image * image_stride + index * tile_stride;
-    return static_cast<const std::byte*>(base) +
-           static_cast<std::size_t>(element) * size_of(tile.dtype);
-}
-
-void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
-    return const_cast<void*>(at(static_cast<const void*>(base), image, index));
+    const std::int64_t element = image * image_stride + tile_index * tile_stride;
+    return static_cast<std::byte*>(base) + static_cast<std::size_t>(element) * size_of(tile.dtype);
 }
 
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested) {

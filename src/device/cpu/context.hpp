@@ -50,8 +50,7 @@ auto plan_backward_pass(const dnnl::engine& engine, const ForwardPlan& forward,
 }
 
 /// Returns the dimensions of a tensor or of filters.
-template <typename Desc>
-dnnl::memory::dims dims_of(const Desc& desc) {
+dnnl::memory::dims dims_of(const auto& desc) {
     if constexpr (requires { desc.get_dims(); }) {
         return desc.get_dims();
     } else {
@@ -64,10 +63,10 @@ using tensor::Shape;
 
 /// The memory layout of values. An (N, H, W, C) image is stored in blocks of `channel_block`
 /// channels if C is a multiple of this number, else channels last. With `planar_input_images`,
-/// images of at most three channels are stored plane by plane.
+/// images of at most three channels are stored as (N, C, H, W).
 struct Layouts {
     int channel_block = 16;            // 0: always channels last
-    bool planar_input_images = false;  // (N, C, H, W) for C <= 3
+    bool planar_input_images = false;  // see above
 };
 
 /// Arguments for building every CPU kernel. They live as long as the device.
@@ -84,10 +83,17 @@ dnnl::memory::data_type dnnl_type(DType dtype);
 /// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) in these layouts.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Returns whether oneDNN has optimized convolutions between images in these layouts. The reference
-/// loops of oneDNN are a thousand times slower.
+/// Returns whether oneDNN has optimized convolutions between images in these layouts. Its reference
+/// implementations are a thousand times slower.
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient);
+
+/// Identifies a tile of an image value.
+struct TileIndex {
+    std::int64_t image = 0;
+    std::int64_t tile = 0;     // in the image
+    std::int64_t channel = 0;  // the first one
+};
 
 /// Divides an image value into `images` x `tiles` tiles of `tile.lanes` channels.
 struct TileGrid {
@@ -97,17 +103,16 @@ struct TileGrid {
     std::int64_t image_stride = 0;  // elements
     std::int64_t tile_stride = 0;   // elements
 
-    /// Address of the first element of a tile.
-    const void* at(const void* base, std::int64_t image, std::int64_t index) const;
-    void* at(void* base, std::int64_t image, std::int64_t index) const;
+    /// Returns the address of the first element of a tile; null if `base` is null.
+    void* at(void* base, std::int64_t image, std::int64_t tile_index) const;
+    void* at(void* base, const TileIndex& index) const { return at(base, index.image, index.tile); }
 
-    /// Calls body(image, tile) for every tile, in parallel.
-    template <typename Body>
-    void for_each(const Body& body) const {
+    /// Calls body(index) for every TileIndex, in parallel.
+    void for_each(const auto& body) const {
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < images; ++image) {
             for (std::int64_t tile_index = 0; tile_index < tiles; ++tile_index) {
-                body(image, tile_index);
+                body(TileIndex{image, tile_index, tile_index * tile.lanes});
             }
         }
     }

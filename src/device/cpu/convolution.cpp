@@ -16,8 +16,8 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The values of a convolution in the engine's layout and in the layout requested from oneDNN.
-/// oneDNN chooses the latter if it has no fast convolution in the engine's layout.
+/// The layouts of a convolution's values: those of the engine, and those requested from oneDNN,
+/// which chooses them if it has no fast convolution in the engine's layouts.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 
@@ -61,7 +61,7 @@ public:
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        // oneDNN chooses a layout for the first sub-batch; the others use it too.
+        // oneDNN chooses the layouts of filters for the first sub-batch; the others use them too.
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto sizes = sub_batch_sizes(context, op.input[0]);
@@ -69,7 +69,7 @@ public:
         if (!int8_forward_) {
             forward_ = BatchPrimitive(context, sizes,
                                       [&](std::int64_t samples) { return plan_forward(samples); });
-            forward_filters_ = WorkingCopy(master, forward_layout_, context);
+            forward_filters_ = PackedParameter(master, forward_layout_, context);
         }
         if (trains() && options.needs_input_gradient) {
             int8_input_gradient_ = plan_int8(op, ops::Pass::input_gradient, options, context);
@@ -85,7 +85,7 @@ public:
         input_gradient_ = BatchPrimitive(
             context, sizes, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
-        backward_filters_ = WorkingCopy(master, backward_layout_, context);
+        backward_filters_ = PackedParameter(master, backward_layout_, context);
     }
 
     KernelMemory memory() const override {
@@ -113,7 +113,7 @@ public:
         if (int8_forward_) {
             int8_filters_->bind(tensors.parameters[0], prepared, workspace);
             prepared += int8_filters_->prepared_bytes();
-            int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
+            int8_forward_->bind({static_cast<float*>(tensors.inputs[0]),
                                  static_cast<float*>(tensors.output), int8_filters_->plain(),
                                  workspace, tensors.scalars});
         } else {
@@ -132,7 +132,7 @@ public:
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
         if (int8_input_gradient_) {
-            int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
+            int8_input_gradient_->bind({static_cast<float*>(tensors.output_gradients[0]),
                                         static_cast<float*>(tensors.input_gradients[0]),
                                         int8_filters_->rotated(), workspace, tensors.scalars});
             return;
@@ -178,8 +178,7 @@ private:
     /// Plans the pass for a number of samples. Where oneDNN has only a reference implementation for
     /// the layout of the engine, values are copied to a layout that oneDNN chooses. An example is
     /// the gradient of filters for very small images without AVX-512.
-    template <typename PlanFor>
-    auto plan_optimized(std::int64_t samples, const PlanFor& plan_for) const {
+    auto plan_optimized(std::int64_t samples, const auto& plan_for) const {
         Values values = values_of(samples);
         auto plan = plan_for(values);
         if (is_reference(plan)) {
@@ -191,7 +190,7 @@ private:
         return std::pair(values, plan);
     }
 
-    /// The forward pass; backward passes take it as a hint.
+    /// Plans the forward pass; oneDNN also needs this plan for the backward passes.
     auto forward_plan(const Values& values) const {
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
@@ -243,12 +242,12 @@ private:
     }
 
     const Dims strides_{op_.stride, op_.stride}, padding_{op_.padding, op_.padding};
-    Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
+    Desc forward_layout_, backward_layout_, gradient_layout_;  // of the filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
     // backward_filters_ is unused if both layouts are equal or the input gradient is in int8.
-    WorkingCopy forward_filters_, backward_filters_;
+    PackedParameter forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };
 

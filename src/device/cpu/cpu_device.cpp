@@ -13,7 +13,6 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"
-#include "isa.hpp"
 
 namespace hpcai::device {
 namespace {
@@ -22,27 +21,22 @@ using namespace cpu;
 
 class HostMemory final : public Memory {
 public:
-    // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets Linux use huge pages.
-    explicit HostMemory(std::size_t bytes)
-        : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
+    explicit HostMemory(std::size_t bytes) : bytes_(bytes) {
+        // std::aligned_alloc requires a multiple of the alignment.
+        data_.reset(
+            std::aligned_alloc(kAlignment, std::max(kAlignment, align_up(bytes, kAlignment))));
         require(data_ != nullptr, ExitCode::internal, "cannot allocate {} MiB of host memory; {}",
                 bytes >> 20, kMemoryRemedy);
-        std::memset(data_, 0, bytes);
+        std::memset(data_.get(), 0, bytes);
     }
-    ~HostMemory() override { std::free(data_); }
-    HostMemory(const HostMemory&) = delete;
-    HostMemory& operator=(const HostMemory&) = delete;
 
-    void* data() override { return data_; }
+    void* data() override { return data_.get(); }
     std::size_t bytes() const override { return bytes_; }
 
 private:
-    static constexpr std::size_t kAlignment = std::size_t{1} << 21;
-    static std::size_t round_up(std::size_t bytes) {
-        return std::max(kAlignment, align_up(bytes, kAlignment));
-    }
+    static constexpr std::size_t kAlignment = std::size_t{1} << 21;  // Linux may use huge pages
     std::size_t bytes_;
-    void* data_;
+    std::unique_ptr<void, decltype(&std::free)> data_{nullptr, &std::free};
 };
 
 std::string processor_name() {
@@ -63,6 +57,7 @@ public:
         context_.stream = dnnl::stream(context_.engine);
         context_.loops = &loops_for_this_cpu();
         context_.is_deterministic = options.deterministic;
+        // Layouts of a deterministic device must not depend on the number of threads.
         omp_set_num_threads(options.deterministic ? 1 : threads_);
         context_.layouts = choose_layouts(context_.engine, options.layout);
         omp_set_num_threads(threads_);
@@ -171,6 +166,23 @@ private:
 };
 
 }  // namespace
+
+std::uint64_t cpu::hash_bits(std::span<const float> values, const SimdKernels& loops) {
+    constexpr std::int64_t kPart = 1 << 14;  // words
+    const auto words = static_cast<std::int64_t>(values.size() / 2);
+    const std::int64_t parts = ceil_div(words, kPart);
+    std::uint64_t sum = values.size();
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t first = part * kPart;
+        sum += loops.hash_words(values.data() + 2 * first, std::min(kPart, words - first), first);
+    }
+    if (values.size() % 2 != 0) {
+        const std::array<float, 2> last{values.back(), 0};
+        sum += loops.hash_words(last.data(), 1, words);
+    }
+    return sum;
+}
 
 std::string onednn_version() {
     const dnnl_version_t* version = dnnl_version();

@@ -2,16 +2,35 @@
 #include <algorithm>
 #include <cmath>
 
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "numbers.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
 
+/// The highest logit of a row, and log(sum of exp(logit - highest)).
+struct LogSum {
+    double highest;
+    double log_sum;
+};
+
+/// Writes the softmax of a row with the logits `logit(k)`.
+LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
+    double highest = logit(0), sum = 0;
+    for (std::int64_t k = 1; k < classes; ++k) highest = std::max<double>(highest, logit(k));
+    for (std::int64_t k = 0; k < classes; ++k) {
+        const double exponential = std::exp(logit(k) - highest);
+        softmax[k] = static_cast<float>(exponential);
+        sum += exponential;
+    }
+    for (std::int64_t k = 0; k < classes; ++k) softmax[k] = static_cast<float>(softmax[k] / sum);
+    return {highest, std::log(sum)};
+}
+
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, the row losses'
-/// gradients times the loss scale; the workspace has it in f32.
+/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, multiplied by
+/// the loss scale; the workspace has it in f32.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -40,23 +59,13 @@ private:
 
     void forward(std::int64_t row) const {
         const float* logits = input(0) + row * classes_;
-        float* softmax = probabilities(row);
-        const double highest = *std::max_element(logits, logits + classes_);
-        double sum = 0, logit_sum = 0;
-        for (std::int64_t i = 0; i < classes_; ++i) {
-            const double shifted = logits[i] - highest;
-            const double exponential = std::exp(shifted);
-            softmax[i] = static_cast<float>(exponential);
-            sum += exponential;
-            logit_sum += shifted;
-        }
-        for (std::int64_t i = 0; i < classes_; ++i) {
-            softmax[i] = static_cast<float>(softmax[i] / sum);
-        }
+        const auto [highest, log_sum] = write_softmax(
+            classes_, [&](std::int64_t i) { return logits[i]; }, probabilities(row));
         double loss = 0;
         if (label(row) >= 0) {
-            // -sum of target x (logit - log sum exp), with the two terms of the target separate
-            const double log_sum = std::log(sum);
+            double logit_sum = 0;
+            for (std::int64_t i = 0; i < classes_; ++i) logit_sum += logits[i] - highest;
+            // -sum of target x log(softmax), separately for both terms of the target
             loss = one_hot_weight_ * (log_sum - (logits[label(row)] - highest)) +
                    uniform_weight_ * (static_cast<double>(classes_) * log_sum - logit_sum);
         }
@@ -131,21 +140,12 @@ private:
             return static_cast<double>(
                 logits_.read(tensors_.inputs[0], logits_.index(at.image, at.pixel, k)));
         };
-        double highest = logit(0), sum = 0;
-        for (std::int64_t k = 1; k < classes_; ++k) highest = std::max(highest, logit(k));
-        float* const softmax = probabilities(index);
-        for (std::int64_t k = 0; k < classes_; ++k) {
-            const double exponential = std::exp(logit(k) - highest);
-            softmax[k] = static_cast<float>(exponential);
-            sum += exponential;
-        }
-        for (std::int64_t k = 0; k < classes_; ++k) {
-            softmax[k] = static_cast<float>(softmax[k] / sum);
-        }
+        const auto [highest, log_sum] = write_softmax(classes_, logit, probabilities(index));
         static_cast<float*>(tensors_.workspace)[index] =
-            static_cast<float>(at.weight * (std::log(sum) + highest - logit(at.label)));
+            static_cast<float>(at.weight * (log_sum + highest - logit(at.label)));
     }
 
+    /// Computes the images' losses.
     void average() const {
         const float* losses = static_cast<const float*>(tensors_.workspace);
         for (std::int64_t image = 0; image < images_; ++image) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/rounding.hpp>
 
 #include "flat_tiles.hpp"
 #include "numbers.hpp"
@@ -74,45 +73,30 @@ private:
 
     static constexpr std::int64_t kPixelsPerBlock = 256;
 
-    /// Converts the pixels of a tile to rows of fp32 and writes them.
+    /// Normalizes up to kPixelsPerBlock pixels of a tile, from pixel `first`.
     void normalize(std::int64_t image, std::int64_t first, std::int64_t tile) const {
         float rows[kPixelsPerBlock * 16];
         Tile target = grid_.tile;
         target.pixels = std::min(kPixelsPerBlock, grid_.tile.pixels - first);
         const std::int64_t start =
             (image * grid_.tile.pixels + first) * op_.input[3] + tile * target.lanes;
-        switch (op_.dtype) {
-            case DType::u8:
-                convert(static_cast<const std::uint8_t*>(tensors_.inputs[0]) + start, tile, target,
-                        rows);
-                break;
-            case DType::f32:
-                convert(static_cast<const float*>(tensors_.inputs[0]) + start, tile, target, rows);
-                break;
-            case DType::f16:
-                convert(static_cast<const Half*>(tensors_.inputs[0]) + start, tile, target, rows);
-                break;
-            case DType::bf16:
-                convert(static_cast<const BFloat*>(tensors_.inputs[0]) + start, tile, target, rows);
-                break;
-            case DType::s32:
-                break;  // rejected by the constructor
-        }
+        const float* scale = scale_.data() + tile * target.lanes;
+        const float* shift = shift_.data() + tile * target.lanes;
+        const auto convert = [&](const auto* from) {
+            for (std::int64_t pixel = 0; pixel < target.pixels; ++pixel) {
+                for (int lane = 0; lane < target.lanes; ++lane) {
+                    const float number = to_float(from[pixel * op_.input[3] + lane]);
+                    rows[pixel * target.lanes + lane] = scale[lane] * number + shift[lane];
+                }
+            }
+        };
+        if (op_.dtype == DType::u8) convert(input<std::uint8_t>(0) + start);
+        if (op_.dtype == DType::f32) convert(input<float>(0) + start);
+        if (op_.dtype == DType::f16) convert(input<Half>(0) + start);
+        if (op_.dtype == DType::bf16) convert(input<BFloat>(0) + start);
         auto* to = static_cast<std::byte*>(grid_.at(tensors_.output, image, tile)) +
                    static_cast<std::size_t>(first * target.stride) * size_of(target.dtype);
         loops_.store_floats(target, rows, to);
-    }
-
-    template <typename Number>
-    void convert(const Number* from, std::int64_t tile, const Tile& target, float* rows) const {
-        const float* scale = scale_.data() + tile * target.lanes;
-        const float* shift = shift_.data() + tile * target.lanes;
-        for (std::int64_t pixel = 0; pixel < target.pixels; ++pixel) {
-            for (int lane = 0; lane < target.lanes; ++lane) {
-                const float number = to_float(from[pixel * op_.input[3] + lane]);
-                rows[pixel * target.lanes + lane] = scale[lane] * number + shift[lane];
-            }
-        }
     }
 
     const SimdKernels& loops_ = *context_.loops;
@@ -120,8 +104,9 @@ private:
     std::vector<float> scale_, shift_;  // (C)
 };
 
-/// In the backward pass the workspace has two sums of each image, (2, N, C) f32. The second is a
-/// by-product of the normalization loop and is not used.
+/// In the backward pass the workspace has two sums of each image, (2, N, C) f32: of the gradients,
+/// and of their products with the input. The loop for normalizations computes both; a bias needs
+/// only the first.
 class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -134,10 +119,10 @@ public:
 
 private:
     void forward() override {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            loops_.apply(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), nullptr,
-                                      grid_.at(tensors_.output, image, tile), identity_.ones,
-                                      tensors_.parameters[0] + tile * grid_.tile.lanes, op_.relu});
+        grid_.for_each([&](const TileIndex& at) {
+            loops_.apply(grid_.tile,
+                         {grid_.at(tensors_.inputs[0], at), nullptr, grid_.at(tensors_.output, at),
+                          identity_.ones, tensors_.parameters[0] + at.channel, op_.relu});
         });
     }
     void input_gradient() override {
@@ -153,15 +138,13 @@ private:
     void sum_gradients() const {
         // The loop always reads a gate (GradientSource::y), but ignores it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const GradientSource source =
-                identity_.source(grid_.at(output_gradient(), image, tile),
-                                 grid_.at(second_output_gradient(), image, tile),
-                                 grid_.at(gate, image, tile), op_.relu);
-            const std::int64_t channel = tile * grid_.tile.lanes;
+        grid_.for_each([&](const TileIndex& at) {
+            const GradientSource source = identity_.source(grid_.at(output_gradient(), at),
+                                                           grid_.at(second_output_gradient(), at),
+                                                           grid_.at(gate, at), op_.relu);
             loops_.gradient_sums(
-                grid_.tile, {source, grid_.at(tensors_.input_gradients[0], image, tile),
-                             identity_.zeros, sums(0, image) + channel, sums(1, image) + channel});
+                grid_.tile, {source, grid_.at(tensors_.input_gradients[0], at), identity_.zeros,
+                             sums(0, at.image) + at.channel, sums(1, at.image) + at.channel});
         });
     }
     void combine_sums() const {
@@ -180,11 +163,10 @@ private:
     Identity identity_;
 };
 
-/// Maps indices of an axis: the coarse index of each fine index, and the first fine index of each
-/// coarse index.
+/// Maps pixel indices on an axis between a fine and a coarse image.
 struct Axis {
-    std::vector<std::int32_t> coarse_of;   // (fine)
-    std::vector<std::int32_t> first_fine;  // (coarse + 1)
+    std::vector<std::int32_t> coarse_of;   // (fine): the coarse index of a fine index
+    std::vector<std::int32_t> first_fine;  // (coarse + 1): the first fine index of a coarse index
 
     Axis(std::int64_t fine, std::int64_t coarse) {
         for (std::int64_t index = 0; index < fine; ++index) {
@@ -201,38 +183,35 @@ public:
     using OperationKernel::OperationKernel;
 
 private:
-    void forward() override {
-        for_each_row(op_.input[1], [this](std::int64_t image, std::int64_t tile, std::int64_t row) {
-            forward(image, tile, row);
-        });
-    }
+    void forward() override { for_each_row(op_.input[1], &UpsampleAddKernel::upsample); }
     void input_gradient() override {
         if (tensors_.input_gradients[0] != nullptr) {
             flat_.add(output_gradient(), second_output_gradient(), tensors_.input_gradients[0],
                       false);
         }
         if (tensors_.input_gradients[1] == nullptr) return;
-        for_each_row(op_.coarse[1], [this](std::int64_t image, std::int64_t tile,
-                                           std::int64_t row) { downsample(image, tile, row); });
+        for_each_row(op_.coarse[1], &UpsampleAddKernel::downsample);
     }
 
-    template <typename Body>
-    void for_each_row(std::int64_t rows, const Body& body) const {
+    using RowFunction = void (UpsampleAddKernel::*)(std::int64_t image, std::int64_t tile,
+                                                    std::int64_t row) const;
+    void for_each_row(std::int64_t rows, RowFunction body) const {
 #pragma omp parallel for collapse(3) schedule(static)
         for (std::int64_t image = 0; image < fine_.images; ++image) {
             for (std::int64_t tile = 0; tile < fine_.tiles; ++tile) {
-                for (std::int64_t row = 0; row < rows; ++row) body(image, tile, row);
+                for (std::int64_t row = 0; row < rows; ++row) (this->*body)(image, tile, row);
             }
         }
     }
 
+    /// Returns the address of a tile's row that begins with `first_pixel`.
     static void* row_at(const TileGrid& grid, void* base, std::int64_t image, std::int64_t tile,
                         std::int64_t first_pixel) {
         const auto elements = static_cast<std::size_t>(first_pixel * grid.tile.stride);
         return offset(grid.at(base, image, tile), elements * size_of(grid.tile.dtype));
     }
 
-    void forward(std::int64_t image, std::int64_t tile, std::int64_t row) const {
+    void upsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
         Tile pixels = fine_.tile;
         pixels.pixels = op_.input[2];
         const std::int64_t coarse_row = rows_.coarse_of[row];

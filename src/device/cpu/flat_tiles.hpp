@@ -3,21 +3,56 @@
 
 #include <algorithm>
 
-#include <hpcai/base/rounding.hpp>
-
 #include "context.hpp"
 
 namespace hpcai::device::cpu {
 
-/// Divides a value, in any layout, into rows of 16 elements and a tail of single elements.
-class FlatTiles {
-public:
-    FlatTiles(std::int64_t elements, DType dtype)
-        : rows_(elements / kLanes), tail_(elements % kLanes), dtype_(dtype) {}
+inline void* offset(void* base, std::size_t bytes) {
+    return base == nullptr ? nullptr : static_cast<std::byte*>(base) + bytes;
+}
 
-    /// Calls body(tile, byte offset) for blocks of rows, in parallel, and for the tail.
-    template <typename Body>
-    void for_each(const Body& body) const {
+/// Scale 1 and shift 0, with which normalization loops compute ReLU, addition and their gradients.
+struct Identity {
+    float ones[16], zeros[16] = {};
+    Identity() { std::fill_n(ones, 16, 1.0f); }
+    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` is not positive.
+    GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
+        return {dy0, dy1, gate, gate, ones, zeros, relu};
+    }
+};
+
+/// Elementwise operations on whole values of the same type, size and layout. A null addend is 0.
+class FlatLoops {
+public:
+    FlatLoops(const Context& context, std::int64_t elements, DType dtype)
+        : loops_(*context.loops),
+          rows_(elements / kLanes),
+          tail_(elements % kLanes),
+          dtype_(dtype) {}
+
+    /// Writes x, with `relu` max(x, 0), to y; unlike oneDNN's, this ReLU preserves NaN.
+    void add(void* x, void* addend, void* y, bool relu) const {
+        for_each([&](const Tile& tile, std::size_t at) {
+            loops_.apply(tile, {offset(x, at), offset(addend, at), offset(y, at), identity_.ones,
+                                identity_.zeros, relu});
+        });
+    }
+    /// Writes dy0 (+ dy1) where y is positive, else 0, to dx.
+    void relu_gradient(void* dy0, void* dy1, void* y, void* dx) const {
+        for_each([&](const Tile& tile, std::size_t at) {
+            const GradientSource source =
+                identity_.source(offset(dy0, at), offset(dy1, at), offset(y, at), true);
+            loops_.gradient_apply(
+                tile, {source, offset(dx, at), identity_.ones, identity_.zeros, identity_.zeros});
+        });
+    }
+
+private:
+    static constexpr int kLanes = 16;
+
+    /// Calls body(tile, byte offset) for blocks of rows of 16 elements, in parallel, and for the
+    /// tail of single elements.
+    void for_each(const auto& body) const {
         constexpr std::int64_t kRowsPerBlock = 512;
         const std::int64_t blocks = ceil_div(rows_, kRowsPerBlock);
 #pragma omp parallel for schedule(static)
@@ -28,56 +63,13 @@ public:
         }
         if (tail_ > 0) body(Tile{tail_, 1, 1, dtype_}, bytes(rows_ * kLanes));
     }
-
-private:
-    static constexpr int kLanes = 16;
     std::size_t bytes(std::int64_t elements) const {
         return static_cast<std::size_t>(elements) * size_of(dtype_);
     }
+
+    const SimdKernels& loops_;
     std::int64_t rows_, tail_;
     DType dtype_;
-};
-
-inline void* offset(void* base, std::size_t bytes) {
-    return base == nullptr ? nullptr : static_cast<std::byte*>(base) + bytes;
-}
-
-/// Scale 1 and shift 0: with these, normalization loops compute ReLU, addition and their gradients.
-struct Identity {
-    float ones[16], zeros[16] = {};
-    Identity() { std::fill_n(ones, 16, 1.0f); }
-    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` is not positive.
-    GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
-        return {dy0, dy1, gate, gate, ones, zeros, relu};
-    }
-};
-
-/// Elementwise operations on whole values of the same type and size. Null addends are left out.
-class FlatLoops {
-public:
-    FlatLoops(const Context& context, std::int64_t elements, DType dtype)
-        : loops_(*context.loops), flat_(elements, dtype) {}
-
-    /// Writes x, with `relu` max(x, 0), to y; unlike oneDNN's, this ReLU preserves NaN.
-    void add(void* x, void* addend, void* y, bool relu) const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(x, at), offset(addend, at), offset(y, at), identity_.ones,
-                                identity_.zeros, relu});
-        });
-    }
-    /// Writes dy0 (+ dy1) where y is positive, else 0, to dx.
-    void relu_gradient(void* dy0, void* dy1, void* y, void* dx) const {
-        flat_.for_each([&](const Tile& tile, std::size_t at) {
-            const GradientSource source =
-                identity_.source(offset(dy0, at), offset(dy1, at), offset(y, at), true);
-            loops_.gradient_apply(
-                tile, {source, offset(dx, at), identity_.ones, identity_.zeros, identity_.zeros});
-        });
-    }
-
-private:
-    const SimdKernels& loops_;
-    FlatTiles flat_;
     Identity identity_;
 };
 

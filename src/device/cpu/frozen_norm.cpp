@@ -36,27 +36,25 @@ private:
                                                  tensors_.running_mean[channel] * scale);
         }
         void* residual = op_.add ? tensors_.inputs[1] : nullptr;
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const std::int64_t channel = tile * grid_.tile.lanes;
-            loops_.apply(grid_.tile,
-                         {grid_.at(tensors_.inputs[0], image, tile),
-                          grid_.at(residual, image, tile), grid_.at(tensors_.output, image, tile),
-                          scale_ + channel, shift_ + channel, op_.relu});
+        grid_.for_each([&](const TileIndex& at) {
+            loops_.apply(grid_.tile, {grid_.at(tensors_.inputs[0], at), grid_.at(residual, at),
+                                      grid_.at(tensors_.output, at), scale_ + at.channel,
+                                      shift_ + at.channel, op_.relu});
         });
     }
 
-    /// Writes `scale` (1 if null) times the gradient of the input of the ReLU.
+    /// Writes `scale` (1 if null) times the gradient of the input of the ReLU to `to`, unless null.
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
+        // The loop always reads a gate (GradientSource::y), but ignores it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const GradientSource source =
-                identity_.source(grid_.at(output_gradient(), image, tile),
-                                 grid_.at(second_output_gradient(), image, tile),
-                                 grid_.at(gate, image, tile), op_.relu);
-            const float* a = scale == nullptr ? identity_.ones : scale + tile * grid_.tile.lanes;
-            loops_.gradient_apply(grid_.tile, {source, grid_.at(to, image, tile), a,
-                                               identity_.zeros, identity_.zeros});
+        grid_.for_each([&](const TileIndex& at) {
+            const GradientSource source = identity_.source(grid_.at(output_gradient(), at),
+                                                           grid_.at(second_output_gradient(), at),
+                                                           grid_.at(gate, at), op_.relu);
+            const float* a = scale == nullptr ? identity_.ones : scale + at.channel;
+            loops_.gradient_apply(grid_.tile,
+                                  {source, grid_.at(to, at), a, identity_.zeros, identity_.zeros});
         });
     }
 

@@ -21,19 +21,18 @@ public:
 private:
     void forward() override {
         sum_statistics();
-        for_each_group(
-            [this](std::int64_t image, std::int64_t group) { combine_statistics(image, group); });
+        for_each_group(&GroupNormKernel::combine_statistics);
         apply();
     }
     void input_gradient() override {
         sum_gradients();
-        for_each_group(
-            [this](std::int64_t image, std::int64_t group) { combine_gradients(image, group); });
+        for_each_group(&GroupNormKernel::combine_gradients);
         combine_parameter_gradients();
         apply_gradients();
     }
 
     enum Saved { scale, shift, mean, inverse_deviation };
+    // dx = gradient_factor g + input_factor x + constant
     enum Scratch { first_sum, second_sum, gradient_factor, input_factor, constant };
 
     std::size_t arrays(std::int64_t count) const {
@@ -43,35 +42,34 @@ private:
         return static_cast<float*>(tensors_.saved) + (which * grid_.images + image) * channels_ +
                channel;
     }
+    float* saved(Saved which, const TileIndex& at) const {
+        return saved(which, at.image, at.channel);
+    }
     float* scratch(Scratch which, std::int64_t image, std::int64_t channel = 0) const {
         return static_cast<float*>(tensors_.workspace) +
                (which * grid_.images + image) * channels_ + channel;
     }
+    float* scratch(Scratch which, const TileIndex& at) const {
+        return scratch(which, at.image, at.channel);
+    }
     double count() const { return static_cast<double>(grid_.tile.pixels * per_group_); }
 
-    template <typename Body>
-    void for_each_tile(const Body& body) const {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            body(image, tile, tile * grid_.tile.lanes);
-        });
-    }
-    template <typename Body>
-    void for_each_group(const Body& body) const {
+    void for_each_group(void (GroupNormKernel::*body)(std::int64_t, std::int64_t) const) const {
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t group = 0; group < op_.groups; ++group) body(image, group);
+            for (std::int64_t group = 0; group < op_.groups; ++group) (this->*body)(image, group);
         }
     }
 
-    /// Subtracting the first pixel of the channel reduces cancellation in the variance.
+    /// Subtracts the first pixel of the channel, which reduces cancellation in the variance.
     void sum_statistics() const {
         const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
-        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
-            const void* x = grid_.at(tensors_.inputs[0], image, tile);
-            float* pivot = saved(mean, image, channel);
+        grid_.for_each([&](const TileIndex& at) {
+            const void* x = grid_.at(tensors_.inputs[0], at);
+            float* pivot = saved(mean, at);
             loops_.pixel_sum(pixel, x, pivot);
-            loops_.statistics(grid_.tile, {x, pivot, scratch(first_sum, image, channel),
-                                           scratch(second_sum, image, channel)});
+            loops_.statistics(grid_.tile,
+                              {x, pivot, scratch(first_sum, at), scratch(second_sum, at)});
         });
     }
 
@@ -102,32 +100,27 @@ private:
     }
 
     void apply() const {
-        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+        grid_.for_each([&](const TileIndex& at) {
             loops_.apply(grid_.tile,
-                         {grid_.at(tensors_.inputs[0], image, tile), nullptr,
-                          grid_.at(tensors_.output, image, tile), saved(scale, image, channel),
-                          saved(shift, image, channel), op_.relu});
+                         {grid_.at(tensors_.inputs[0], at), nullptr, grid_.at(tensors_.output, at),
+                          saved(scale, at), saved(shift, at), op_.relu});
         });
     }
 
-    GradientSource source(std::int64_t image, std::int64_t tile, std::int64_t channel) const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = second_output_gradient();
-        return {grid_.at(gradients[0], image, tile),
-                grid_.at(second, image, tile),
-                grid_.at(tensors_.inputs[0], image, tile),
+    GradientSource source(const TileIndex& at) const {
+        return {grid_.at(output_gradient(), at),
+                grid_.at(second_output_gradient(), at),
+                grid_.at(tensors_.inputs[0], at),
                 nullptr,
-                saved(scale, image, channel),
-                saved(shift, image, channel),
+                saved(scale, at),
+                saved(shift, at),
                 op_.relu};
     }
 
     void sum_gradients() const {
-        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
-            loops_.gradient_sums(
-                grid_.tile,
-                {source(image, tile, channel), nullptr, saved(mean, image, channel),
-                 scratch(first_sum, image, channel), scratch(second_sum, image, channel)});
+        grid_.for_each([&](const TileIndex& at) {
+            loops_.gradient_sums(grid_.tile, {source(at), nullptr, saved(mean, at),
+                                              scratch(first_sum, at), scratch(second_sum, at)});
         });
     }
 
@@ -166,12 +159,11 @@ private:
 
     void apply_gradients() const {
         if (tensors_.input_gradients[0] == nullptr) return;
-        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+        grid_.for_each([&](const TileIndex& at) {
             loops_.gradient_apply(
                 grid_.tile,
-                {source(image, tile, channel), grid_.at(tensors_.input_gradients[0], image, tile),
-                 scratch(gradient_factor, image, channel), scratch(input_factor, image, channel),
-                 scratch(constant, image, channel)});
+                {source(at), grid_.at(tensors_.input_gradients[0], at),
+                 scratch(gradient_factor, at), scratch(input_factor, at), scratch(constant, at)});
         });
     }
 

@@ -11,8 +11,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 
-#include "batch_primitive.hpp"
-
 namespace hpcai::device::cpu {
 namespace {
 
@@ -23,18 +21,10 @@ using type = dnnl::memory::data_type;
 
 constexpr std::int64_t kBlock = 8;  // filters per block; ops::computes_in_int8 requires a multiple
 
-std::size_t floats(std::int64_t count) {
-    return aligned_bytes(Desc({count}, type::f32, tag::x));
-}
-
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
 constexpr std::int64_t kDitheredElements = 128;  // elements per kDitherBlocks Philox blocks
-constexpr std::int64_t kDitherBlocks = 16;
-
-std::size_t aligned(std::int64_t bytes) {
-    return static_cast<std::size_t>(align_up(bytes, 64));
-}
+constexpr std::int64_t kDitherBlocks = 16;       // as Dither defines
 
 std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
@@ -49,8 +39,8 @@ std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     return ceil_div(image[0], ceil_div(image[0], max_samples));
 }
 
-}  // namespace
-
+/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
+/// not finite, and at least the smallest normal number, so that its inverse is finite.
 float int8_step(std::uint32_t largest_bits) {
     constexpr float kLargest = 127;
     const float largest = std::bit_cast<float>(largest_bits);
@@ -60,16 +50,12 @@ float int8_step(std::uint32_t largest_bits) {
     return std::max(largest / kLargest, std::numeric_limits<float>::min());
 }
 
+}  // namespace
+
 void Int8Filters::Copy::plan(const Desc& rounded, const Desc& packed, const Context& context) {
     pack = Reorder(rounded, packed, context);
-    packed_bytes = aligned_bytes(packed);
-    step_bytes = floats(dims_of(rounded)[0]);
-}
-
-void Int8Filters::Copy::bind(std::int8_t* rounded, std::byte* prepared) {
-    pack.set(rounded, prepared);
-    steps = reinterpret_cast<float*>(prepared + packed_bytes);
-    factors = {prepared, steps};
+    packed_bytes = packed.get_size();
+    step_count = dims_of(rounded)[0];
 }
 
 Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
@@ -81,27 +67,32 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
       has_rotated_(rotated.has_value()) {
     const Desc rounded({filters_, channels_, op.kernel, op.kernel}, type::s8, tag::ohwi);
     plain_.plan(rounded, plain, context);
-    rounded_bytes_ = aligned_bytes(rounded);
-    inverse_bytes_ = floats(channels_);
-    if (!has_rotated_) return;
-    // The memory order stays the same; the result channels of the gradient are its last axis.
-    const Dims dims{channels_, filters_, op.kernel, op.kernel};
-    rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
+    if (has_rotated_) {
+        // The memory order stays the same; the result channels of the gradient are its last axis.
+        const Dims dims{channels_, filters_, op.kernel, op.kernel};
+        rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
+    }
+    Scratch prepared, workspace;
+    lay_out(prepared, workspace);
+    prepared_bytes_ = prepared.bytes();
+    workspace_bytes_ = workspace.bytes();
 }
 
-std::size_t Int8Filters::workspace_bytes() const {
-    return rounded_bytes_ + inverse_bytes_ + floats(filters_ / kBlock * channels_);
+void Int8Filters::lay_out(Scratch& prepared, Scratch& workspace) {
+    for (Copy* copy : {&plain_, &rotated_}) {
+        copy->filters.packed = prepared.take<std::byte>(copy->packed_bytes);
+        copy->filters.steps = prepared.take<float>(copy->step_count);
+    }
+    rounded_ = workspace.take<std::int8_t>(filters_ * taps_ * channels_);
+    inverse_ = workspace.take<float>(channels_);
+    largest_ = workspace.take<std::uint32_t>(filters_ / kBlock * channels_);
 }
 
 void Int8Filters::bind(const float* master, void* prepared, void* workspace) {
     master_ = master;
-    auto* next = static_cast<std::byte*>(workspace);
-    rounded_ = reinterpret_cast<std::int8_t*>(next);
-    inverse_ = reinterpret_cast<float*>(next + rounded_bytes_);
-    largest_ = reinterpret_cast<std::uint32_t*>(next + rounded_bytes_ + inverse_bytes_);
-    auto* copies = static_cast<std::byte*>(prepared);
-    plain_.bind(rounded_, copies);
-    if (has_rotated_) rotated_.bind(rounded_, copies + plain_.bytes());
+    Scratch copies(prepared), buffers(workspace);
+    lay_out(copies, buffers);
+    for (Copy* copy : {&plain_, &rotated_}) copy->pack.set(rounded_, copy->filters.packed);
 }
 
 void Int8Filters::prepare() {
@@ -131,9 +122,10 @@ void Int8Filters::round_filters(std::int64_t block) const {
     std::fill_n(maxima, channels_, 0);
     for (std::int64_t filter = block * kBlock; filter < (block + 1) * kBlock; ++filter) {
         const FilterRows filter_rows = rows(filter);
-        plain_.steps[filter] = int8_step(context_.loops->largest_of_filter(filter_rows, maxima));
+        plain_.filters.steps[filter] =
+            int8_step(context_.loops->largest_of_filter(filter_rows, maxima));
         std::array<float, kInt8Lanes> inverse;
-        inverse.fill(1 / plain_.steps[filter]);
+        inverse.fill(1 / plain_.filters.steps[filter]);
         std::int8_t* to = rounded_ + filter * taps_ * channels_;
         context_.loops->round_to_int8({taps_ * channels_ / kInt8Lanes, kInt8Lanes, kInt8Lanes},
                                       {filter_rows.values, inverse.data(), to, kInt8Lanes});
@@ -147,8 +139,8 @@ void Int8Filters::find_rotated_steps(std::int64_t first_channel) const {
         for (std::int64_t block = 0; block < filters_ / kBlock; ++block) {
             largest = std::max(largest, largest_[block * channels_ + channel]);
         }
-        rotated_.steps[channel] = int8_step(largest);
-        inverse_[channel] = 1 / rotated_.steps[channel];
+        rotated_.filters.steps[channel] = int8_step(largest);
+        inverse_[channel] = 1 / rotated_.filters.steps[channel];
     }
 }
 
@@ -170,19 +162,21 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     parts_ = ceil_div(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kDitherBlocks *
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
-    if (rounding_) check_random_numbers();
-    step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
-    largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});
-    image_bytes_ = aligned(samples_ * elements_of_sample(image_));
-    sums_bytes_ =
-        aligned(samples_ * elements_of_sample(result_) * std::int64_t{sizeof(std::int32_t)});
+    ensure(!rounding_ || (rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
+                          rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32),
+           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
+           rounding.model, rounding.rank, rounding.node);
+    Scratch counted;
+    lay_out(counted);
+    workspace_bytes_ = counted.bytes();
 }
 
-void Int8Convolution::check_random_numbers() const {
-    ensure(rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
-               rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32,
-           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
-           rounding_->model, rounding_->rank, rounding_->node);
+void Int8Convolution::lay_out(Scratch& workspace) {
+    steps_ = workspace.take<float>(samples_);
+    largest_ = workspace.take<std::uint32_t>(samples_ * parts_);
+    rounded_ = workspace.take<std::int8_t>(samples_ * elements_of_sample(image_));
+    sums_ = workspace.take<std::int32_t>(samples_ * elements_of_sample(result_));
+    scratchpad_ = workspace.take<std::byte>(primitive_.scratchpad_bytes());
 }
 
 /// oneDNN has int8 convolutions only for channels-last images.
@@ -202,22 +196,13 @@ void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
     primitive_.add(DNNL_ARG_DST, plan.dst_desc(), context_);
 }
 
-std::size_t Int8Convolution::workspace_bytes() const {
-    return step_bytes_ + largest_bytes_ + image_bytes_ + sums_bytes_ +
-           primitive_.scratchpad_bytes();
-}
-
 void Int8Convolution::bind(const Buffers& buffers) {
     buffers_ = buffers;
-    auto* next = static_cast<std::byte*>(buffers.workspace);
-    const auto take = [&](std::size_t bytes) { return std::exchange(next, next + bytes); };
-    steps_ = reinterpret_cast<float*>(take(step_bytes_));
-    largest_ = reinterpret_cast<std::uint32_t*>(take(largest_bytes_));
-    rounded_ = reinterpret_cast<std::int8_t*>(take(image_bytes_));
-    sums_ = reinterpret_cast<std::int32_t*>(take(sums_bytes_));
-    primitive_.set_scratchpad(next);
+    Scratch workspace(buffers.workspace);
+    lay_out(workspace);
+    primitive_.set_scratchpad(scratchpad_);
     primitive_.set(DNNL_ARG_SRC, rounded_);
-    primitive_.set(DNNL_ARG_WEIGHTS, buffers.filters.filters);
+    primitive_.set(DNNL_ARG_WEIGHTS, buffers.filters.packed);
     primitive_.set(DNNL_ARG_DST, sums_);
 }
 
@@ -258,8 +243,7 @@ void Int8Convolution::round_samples(std::int64_t first) const {
         for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
             std::array<float, kInt8Lanes> inverse;
             inverse.fill(1 / steps_[image]);
-            const void* x =
-                image_grid_.at(static_cast<const void*>(buffers_.image), first + image, index);
+            const void* x = image_grid_.at(buffers_.image, first + image, index);
             std::int8_t* to = rounded_ + image * pixels * channels + index * kInt8Lanes;
             const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
             if (rounding_) {

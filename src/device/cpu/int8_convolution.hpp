@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/device/device.hpp>
-
-#include "context.hpp"
+#include "scratch.hpp"
 
 namespace hpcai::device::cpu {
 
 inline constexpr std::int64_t kInt8Lanes = 16;  // channels in a block
 
-/// The filters of an int8 convolution in the layout of its primitive, and their rounding steps
-/// (int8_step()), one for each channel of the result.
-struct Int8Factors {
-    void* filters;
-    const float* steps;
+/// The filters of an int8 convolution in the layout of its primitive, and their rounding steps,
+/// one for each channel of the result.
+struct RoundedFilters {
+    void* packed = nullptr;
+    float* steps = nullptr;
 };
-
-/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
-/// not finite, and at least the smallest normal number, so that its inverse is finite.
-float int8_step(std::uint32_t largest_bits);
 
 /// Two copies of the filters of a convolution in int8: `plain` for the forward pass, with a step
 /// per filter, and `rotated` by 180 degrees for the input gradient, with a step per input channel.
@@ -29,28 +23,27 @@ public:
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
                 const std::optional<dnnl::memory::desc>& rotated, const Context& context);
 
-    std::size_t prepared_bytes() const { return plain_.bytes() + rotated_.bytes(); }
-    std::size_t workspace_bytes() const;
+    std::size_t prepared_bytes() const { return prepared_bytes_; }
+    std::size_t workspace_bytes() const { return workspace_bytes_; }
     /// `master` is (K, R, S, C) f32.
     void bind(const float* master, void* prepared, void* workspace);
-    const Int8Factors& plain() const { return plain_.factors; }
-    const Int8Factors& rotated() const { return rotated_.factors; }
+    const RoundedFilters& plain() const { return plain_.filters; }
+    const RoundedFilters& rotated() const { return rotated_.filters; }
     /// Must be called after the filters have changed.
     void prepare();
 
 private:
     struct Copy {
-        std::size_t packed_bytes = 0, step_bytes = 0;
         Reorder pack;
-        float* steps = nullptr;
-        Int8Factors factors{};
+        std::size_t packed_bytes = 0;
+        std::int64_t step_count = 0;
+        RoundedFilters filters;
 
         void plan(const dnnl::memory::desc& rounded, const dnnl::memory::desc& packed,
                   const Context& context);
-        std::size_t bytes() const { return packed_bytes + step_bytes; }
-        void bind(std::int8_t* rounded, std::byte* prepared);
     };
 
+    void lay_out(Scratch& prepared, Scratch& workspace);
     FilterRows rows(std::int64_t filter) const;
     void round_filters(std::int64_t block) const;
     void find_rotated_steps(std::int64_t first_channel) const;
@@ -59,7 +52,7 @@ private:
     std::int64_t filters_, taps_, channels_;  // K, R S, C
     bool has_rotated_;
     Copy plain_, rotated_;
-    std::size_t rounded_bytes_ = 0, inverse_bytes_ = 0;
+    std::size_t prepared_bytes_ = 0, workspace_bytes_ = 0;
 
     const float* master_ = nullptr;
     std::int8_t* rounded_ = nullptr;    // (K, R S, C), first plain, then rotated
@@ -67,14 +60,14 @@ private:
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
 };
 
-/// One pass of a convolution, Pass::forward or Pass::input_gradient, with factors rounded to int8.
-/// x or dy and the filters are rounded to multiples of a step, which is the largest magnitude /
-/// 127. Each sample has its own step, so no sample affects the result of another. The filters have
-/// one step for each channel of the result, because a step must not change within a sum. In the
-/// forward pass that is one step per filter. The input gradient is a convolution of dy with rotated
-/// filters, so it has one step per input channel. Factors are rounded to nearest, except dy, which
-/// is rounded stochastically to keep its mean. If a sample or the filters of a channel contain a
-/// number that is not finite, all results that depend on it are NaN.
+/// One pass of a convolution, Pass::forward or Pass::input_gradient, in int8. The image (x or dy)
+/// and the filters are rounded to multiples of a step, which is the largest magnitude / 127. Each
+/// sample has its own step, so no sample affects the result of another. The filters have one step
+/// for each channel of the result, because a step must not change within a sum. In the forward pass
+/// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
+/// it has one step per input channel. All are rounded to nearest, except dy, which is rounded
+/// stochastically to keep its mean. If a sample or the filters of a channel contain a number that
+/// is not finite, all results that depend on it are NaN.
 class Int8Convolution {
 public:
     /// `rounding` identifies the random numbers of an input gradient.
@@ -83,12 +76,12 @@ public:
 
     /// The packed layout of the filters; the input gradient needs rotated filters.
     const dnnl::memory::desc& packed_filters() const { return packed_filters_; }
-    std::size_t workspace_bytes() const;
+    std::size_t workspace_bytes() const { return workspace_bytes_; }
     /// `image` and `result` are in the engine's layout. Only the input gradient reads `scalars`.
     struct Buffers {
-        const float* image;
+        float* image;
         float* result;
-        Int8Factors filters;
+        RoundedFilters filters;
         void* workspace;
         const StepScalars* scalars;
     };
@@ -97,7 +90,7 @@ public:
 
 private:
     void plan(const ops::Convolution& op, std::int64_t padding);
-    void check_random_numbers() const;
+    void lay_out(Scratch& workspace);
     void find_steps(std::int64_t first) const;
     void round_samples(std::int64_t first) const;
     void scale_sums(std::int64_t first) const;
@@ -112,13 +105,14 @@ private:
     std::int64_t samples_ = 0;        // processed at once
     std::int64_t parts_ = 0;          // of a sample; threads share them to find its largest |x|
     std::int64_t sample_blocks_ = 0;  // of random numbers for each sample
-    std::size_t step_bytes_ = 0, largest_bytes_ = 0, image_bytes_ = 0, sums_bytes_ = 0;
+    std::size_t workspace_bytes_ = 0;
 
     Buffers buffers_{};
     float* steps_ = nullptr;            // (samples)
     std::uint32_t* largest_ = nullptr;  // (samples, parts), bits of |x|
     std::int8_t* rounded_ = nullptr;    // (samples, H, W, C)
     std::int32_t* sums_ = nullptr;      // (samples, P, Q, K)
+    std::byte* scratchpad_ = nullptr;   // of primitive_
 };
 
 }  // namespace hpcai::device::cpu

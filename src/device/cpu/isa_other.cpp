@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isa.hpp"
+#include "loops/loops.hpp"
 
 namespace hpcai::device::cpu {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.hpp>
 
-#include "isa.hpp"
+#include "loops/loops.hpp"
 
 namespace hpcai::device::cpu {
 

@@ -22,18 +22,18 @@ public:
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
-        // oneDNN chooses a layout for the first sub-batch; the others use it too.
+        // oneDNN chooses the layouts of weights for the first sub-batch; the others use them too.
         forward_layout_ = backward_layout_ =
             Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
         gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
         const auto sizes = sub_batch_sizes(context, op.input[0]);
         forward_ = BatchPrimitive(context, sizes,
                                   [&](std::int64_t samples) { return plan_forward(samples); });
-        forward_weights_ = WorkingCopy(master, forward_layout_, context);
+        forward_weights_ = PackedParameter(master, forward_layout_, context);
         if (!trains()) return;
         input_gradient_ = BatchPrimitive(
             context, sizes, [&](std::int64_t samples) { return plan_input_gradient(samples); });
-        backward_weights_ = WorkingCopy(master, backward_layout_, context);
+        backward_weights_ = PackedParameter(master, backward_layout_, context);
         const auto gradient_sizes = sub_batch_sizes(context, op.input[0], master.get_size());
         weight_gradient_ = BatchPrimitive(context, gradient_sizes, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
@@ -165,7 +165,7 @@ private:
 
     Desc forward_layout_, backward_layout_, gradient_layout_, bias_;
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
-    WorkingCopy forward_weights_, backward_weights_;
+    PackedParameter forward_weights_, backward_weights_;
     ParameterGradient gradient_, bias_gradient_;
     const FlatLoops flat_{context_, output_shape(op_).elements(), options_.compute};
     std::size_t masked_bytes_ = 0;

@@ -32,13 +32,22 @@ inline BFloat to_bfloat(float number) {
     return {number != number ? std::uint16_t{0x7fc0} : tensor::to_bf16(number)};
 }
 
+/// Writes element `index` of an array of type f32 or bf16.
+inline void write_number(DType dtype, void* base, std::int64_t index, float number) {
+    if (dtype == DType::f32) {
+        static_cast<float*>(base)[index] = number;
+    } else {
+        static_cast<BFloat*>(base)[index] = to_bfloat(number);
+    }
+}
+
 /// Reads and writes single elements of an image in fp32 or bf16.
 class ImageAccessor {
 public:
-    ImageAccessor() = default;
     ImageAccessor(const Layouts& layouts, const Shape& shape, DType dtype)
         : grid_(tile_grid(layouts, shape, dtype)) {}
 
+    /// Returns the index of an element; a pixel is y * width + x.
     std::int64_t index(std::int64_t image, std::int64_t pixel, std::int64_t channel) const {
         return image * grid_.image_stride + channel / grid_.tile.lanes * grid_.tile_stride +
                pixel * grid_.tile.stride + channel % grid_.tile.lanes;
@@ -50,11 +59,7 @@ public:
         return to_float(static_cast<const BFloat*>(base)[index]);
     }
     void write(void* base, std::int64_t index, float number) const {
-        if (grid_.tile.dtype == DType::f32) {
-            static_cast<float*>(base)[index] = number;
-        } else {
-            static_cast<BFloat*>(base)[index] = to_bfloat(number);
-        }
+        write_number(grid_.tile.dtype, base, index, number);
     }
 
 private:

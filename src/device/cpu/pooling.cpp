@@ -45,21 +45,19 @@ private:
 
     static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
 
-    /// A sub-batch, and its forward pass, which the backward pass takes as a hint.
+    /// A sub-batch, and the plan of its forward pass, from which oneDNN plans the backward pass.
     struct SubBatch {
         dnnl::memory::desc source, target;
-        dnnl::memory::dims strides, window, padding;
         PoolForward::primitive_desc forward;
     };
 
     /// Calls `plan` with the window's geometry; only oneDNN 3 takes its dilation.
-    template <typename Pool, typename Plan>
-    static auto with_window(const SubBatch& sub_batch, const Plan& plan) {
+    template <typename Pool>
+    auto with_window(const auto& plan) const {
         if constexpr (HasDescription<Pool>) {
-            return plan(sub_batch.strides, sub_batch.window, sub_batch.padding, sub_batch.padding);
+            return plan(strides_, window_, padding_, padding_);
         } else {
-            return plan(sub_batch.strides, sub_batch.window, dnnl::memory::dims{0, 0},
-                        sub_batch.padding, sub_batch.padding);
+            return plan(strides_, window_, dnnl::memory::dims{0, 0}, padding_, padding_);
         }
     }
 
@@ -68,13 +66,10 @@ private:
         op.input[0] = samples;
         SubBatch sub_batch{
             .source = value_desc(context_.layouts, op.input, options_.compute),
-            .target = value_desc(context_.layouts, output_shape(op), options_.compute),
-            .strides = {op.stride, op.stride},
-            .window = {op.kernel, op.kernel},
-            .padding = {op.padding, op.padding}};
+            .target = value_desc(context_.layouts, output_shape(op), options_.compute)};
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-        sub_batch.forward = with_window<PoolForward>(sub_batch, [&](const auto&... window) {
+        sub_batch.forward = with_window<PoolForward>([&](const auto&... window) {
             return plan_forward_pass<PoolForward>(context_.engine, kind, kMaximum, sub_batch.source,
                                                   sub_batch.target, window...);
         });
@@ -96,7 +91,7 @@ private:
 
     StagedPrimitive plan_backward(std::int64_t samples) {
         const SubBatch sub_batch = sub_batch_of(samples);
-        const auto plan = with_window<PoolBackward>(sub_batch, [&](const auto&... window) {
+        const auto plan = with_window<PoolBackward>([&](const auto&... window) {
             return plan_backward_pass<PoolBackward>(context_.engine, sub_batch.forward, kMaximum,
                                                     sub_batch.source, sub_batch.target, window...);
         });
@@ -107,6 +102,8 @@ private:
         return primitive;
     }
 
+    const dnnl::memory::dims strides_{op_.stride, op_.stride}, window_{op_.kernel, op_.kernel},
+        padding_{op_.padding, op_.padding};
     BatchPrimitive forward_, backward_;
     std::size_t argmax_bytes_ = 0;
 };
@@ -117,20 +114,19 @@ public:
 
 private:
     void forward() override {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float lanes[16];
-            loops_.pixel_sum(grid_.tile, grid_.at(tensors_.inputs[0], image, tile), lanes);
+            loops_.pixel_sum(grid_.tile, grid_.at(tensors_.inputs[0], at), lanes);
             average(lanes);
-            loops_.store_floats(pixel_tile_, lanes, vector_at(tensors_.output, image, tile));
+            loops_.store_floats(pixel_tile_, lanes, vector_at(tensors_.output, at));
         });
     }
     void input_gradient() override {
-        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](const TileIndex& at) {
             float lanes[16];
-            loops_.load_floats(pixel_tile_, vector_at(output_gradient(), image, tile), lanes);
+            loops_.load_floats(pixel_tile_, vector_at(output_gradient(), at), lanes);
             average(lanes);
-            void* pixels = grid_.at(tensors_.input_gradients[0], image, tile);
-            loops_.pixel_fill(grid_.tile, lanes, pixels);
+            loops_.pixel_fill(grid_.tile, lanes, grid_.at(tensors_.input_gradients[0], at));
         });
     }
 
@@ -138,8 +134,8 @@ private:
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= inverse_pixels_;
     }
     /// Returns the address of a tile's channels in a tensor (N, C).
-    void* vector_at(void* vectors, std::int64_t image, std::int64_t tile) const {
-        const std::int64_t element = (image * grid_.tiles + tile) * grid_.tile.lanes;
+    void* vector_at(void* vectors, const TileIndex& at) const {
+        const std::int64_t element = at.image * op_.input[3] + at.channel;
         return static_cast<std::byte*>(vectors) +
                static_cast<std::size_t>(element) * size_of(grid_.tile.dtype);
     }

@@ -11,7 +11,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// Columns of a target: anchor index (-1: unused), label, four deltas.
+// Columns of a target: anchor number (-1: unused), label, four deltas.
 constexpr std::int64_t kRpnTargetColumns = 6;
 
 class RpnLossKernel final : public OperationKernel<ops::RpnLoss, Context> {
@@ -29,9 +29,8 @@ private:
         for (std::int64_t image = 0; image < op_.batch; ++image) backward(image);
     }
 
-    /// Calls body(row of the targets, anchor index) for the sampled anchors.
-    template <typename Body>
-    void for_each_sample(std::int64_t image, const Body& body) const {
+    /// Calls body(row of the targets, AnchorIndex) for the sampled anchors.
+    void for_each_sample(std::int64_t image, const auto& body) const {
         const std::int64_t samples = op_.targets[1];
         const float* row =
             static_cast<const float*>(tensors_.inputs.back()) + image * samples * kRpnTargetColumns;
@@ -41,10 +40,11 @@ private:
         }
     }
 
+    /// Returns the number of sampled anchors, at least 1.
     double count(std::int64_t image) const {
         double samples = 0;
         for_each_sample(image, [&](const float*, const AnchorIndex&) { ++samples; });
-        return samples;
+        return std::max(samples, 1.0);
     }
 
     static std::array<float, 4> differences(const ops::BoxDeltas& deltas, const float* row) {
@@ -64,7 +64,7 @@ private:
                 box_loss += ops::smooth_l1(difference);
             }
         });
-        const double samples = std::max(count(image), 1.0);
+        const double samples = count(image);
         float* losses = output() + 2 * image;
         losses[0] = static_cast<float>(class_loss / samples);
         losses[1] = static_cast<float>(box_loss / samples);
@@ -86,7 +86,7 @@ private:
     }
 
     void backward(std::int64_t image) const {
-        const double scale = *tensors_.loss_scale / std::max(count(image), 1.0);
+        const double scale = *tensors_.loss_scale / count(image);
         for_each_sample(image, [&](const float* row, const AnchorIndex& at) {
             const double logit = outputs_.logit(tensors_.inputs, image, at);
             const double probability = 1 / (1 + std::exp(-logit));
@@ -143,14 +143,16 @@ private:
         return static_cast<std::int64_t>(target(row)[4]);
     }
 
+    /// Returns the number of used regions, at least 1.
     double count(std::int64_t image) const {
-        std::int64_t used = 0;
+        double used = 0;
         for (std::int64_t row = image * samples_; row < (image + 1) * samples_; ++row) {
             used += is_used(row) ? 1 : 0;
         }
-        return static_cast<double>(std::max<std::int64_t>(used, 1));
+        return std::max(used, 1.0);
     }
 
+    /// Returns the logarithm of the sum of the exponentials of a region's logits.
     double log_sum(std::int64_t row) const {
         const float* x = logits(row);
         const double highest = *std::max_element(x, x + op_.classes);
@@ -159,7 +161,7 @@ private:
         return highest + std::log(sum);
     }
 
-    /// The difference between delta `which` of the label and its target.
+    /// Returns the difference of delta `which` (0 to 3) of the label's class from its target.
     float difference(std::int64_t row, std::int64_t which) const {
         const float* deltas = input(1);
         return deltas[(row * op_.classes + label(row)) * 4 + which] - target(row)[5 + which];
@@ -210,12 +212,7 @@ private:
     }
 
     void write(void* to, std::int64_t index, double value) const {
-        const auto number = static_cast<float>(value);
-        if (options_.compute == DType::f32) {
-            static_cast<float*>(to)[index] = number;
-        } else {
-            static_cast<BFloat*>(to)[index] = to_bfloat(number);
-        }
+        write_number(options_.compute, to, index, static_cast<float>(value));
     }
 
     const std::int64_t images_ = op_.targets[0], samples_ = op_.targets[1];

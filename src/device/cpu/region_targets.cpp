@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "anchor_grid.hpp"
 #include "scratch.hpp"
@@ -11,10 +11,10 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Samples the candidates of an image that have the smallest sampling keys.
+/// Samples the candidates of an image with the smallest ops::sampling_key().
 class Sampler {
 public:
-    /// `keys` has room for `capacity` keys.
+    /// Keeps the `capacity` smallest keys, as a heap in `keys`.
     Sampler(std::uint64_t* keys, std::int64_t capacity, std::uint32_t image_key,
             std::uint32_t stage)
         : keys_(keys), capacity_(capacity), image_key_(image_key), stage_(stage) {}
@@ -89,7 +89,7 @@ private:
         for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
-    static constexpr float kForced = 2;  // above every IoU, so that the anchor is positive
+    static constexpr float kForced = 2;  // above every IoU: makes the anchor positive
 
     std::int64_t row_count() const {
         return static_cast<std::int64_t>(rows_.size());
@@ -107,8 +107,7 @@ private:
         return input(0) + (image * boxes_ + box) * 5;
     }
 
-    template <typename Body>
-    void for_each_row(const Body& body) const {
+    void for_each_row(const auto& body) const {
         const std::int64_t rows = row_count();
 #pragma omp parallel for collapse(2) schedule(dynamic, 8)
         for (std::int64_t image = 0; image < images_; ++image) {
@@ -117,8 +116,7 @@ private:
     }
 
     /// Calls body(anchor number, IoU) for the anchors of a row that may overlap `box`.
-    template <typename Body>
-    void for_each_overlap(const CellRow& row, const ops::Box& box, const Body& body) const {
+    void for_each_overlap(const CellRow& row, const ops::Box& box, const auto& body) const {
         const ops::Anchors::Level& level = op_.anchors.levels[row.level];
         const auto stride = static_cast<float>(level.stride);
         const auto width = static_cast<float>(level.width);

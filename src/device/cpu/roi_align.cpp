@@ -7,7 +7,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/ops/box_math.hpp>
 
-#include "context.hpp"
 #include "scratch.hpp"
 
 namespace hpcai::device::cpu {
@@ -38,20 +37,20 @@ public:
                    to_string(level));
             grids_.push_back(tile_grid(context.layouts, level, options.compute));
         }
+        Scratch counted;
+        lay_out(counted);
+        saved_bytes_ = counted.bytes();
     }
 
     KernelMemory memory() const override {
-        KernelMemory bytes;
-        bytes.saved_bytes = saved().bytes();
-        const auto image = static_cast<std::size_t>(largest_tile()) * sizeof(float);
-        if (has_private_sums()) bytes.workspace_bytes = static_cast<std::size_t>(threads_) * image;
-        return bytes;
+        const std::int64_t sums = has_private_sums() ? threads_ * largest_tile() : 0;
+        return {.saved_bytes = saved_bytes_,
+                .workspace_bytes = static_cast<std::size_t>(sums) * sizeof(float)};
     }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        Scratch scratch(tensors.saved);
-        levels_ = scratch.take<std::int32_t>(regions_);
-        samples_ = scratch.take<AxisSample>(regions_ * 2 * axis_samples_);
+        Scratch saved(tensors.saved);
+        lay_out(saved);
     }
 
 private:
@@ -70,11 +69,9 @@ private:
         }
     }
 
-    Scratch saved() const {
-        Scratch counted;
-        counted.take<std::int32_t>(regions_);
-        counted.take<AxisSample>(regions_ * 2 * axis_samples_);
-        return counted;
+    void lay_out(Scratch& saved) {
+        levels_ = saved.take<std::int32_t>(regions_);
+        samples_ = saved.take<AxisSample>(regions_ * 2 * axis_samples_);
     }
     bool has_private_sums() const {
         return trains() && options_.compute != DType::f32;
@@ -125,11 +122,10 @@ private:
     }
 
     void locate_samples(std::int64_t region) const {
-        const float* row =
-            static_cast<const float*>(tensors_.inputs[grids_.size()]) + region * op_.regions[2];
+        const float* row = input(grids_.size()) + region * op_.regions[2];
         levels_[region] = kUnused;
         if (!(row[4] >= 0)) return;
-        const ops::Box box{row[0], row[1], row[2], row[3]};
+        const ops::Box box = ops::box_of(row);
         const int level = ops::pyramid_level(box);
         levels_[region] = level - 2;
         const Shape& image = op_.pyramid[level - 2];
@@ -188,8 +184,9 @@ private:
     std::int64_t channels_;
     std::int64_t axis_samples_;  // of a region along one axis
     int threads_;
+    std::size_t saved_bytes_ = 0;
     std::vector<TileGrid> grids_;     // (levels)
-    std::int32_t* levels_ = nullptr;  // (regions), the finest 0
+    std::int32_t* levels_ = nullptr;  // (regions): 0 is the finest level, -1 an unused region
     AxisSample* samples_ = nullptr;   // (regions, rows and columns, axis_samples_)
 };
 

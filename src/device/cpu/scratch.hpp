@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/rounding.hpp>
-
 #include "context.hpp"
 
 namespace hpcai::device::cpu {
 
-/// A bump allocator that aligns arrays to cache lines. Without memory it only counts bytes.
+/// A bump allocator that aligns arrays to cache lines. Without memory it only counts bytes, and
+/// returns null.
 class Scratch {
 public:
     explicit Scratch(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
 
     template <typename T>
-    T* take(std::int64_t count) {
+    T* take(std::integral auto count) {
         std::byte* at = base_ == nullptr ? nullptr : base_ + bytes_;
         bytes_ += align_up(static_cast<std::size_t>(count) * sizeof(T), 64);
         return reinterpret_cast<T*>(at);

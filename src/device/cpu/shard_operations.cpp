@@ -25,20 +25,40 @@ public:
         pixels_ = shape.rank() == 4 ? shape[1] * shape[2] : 1;
     }
 
-    std::size_t bytes_of(int shard) const {
-        return static_cast<std::size_t>(shape_of(shard).elements()) * size_of(dtype_);
-    }
-    std::size_t local_bytes() const { return bytes_of(exchange_->shard()); }
-    /// Bytes of the workspace of scatter_sum().
+    /// Bytes of the sums of scatter_sum().
     std::size_t workspace_bytes() const {
         return static_cast<std::size_t>(local_elements()) * sizeof(float);
     }
 
     /// Gathers `global` from all shards; `local` has the channels of this shard. Collective.
-    void gather(const void* local, void* global) const;
+    void gather(const void* local, void* global) const {
+        exchange_->exchange(
+            {.bytes_to = [&](int) { return local_bytes(); },
+             .bytes_from = [&](int shard) { return bytes_of(shard); },
+             .write = [&](int,
+                          std::span<std::byte> to) { std::memcpy(to.data(), local, to.size()); },
+             .read =
+                 [&](int shard, std::span<const std::byte> from) {
+                     insert(shard, from.empty() ? local : from.data(), global);
+                 }});
+    }
     /// Sums `global` over all shards, in fp32 and in the order of the shards, and writes this
     /// shard's channels of the sum to `local`. Collective.
-    void scatter_sum(const void* global, void* local, float* workspace) const;
+    void scatter_sum(const void* global, void* local, float* sums) const {
+        std::fill_n(sums, local_elements(), 0.0f);
+        exchange_->exchange(
+            {.bytes_to = [&](int shard) { return bytes_of(shard); },
+             .bytes_from = [&](int) { return local_bytes(); },
+             .write = [&](int shard,
+                          std::span<std::byte> to) { extract(shard, global, to.data()); },
+             .read =
+                 [&](int shard, std::span<const std::byte> from) {
+                     // `local` has the own term until the sum is complete.
+                     if (from.empty()) extract(shard, global, local);
+                     add(from.empty() ? local : from.data(), sums);
+                 }});
+        store(sums, local);
+    }
     /// Copies the channels of `shard` from `global`.
     void extract(int shard, const void* global, void* to) const {
         copy<false>(shard, static_cast<std::byte*>(to),
@@ -50,6 +70,11 @@ public:
                    static_cast<std::byte*>(global));
     }
 
+private:
+    std::size_t bytes_of(int shard) const {
+        return static_cast<std::size_t>(shape_of(shard).elements()) * size_of(dtype_);
+    }
+    std::size_t local_bytes() const { return bytes_of(exchange_->shard()); }
     /// Adds `term`, which has this shard's channels, to `sums`.
     void add(const void* term, float* sums) const {
         const std::int64_t elements = local_elements();
@@ -63,7 +88,7 @@ public:
     void store(const float* sums, void* local) const {
         const std::int64_t elements = local_elements();
         if (dtype_ == DType::f32) {
-            std::memcpy(local, sums, static_cast<std::size_t>(elements) * sizeof(float));
+            std::memcpy(local, sums, workspace_bytes());
             return;
         }
         auto* to = static_cast<BFloat*>(local);
@@ -71,7 +96,6 @@ public:
         for (std::int64_t i = 0; i < elements; ++i) to[i] = to_bfloat(sums[i]);
     }
 
-private:
     /// The memory layout of a value: pixel p of channel c is at element (c / block) * block_stride
     /// + p * pixel_stride + c % block of its image.
     struct ChannelMap {
@@ -102,7 +126,7 @@ private:
     std::int64_t local_elements() const {
         return shape_of(exchange_->shard()).elements();
     }
-    /// Copies the channels of `shard` between `own`, which has only these, and `global`.
+    /// Copies the channels of `shard` from `global` to `own`, which has only these, or back.
     template <bool is_insert>
     void copy(int shard, std::byte* own, std::byte* global) const {
         const ChannelMap own_map = map_of(shape_of(shard)), global_map = map_of(global_shape_);
@@ -137,59 +161,6 @@ private:
     Layouts layouts_;
     std::int64_t images_ = 0, pixels_ = 0;
 };
-
-class GatherMessages final : public ShardMessages {
-public:
-    GatherMessages(const ChannelShards& value, const void* local, void* global)
-        : value_(value), local_(local), global_(global) {}
-
-    std::size_t bytes_to(int) const override { return value_.local_bytes(); }
-    std::size_t bytes_from(int shard) const override { return value_.bytes_of(shard); }
-    void write(int, std::span<std::byte> to) override { std::memcpy(to.data(), local_, to.size()); }
-    void read(int shard, std::span<const std::byte> from) override {
-        value_.insert(shard, from.empty() ? local_ : from.data(), global_);
-    }
-
-private:
-    const ChannelShards& value_;
-    const void* local_;
-    void* global_;
-};
-
-/// `local` is scratch until the sum is complete.
-class SumMessages final : public ShardMessages {
-public:
-    SumMessages(const ChannelShards& value, const void* global, void* local, float* sums)
-        : value_(value), global_(global), local_(local), sums_(sums) {}
-
-    std::size_t bytes_to(int shard) const override { return value_.bytes_of(shard); }
-    std::size_t bytes_from(int) const override { return value_.local_bytes(); }
-    void write(int shard, std::span<std::byte> to) override {
-        value_.extract(shard, global_, to.data());
-    }
-    void read(int shard, std::span<const std::byte> from) override {
-        if (from.empty()) value_.extract(shard, global_, local_);
-        value_.add(from.empty() ? local_ : from.data(), sums_);
-    }
-
-private:
-    const ChannelShards& value_;
-    const void* global_;
-    void* local_;
-    float* sums_;
-};
-
-void ChannelShards::gather(const void* local, void* global) const {
-    GatherMessages messages(*this, local, global);
-    exchange_->exchange(messages);
-}
-
-void ChannelShards::scatter_sum(const void* global, void* local, float* workspace) const {
-    std::fill_n(workspace, local_elements(), 0.0f);
-    SumMessages messages(*this, global, local, workspace);
-    exchange_->exchange(messages);
-    store(workspace, local);
-}
 
 /// Gradients have the compute type; op.dtype is the type of the values only.
 class AllGatherKernel final : public OperationKernel<ops::AllGather, Context> {

@@ -3,12 +3,12 @@
 
 #include <bit>
 
-#include <hpcai/ops/boxes.hpp>
+#include <hpcai/ops/box_math.hpp>
 
 #include "context.hpp"
 #include "scratch.hpp"
 
-/// Non-maximum suppression of boxes in the order of their scores.
+/// Non-maximum suppression: keeps boxes by descending score unless they overlap a kept box.
 namespace hpcai::device::cpu {
 
 /// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.
@@ -26,7 +26,7 @@ inline float score_of(std::uint64_t key) {
     return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-/// The boxes that suppression keeps, with their keys, best first.
+/// The boxes that suppression has kept, with their rank_key(), best first.
 struct RankedBoxes {
     BoxColumns columns{};
     std::uint64_t* keys = nullptr;
@@ -57,9 +57,8 @@ struct RankedBoxes {
 
 /// Calls body(list, index in the list) for the `limit` best boxes of all lists, the best first;
 /// `next` is scratch memory for one number per list. Returns the number of calls.
-template <typename Body>
 std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
-                           std::int64_t limit, const Body& body) {
+                           std::int64_t limit, const auto& body) {
     for (std::int64_t list = 0; list < list_count; ++list) next[list] = 0;
     for (std::int64_t taken = 0; taken < limit; ++taken) {
         std::int64_t best = -1;

@@ -169,7 +169,9 @@ public:
         return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
                 .workspace_bytes = scratch_bytes};
     }
-    bool backward_reads_output() const override { return false; }  // reads x and the mask
+    ops::BackwardReads backward_reads() const override {  // x and the mask
+        return {.inputs = true, .output_gradients = 2};
+    }
 
     void bind(const KernelTensors& tensors) override {
         ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,

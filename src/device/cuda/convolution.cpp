@@ -135,7 +135,7 @@ public:
         input_operands_[Operand::image] = tensors.input_gradients[0];
     }
 
-    bool backward_reads_inputs() const override { return image_bytes_ == 0; }
+    ops::BackwardReads backward_reads() const override { return {.inputs = image_bytes_ == 0}; }
 
     std::vector<WorkingCopy> working_copies() const override {
         if (!layout_.is_plain_copy()) return {};

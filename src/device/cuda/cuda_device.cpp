@@ -117,7 +117,7 @@ struct Handles {
     }
 };
 
-class CudaDevice final : public Device, public Tuner {
+class CudaDevice final : public Device {
 public:
     explicit CudaDevice(const CudaDeviceOptions& options)
         : options_(options),

@@ -30,7 +30,7 @@ public:
         const Shape winners = stored_shape(output_shape(op_));
         return {.saved_bytes = trains() ? storage_bytes(winners, DType::u8) : 0};
     }
-    std::size_t max_output_gradients() const override { return 2; }
+    ops::BackwardReads backward_reads() const override { return {.output_gradients = 2}; }
 
 private:
     /// The position of the maximum in each window, (N, P, Q, C).

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/cell_class.hpp>
+#include <hpcai/ops/box_math.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/workloads/probability_check.hpp>
 #include <hpcai/workloads/probability_evaluator.hpp>

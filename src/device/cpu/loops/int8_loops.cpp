@@ -16,7 +16,7 @@ constexpr int kDithers = kBlocks * 4 * 2;  // two from each 32-bit word
 
 using Numbers = Floats<kLanes>;
 using Words = Vectors<kLanes>::Words;
-using Signs = Vectors<kLanes>::Signs;
+using Integers = Vectors<kLanes>::Integers;
 typedef std::uint64_t Wide __attribute__((vector_size(4 * kLanes)));
 
 struct Products {
@@ -61,7 +61,7 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     philox(dither, block, words);
     for (int row = 0; row < 8; ++row) {
         const Words bits = row % 2 == 0 ? words[row / 2] & 0xffffu : words[row / 2] >> 16;
-        const auto number = __builtin_convertvector((Signs)bits, Numbers);
+        const auto number = __builtin_convertvector((Integers)bits, Numbers);
         store<kLanes>(dithers + row * kLanes, number * 0x1p-16f + (0x1p-17f - 0.5f));
     }
 }
@@ -153,7 +153,7 @@ void dither_to_int8(const Tile& tile, const RoundTile& task, const Dither& dithe
 void scale_sums(const Tile& tile, const SumsTile& task) {
     const Numbers scale = load<kLanes>(task.scale);
     for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-        Signs sums;
+        Integers sums;
         __builtin_memcpy(&sums, task.sums + pixel * task.sums_stride, sizeof sums);
         store<kLanes>(task.y + pixel * tile.stride, __builtin_convertvector(sums, Numbers) * scale);
     }

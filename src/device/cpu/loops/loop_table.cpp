@@ -15,7 +15,7 @@ void set_int8_loops(SimdKernels& table);
 
 namespace {
 
-// Each sum is over one block, which limits rounding errors; two sums at a time hide latency.
+// Pixels are summed in blocks, which limits rounding errors. Two sums at a time hide latency.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>
@@ -131,8 +131,7 @@ void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
 }
 
 /// Calls `loop` with the source's gate, and whether dy1 exists, as compile-time constants.
-template <typename Loop>
-void with_source(const GradientSource& source, Loop&& loop) {
+void with_source(const GradientSource& source, const auto& loop) {
     const bool two = source.dy1 != nullptr;
     const Gate gate = !source.relu ? Gate::none : source.y != nullptr ? Gate::output : Gate::affine;
     switch (gate) {

@@ -7,12 +7,12 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-/// The engine's own inner loops, compiled once per instruction set. Callers run in parallel
-/// regions; the loops themselves are single-threaded and process one tile at a time.
+/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded
+/// and processes one tile; kernels call them from parallel regions.
 namespace hpcai::device::cpu {
 
 /// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous. All
-/// pointers of a call are to the first element of the tile, of type float or bf16 by `dtype`.
+/// pointers of a call are to the first element of the tile; elements are f32 or bf16.
 struct Tile {
     std::int64_t pixels = 0;
     std::int64_t stride = 0;  // elements
@@ -86,8 +86,8 @@ struct SgdCoefficients {
     bool nesterov;
 };
 
-/// v = momentum v + scale g; w -= rate v, or rate (scale g + momentum v) with Nesterov, where scale
-/// is gradient_scale: LARS, and SGD without momentum correction.
+/// v = momentum v + s g, where s is gradient_scale; w -= rate v, or rate (s g + momentum v) with
+/// Nesterov: LARS, and SGD without momentum correction.
 struct MomentumCoefficients {
     float gradient_factor;
     float momentum;
@@ -155,7 +155,8 @@ struct DownsampleRow {
     const std::int32_t* first_column;  // (pixels + 1)
 };
 
-/// A position between two rows or columns of an image, with the interpolation weights of both.
+/// A position between rows or columns `low` and `high` of an image, with their interpolation
+/// weights.
 struct AxisSample {
     std::int32_t low;
     std::int32_t high;
@@ -279,6 +280,18 @@ const SimdKernels& table();
 namespace avx512 {
 const SimdKernels& table();
 }
+
+// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects.
+/// Returns the engine's own loops, compiled for the instruction sets of this processor.
+const SimdKernels& loops_for_this_cpu();
+
+/// Returns whether the processor multiplies bfloat16 numbers. Otherwise oneDNN emulates bfloat16,
+/// which is slower than fp32.
+bool has_native_bf16();
+
+/// Returns whether the processor adds products of 8-bit integers in 32 bits (AVX-512 VNNI) and
+/// oneDNN may use this. Otherwise oneDNN would saturate sums at 16 bits.
+bool has_native_int8();
 
 /// Implements Device::hash().
 std::uint64_t hash_bits(std::span<const float> values, const SimdKernels& loops);

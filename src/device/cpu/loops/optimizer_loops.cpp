@@ -39,8 +39,7 @@ inline float lamb_direction(const StepSpan& span, std::size_t i, const LambCoeff
 }
 
 /// Calls `body(i, lane)` for all elements, in rows of lanes.
-template <typename Body>
-inline void for_each_lane(std::size_t length, const Body& body) {
+inline void for_each_lane(std::size_t length, const auto& body) {
     const std::size_t tail_begin = length / LaneSquares::kLanes * LaneSquares::kLanes;
     for (std::size_t i = 0; i < tail_begin; i += LaneSquares::kLanes) {
         for (std::size_t lane = 0; lane < LaneSquares::kLanes; ++lane) body(i + lane, lane);

@@ -12,7 +12,7 @@ template <int Lanes>
 struct Vectors {
     typedef float Floats __attribute__((vector_size(4 * Lanes)));
     typedef std::uint32_t Words __attribute__((vector_size(4 * Lanes)));
-    typedef std::int32_t Signs __attribute__((vector_size(4 * Lanes)));
+    typedef std::int32_t Integers __attribute__((vector_size(4 * Lanes)));
     typedef std::uint16_t Halves __attribute__((vector_size(2 * Lanes)));
     typedef std::uint8_t Bytes __attribute__((vector_size(Lanes)));
 };
@@ -66,8 +66,7 @@ inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
 }
 
 /// Calls `loop` with the tile's lanes and element type as compile-time constants.
-template <typename Loop>
-void with_type(const Tile& tile, Loop&& loop) {
+void with_type(const Tile& tile, const auto& loop) {
     if (tile.dtype == tensor::DType::f32) {
         if (tile.lanes == 16) return loop.template operator()<16, float>();
         if (tile.lanes == 8) return loop.template operator()<8, float>();
