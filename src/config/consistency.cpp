@@ -10,6 +10,7 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "section_keys.hpp"
 #include "values.hpp"
 
 namespace hpcai::config {
@@ -20,10 +21,10 @@ public:
     Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
 
     void check_run() const {
-        constexpr std::uint64_t kLastSeed = 9007199254740991;  // 2^53 - 1, exact as a double
-        const auto extra_runs = static_cast<std::uint64_t>(config_.run.repeat) - 1;
-        check(config_.run.seed <= kLastSeed - extra_runs, "run.seed",
-              fmt::format("at most {}", kLastSeed - extra_runs) + as("run.repeat"));
+        const std::uint64_t max_seed =
+            kMaxSeed - static_cast<std::uint64_t>(config_.run.repeat - 1);
+        check(config_.run.seed <= max_seed, "run.seed",
+              fmt::format("at most {}", max_seed) + as("run.repeat"));
         check(!config_.run.trace || config_.run.measure_phases, "run.trace",
               "false" + as("run.measure_phases"));
         check(config_.run.keep_weights || config_.run.level == Level::custom, "run.keep_weights",
@@ -82,6 +83,7 @@ public:
               "an integer" + as_kind);
         check_source_keys();
         check_paths();
+        if (!has_fields(data) && data.kind != DataKind::synthetic) check_channels(3);
         check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
               "0" + as_kind);
         check(data.decoder == Decoder::cpu || data.kind == DataKind::image_folder, "data.decoder",
@@ -297,34 +299,25 @@ private:
     }
 
     void check_paths() const {
-        const DataConfig& data = config_.data;
-        const auto needs = [&](const std::string& path, const std::string& name,
-                               const std::string& what) {
-            check(!path.empty(), name, what + as("data.kind"));
+        struct Path {
+            DataKind kind;
+            const char* key;
+            const char* meaning;
         };
-        switch (data.kind) {
-            case DataKind::synthetic:
-            case DataKind::climate_synthetic:
-                return;
-            case DataKind::image_folder:
-                needs(data.path, "data.path", "a folder");
-                needs(data.validation_path, "data.validation_path", "a folder");
-                break;
-            case DataKind::voc:
-                needs(data.path, "data.path", "a folder");
-                break;
-            case DataKind::coco:
-                needs(data.path, "data.path", "an annotation file");
-                needs(data.validation_path, "data.validation_path", "an annotation file");
-                needs(data.image_path, "data.image_path", "a folder");
-                needs(data.validation_image_path, "data.validation_image_path", "a folder");
-                break;
-            case DataKind::climate_hdf5:
-                needs(data.path, "data.path", "a file or folder");
-                needs(data.validation_path, "data.validation_path", "a file or folder");
-                return;
+        constexpr Path kRequired[] = {
+            {DataKind::image_folder, "data.path", "a folder"},
+            {DataKind::image_folder, "data.validation_path", "a folder"},
+            {DataKind::voc, "data.path", "a folder"},
+            {DataKind::coco, "data.path", "an annotation file"},
+            {DataKind::coco, "data.validation_path", "an annotation file"},
+            {DataKind::coco, "data.image_path", "a folder"},
+            {DataKind::coco, "data.validation_image_path", "a folder"},
+            {DataKind::climate_hdf5, "data.path", "a file or folder"},
+            {DataKind::climate_hdf5, "data.validation_path", "a file or folder"}};
+        for (const auto& [kind, key, meaning] : kRequired) {
+            check(kind != config_.data.kind || !value_text(config_, key).empty(), key,
+                  meaning + as("data.kind"));
         }
-        check_channels(3);
     }
 
     /// Checks the settings that do not depend on P_degree; plan::make_layout() checks the others.

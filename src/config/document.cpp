@@ -208,7 +208,7 @@ bool is_line_end(std::string_view text) {
 }  // namespace
 
 std::string Origin::at(Position position) const {
-    return has_lines_ ? fmt::format("{}:{}:{}", name_, position.line, position.column) : name_;
+    return is_file ? fmt::format("{}:{}:{}", name, position.line, position.column) : name;
 }
 
 void check_characters(std::string_view text, const Origin& origin) {

@@ -107,8 +107,7 @@ private:
     std::string text(const Node& node) const {
         check(node.kind == NodeKind::scalar, node);
         // Escapes in double quotes can yield any character.
-        check_characters(node.text,
-                         Origin::other(origin_.at(node.position) + ": " + key_.full_name()));
+        check_characters(node.text, {origin_.at(node.position) + ": " + key_.full_name(), false});
         check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
         check(node.text.size() <= kMaxTextBytes, node,
               fmt::format(" (longer than {} bytes)", kMaxTextBytes));
