@@ -119,7 +119,7 @@ public:
         }
     }
 
-    /// Raises each precision to the highest at any greater recall. Call after the last detection.
+    /// Raises each precision to the highest at any greater recall. Call it after the last add().
     void make_monotone() {
         for (std::size_t index = precision_.size(); index-- > 1;) {
             precision_[index - 1] = std::max(precision_[index - 1], precision_[index]);
@@ -133,8 +133,7 @@ public:
     }
 
     double area() const {
-        double sum = 0;
-        double previous_recall = 0;
+        double sum = 0, previous_recall = 0;
         for (std::size_t index = 0; index < recall_.size(); ++index) {
             sum += (recall_[index] - previous_recall) * precision_[index];
             previous_recall = recall_[index];
@@ -143,10 +142,8 @@ public:
     }
 
 private:
-    double positives_;
-    double detections_ = 0;
-    std::vector<double> recall_;
-    std::vector<double> precision_;
+    double positives_, detections_ = 0;
+    std::vector<double> recall_, precision_;
 };
 
 double mean_at_101_recalls(const Curve& curve) {
@@ -255,8 +252,7 @@ std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth
 
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::span<const std::uint32_t> times) {
-    double sum = 0;
-    double count = 0;
+    double sum = 0, count = 0;
     for (const CategoryMatches& matches : categories) {
         std::int64_t positives = 0;
         for (const std::int64_t image : matches.image_of_box) positives += times[image];

@@ -113,7 +113,7 @@ OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredi
     const bool is_root = members.rank() == kRoot;
     const bool legal =
         sizes_match(local) && chunk_rows > 0 && (!is_root || labels_match(local, labels));
-    const auto samples = static_cast<std::int64_t>(local.out_of_bag.size());
+    const std::int64_t samples = std::ssize(local.out_of_bag);
     check_agreement(members, legal ? samples : -1, local.classes, chunk_rows);
     ensure(legal,
            "out-of-bag vote: invalid sizes: {} samples, {} probabilities, {} labels, {} classes",
@@ -128,7 +128,6 @@ OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredi
         members.reduce_sum(rows.first(count), kRoot);
         if (is_root) rows.count(labels.subspan(start, count), quality);
     }
-    if (is_root) quality.samples = samples;
     return quality;
 }
 

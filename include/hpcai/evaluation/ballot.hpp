@@ -15,8 +15,8 @@ enum class Vote { soft, majority };
 void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
                 std::size_t width);
 
-/// Divides `votes`, sums over the members, by `member_count`. In a majority vote, a row without
-/// votes becomes all NaN.
+/// Divides `votes`, which are sums over the members, by `member_count`. In a majority vote, a row
+/// without votes becomes all NaN.
 void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so
