@@ -105,7 +105,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size, is_read});
-        audit_.audit_if_due(steps_done_);
+        if (audit_.is_due(steps_done_)) audit_.audit(steps_done_);
         if (log_ != nullptr) log_step(is_read);
         epoch_.steps_seconds = epoch_.watch.seconds();
         if (is_read && step_callback_ != nullptr)
