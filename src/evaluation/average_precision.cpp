@@ -99,8 +99,7 @@ void match_image(std::span<const Detection> detections, std::span<const Labelled
     }
 }
 
-constexpr int kImageReplicates = 1000;
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kQualitySeed = 1;  // of bootstrap_interval_95()
 
 /// Recall and precision after each true positive. A false positive adds no point: its recall would
 /// equal that of the previous point and its precision would be lower, so no mean would change.
@@ -230,19 +229,19 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               double threshold) {
     const std::vector<CategoryMatches> categories = match(truth, detections, threshold);
     return image_interval_95(
-        truth.images, kImageReplicates,
+        truth.images,
         [&](std::span<const std::uint32_t> times) {
             return mean_precision_of_draw(categories, times);
         },
-        kSeed);
+        kQualitySeed);
 }
 
 std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth,
                                                      std::span<const Detection> first,
-                                                     std::span<const Detection> second, int draws) {
+                                                     std::span<const Detection> second) {
     const std::vector<CategoryMatches> matches_1 = match(truth, first, kAp50Overlap);
     const std::vector<CategoryMatches> matches_2 = match(truth, second, kAp50Overlap);
-    return image_interval_95(truth.images, draws,
+    return image_interval_95(truth.images,
                              [&](std::span<const std::uint32_t> times) -> std::optional<double> {
                                  const auto mean_1 = mean_precision_of_draw(matches_1, times);
                                  if (!mean_1) return std::nullopt;

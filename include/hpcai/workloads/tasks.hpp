@@ -43,8 +43,6 @@ inline IntervalRecord members_interval_record(const std::string& skip_reason,
                            "bootstrap over members and test samples");
 }
 
-inline constexpr int kPairedDraws = 1000;  // draws of a paired bootstrap
-
 /// Compares two results by the 95 % interval of their difference (second - first).
 inline QualityComparison comparison(const evaluation::Interval& interval, std::int64_t samples) {
     const std::string why =

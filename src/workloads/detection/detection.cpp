@@ -113,7 +113,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
     const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
     if (first == second) return {Judgement::same, "both have the same detections"};
     const auto interval =
-        evaluation::paired_precision_interval_95(annotations.truth, first, second, kPairedDraws);
+        evaluation::paired_precision_interval_95(annotations.truth, first, second);
     if (!interval) return {Judgement::unclear, kNoBox};
     return comparison(*interval, annotations.truth.images);
 }

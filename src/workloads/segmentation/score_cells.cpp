@@ -69,7 +69,7 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predic
         return evaluation::mean_iou(sum);
     };
     return evaluation::image_interval_95(
-        std::ssize(predicted_counts), kPairedDraws, [&](std::span<const std::uint32_t> times) {
+        std::ssize(predicted_counts), [&](std::span<const std::uint32_t> times) {
             std::optional<double> iou = iou_of_draw(predicted_counts, times);
             if (!iou || other == nullptr) return iou;
             const auto other_iou = iou_of_draw(other_counts, times);
