@@ -37,7 +37,7 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
       soft_(evaluation::Vote::soft, task_.classes),
       majority_(evaluation::Vote::majority, task_.classes) {
     labels_ = read<std::int32_t>(labels_name(), task_.label_shape(result_.samples), labels_digest_);
-    check_unscored();
+    if (labels_) count_unscored();
     const auto lines = result_.inspector.read_text("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
@@ -74,7 +74,7 @@ void ProbabilityCheck::check_folders(const std::string& names) {
 }
 
 /// Reports the first row that is no probability distribution. A softmax of non-finite outputs is
-/// NaN for all classes. Returns whether a value lies between 0 and 1, where two models differ.
+/// NaN for all classes. Returns whether a value lies between 0 and 1: no other model has the same.
 bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
     constexpr double kTolerance = 1e-3;  // of the sum of a row
     const auto width = static_cast<std::size_t>(task_.classes);
@@ -125,15 +125,15 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     if (!stored || !is_complete_ || member_names_.empty()) return;
     const std::span<const float> predicted = stored->as<float>();
     const std::vector<float> majority = majority_.result();
-    compare_probabilities(name, predicted, uses_majority() ? majority : soft_.result());
+    const bool uses_majority = result_.config.bagging.aggregation == config::Aggregation::majority;
+    compare_probabilities(name, predicted, uses_majority ? majority : soft_.result());
     const auto labels = labels_->as<std::int32_t>();
     const MetricRecord stored_metric = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
-        task_.score_vote(
-            {{predicted, labels, task_.classes},
-             {uses_majority() ? predicted : std::span(majority), labels, task_.classes},
-             uses_majority()},
-            quality);
+        task_.score_vote({{predicted, labels, task_.classes},
+                          {uses_majority ? predicted : std::span(majority), labels, task_.classes},
+                          uses_majority},
+                         quality);
     });
     add_quality(labels, stored_metric, quality);
 }
@@ -153,35 +153,24 @@ void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, s
     rows.insert(rows.end(), values.begin(), values.end());
 }
 
-bool ProbabilityCheck::uses_majority() const {
-    return result_.config.bagging.aggregation == config::Aggregation::majority;
-}
-
-/// Checks that no sample lacks a label unless the run skips damaged samples.
-void ProbabilityCheck::check_unscored() {
-    if (!labels_) return;
-    unscored_ = count_unscored(labels_->as<std::int32_t>());
-    const auto policy = result_.config.data.on_bad_sample;
-    if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        report_unscored("0, according to data.on_bad_sample");
-    }
-}
-
-/// Counts the samples without labels. Reports the first sample that has labels in only some rows.
-std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
+/// Counts the samples without labels, which only a run that skips damaged samples may have. Reports
+/// the first sample that has labels in only some rows.
+void ProbabilityCheck::count_unscored() {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
-    std::int64_t unscored = 0;
+    const auto labels = labels_->as<std::int32_t>();
     for (std::size_t first = 0; first < labels.size(); first += rows) {
-        const auto sample = labels.subspan(first, rows);
-        const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
-        if (absent > 0) ++unscored;
+        const auto absent =
+            std::ranges::count(labels.subspan(first, rows), evaluation::kPaddingLabel);
+        if (absent > 0) ++unscored_;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
         result_.inspector.report(labels_name(),
                                  "sample {} has {} unscored of {} cells; must have none or all",
                                  first / rows, absent, rows);
         break;
     }
-    return unscored;
+    if (unscored_ > 0 && result_.config.data.on_bad_sample != config::BadSamplePolicy::skip) {
+        report_unscored("0, according to data.on_bad_sample");
+    }
 }
 
 void ProbabilityCheck::report_unscored(const std::string& limit) {

@@ -63,11 +63,8 @@ void require_array(const storage::NpyArray& array, tensor::DType dtype, const te
 struct ComparedProbabilities {
     storage::NpyArray labels, first, second;
 
-    Probabilities first_probabilities() const { return probabilities_of(first); }
-    Probabilities second_probabilities() const { return probabilities_of(second); }
-
-private:
-    Probabilities probabilities_of(const storage::NpyArray& values) const {
+    /// `values` is `first` or `second`.
+    Probabilities with_labels(const storage::NpyArray& values) const {
         return {values.as<float>(), labels.as<std::int32_t>(), values.shape()[1]};
     }
 };

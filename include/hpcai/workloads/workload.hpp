@@ -25,8 +25,8 @@ class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
     /// Scores the stored predictions of `group` and writes the scores to `result`. finish()
-    /// combines the predictions of all groups that were added. Returns whether the predictions are
-    /// so specific that no other model has the same.
+    /// combines the predictions of all groups that were added. Returns true if no other model can
+    /// have the same predictions, because they have values strictly between 0 and 1.
     virtual bool add_member(int group, GroupResult& result) = 0;
     /// Combines the members, compares the result with the stored ensemble, and writes the
     /// ensemble's scores to `quality`, whose metric must be of the workload's kind.
@@ -53,18 +53,11 @@ struct QualityComparison {
     std::string why;  // the statistics in one line
 };
 
-/// The directories of two results whose ensembles were scored with the same labels.
+/// Two results whose ensembles were scored with the same labels.
 struct ComparedResults {
     const config::Config& config;  // of the first result
-    std::filesystem::path first;
-    std::filesystem::path second;
-
-    std::filesystem::path file_of_first(const std::string& name) const {
-        return first / "evaluation" / name;
-    }
-    std::filesystem::path file_of_second(const std::string& name) const {
-        return second / "evaluation" / name;
-    }
+    std::filesystem::path first;   // folder evaluation/ of the first result
+    std::filesystem::path second;  // of the second
 };
 
 /// The interface of a task.

@@ -54,7 +54,7 @@ evaluation::MemberBootstrap make_member_bootstrap(const config::Config& config, 
 QualityComparison compare_classes(const ComparedResults& results) {
     const ComparedProbabilities all =
         read_probabilities(results, results.config.workload.classes, 1);
-    const Probabilities first = all.first_probabilities(), second = all.second_probabilities();
+    const Probabilities first = all.with_labels(all.first), second = all.with_labels(all.second);
     const auto classes = static_cast<std::size_t>(first.classes);
     std::int64_t only_first = 0, only_second = 0;
     for (std::size_t sample = 0; sample < first.labels.size(); ++sample) {

@@ -105,12 +105,11 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
 /// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results) {
     const auto annotations =
-        evaluation::read_coco_annotations(results.file_of_first(kDetectionFiles.labels));
-    const auto read = [&](const std::filesystem::path& file) {
-        return evaluation::read_coco_detections(file, annotations);
+        evaluation::read_coco_annotations(results.first / kDetectionFiles.labels);
+    const auto read = [&](const std::filesystem::path& folder) {
+        return evaluation::read_coco_detections(folder / kDetectionFiles.ensemble, annotations);
     };
-    const auto first = read(results.file_of_first(kDetectionFiles.ensemble));
-    const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
+    const auto first = read(results.first), second = read(results.second);
     if (first == second) return {Judgement::same, "both have the same detections"};
     const auto interval =
         evaluation::paired_precision_interval_95(annotations.truth, first, second);

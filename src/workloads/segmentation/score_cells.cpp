@@ -82,7 +82,7 @@ QualityComparison compare_cells(const ComparedResults& results) {
     const std::int64_t cells = grid.rows * grid.columns;
     const ComparedProbabilities all =
         read_probabilities(results, results.config.workload.classes + 1, cells);
-    const Probabilities first = all.first_probabilities(), second = all.second_probabilities();
+    const Probabilities first = all.with_labels(all.first), second = all.with_labels(all.second);
     if (std::ranges::equal(first.values, second.values)) {
         return {Judgement::same, "both have the same probabilities"};
     }
