@@ -131,10 +131,8 @@ public:
         const TrainingConfig& training = config_.training;
         const Optimizer optimizer = training.optimizer;
         const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
-        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
-                               optimizer == Optimizer::adamw;
         check_unused_keys(has_momentum, {"momentum", "nesterov", "momentum_correction"});
-        check_unused_keys(has_betas, {"beta1", "beta2"});
+        check_unused_keys(has_betas(optimizer), {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
         // Without epsilon, lamb, adam, adamw and adagrad may divide by 0, which lars cannot. fp32

@@ -47,17 +47,9 @@ const char* hint_of(const Node& node) {
 }
 
 std::string describe(const Node& node) {
-    switch (node.kind) {
-        case NodeKind::null:
-            return "nothing";
-        case NodeKind::list:
-            return "a list";
-        case NodeKind::mapping:
-            return "a mapping";
-        case NodeKind::scalar:
-            break;
-    }
-    return in_quotes(node.text);
+    if (node.kind == NodeKind::scalar) return in_quotes(node.text);
+    if (node.kind == NodeKind::null) return "nothing";
+    return node.kind == NodeKind::list ? "a list" : "a mapping";
 }
 
 class ValueReader {

@@ -14,16 +14,9 @@ namespace {
 /// Returns the probability that a sample is not in a group's bootstrap. For draws with replacement,
 /// the limit for many samples is 1/e.
 double out_of_bag_probability(const config::BaggingConfig& bagging) {
-    switch (bagging.sampler) {
-        case config::Sampler::poisson:
-        case config::Sampler::bootstrap:
-            return std::exp(-1.0);
-        case config::Sampler::subsample:
-            return 1 - bagging.subsample_fraction;
-        case config::Sampler::none:
-            return 0;
-    }
-    return 0;
+    if (bagging.sampler == config::Sampler::none) return 0;
+    if (bagging.sampler == config::Sampler::subsample) return 1 - bagging.subsample_fraction;
+    return std::exp(-1.0);
 }
 
 /// Returns whether one of the group ranks [first, end) reads training samples. Only ranks of the

@@ -232,19 +232,16 @@ constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
+/// Returns true if the optimizer keeps running means of gradients (beta1) and their squares
+/// (beta2).
+constexpr bool has_betas(Optimizer optimizer) {
+    return optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
+           optimizer == Optimizer::adamw;
+}
+
 /// Returns the number of state values per parameter; device::state_count() must return the same.
 constexpr int optimizer_states(Optimizer optimizer) {
-    switch (optimizer) {
-        case Optimizer::sgd:
-        case Optimizer::lars:
-        case Optimizer::adagrad:
-            return 1;
-        case Optimizer::lamb:
-        case Optimizer::adam:
-        case Optimizer::adamw:
-            break;
-    }
-    return 2;
+    return has_betas(optimizer) ? 2 : 1;
 }
 
 /// Width of the network's input in pixels.
