@@ -73,11 +73,14 @@ public:
             case KeyType::choice:
                 return choice(node);
             case KeyType::integer_list:
-                return list<int>(node, integer_of);
+                return list(node, [this](const Node& item) {
+                    return static_cast<int>(bounded(integer_of(item), item));
+                });
             case KeyType::number_list:
-                return list<double>(node, number_of);
+                return list(node,
+                            [this](const Node& item) { return bounded(number_of(item), item); });
             case KeyType::text_list:
-                return texts(node);
+                return list(node, [this](const Node& item) { return text(item); });
         }
         ensure(false, "key {} has no type", key_.full_name());
         return {};
@@ -115,26 +118,13 @@ private:
         return node.text;
     }
 
-    void check_list(const Node& node) const {
+    template <typename Read>
+    Value list(const Node& node, const Read& read_item) const {
         check(node.kind == NodeKind::list, node);
         check(node.items.size() <= kMaxListLength, node,
               fmt::format(" of more than {} values", kMaxListLength));
-    }
-
-    std::vector<std::string> texts(const Node& node) const {
-        check_list(node);
-        std::vector<std::string> values;
-        for (const Node& item : node.items) values.push_back(text(item));
-        return values;
-    }
-
-    template <typename T, typename Read>
-    std::vector<T> list(const Node& node, Read read_item) const {
-        check_list(node);
-        std::vector<T> values;
-        for (const Node& item : node.items) {
-            values.push_back(static_cast<T>(bounded(read_item(item), item)));
-        }
+        std::vector<decltype(read_item(node))> values;
+        for (const Node& item : node.items) values.push_back(read_item(item));
         return values;
     }
 

@@ -31,11 +31,6 @@ Quantity times(const Quantity& a, const Quantity& b) {
     return b.value ? times(a, *b.value) : (a.value ? b : a);
 }
 
-void check_rate(const std::optional<double>& rate, std::string_view option, std::string_view unit) {
-    require(!rate || (std::isfinite(*rate) && *rate > 0), ExitCode::usage,
-            "{}: expected a number above 0, in {}, got {}", option, unit, rate.value_or(0));
-}
-
 void check(const EstimateRequest& request) {
     require(request.ranks >= 1 && request.ranks <= kMaxRanks, ExitCode::usage,
             "--ranks: expected 1 to {}, got {}", kMaxRanks, request.ranks);
@@ -44,10 +39,6 @@ void check(const EstimateRequest& request) {
     require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMaxSamples,
             ExitCode::usage, "training samples: expected 1 to {}, got {}", kMaxSamples,
             request.samples.value_or(1));
-    check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
-    check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
-    check_rate(request.images_per_second, "--images-per-second", "images/s");
-    check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
     const int rates = request.roofline.has_value() + request.flops_per_rank.has_value() +
                       request.images_per_second.has_value();
     require(rates <= 1, ExitCode::usage,

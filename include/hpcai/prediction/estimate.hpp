@@ -9,7 +9,7 @@
 
 namespace hpcai::prediction {
 
-/// The input of `hpcai500 plan`. Rates are given by the user or measured.
+/// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
     std::optional<int> ranks_per_node;        // absent: the ranks of one group
