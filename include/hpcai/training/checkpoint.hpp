@@ -56,12 +56,7 @@ public:
     double seconds() const { return seconds_; }
 
 private:
-    struct Result {
-        std::string failure;
-        double seconds = 0;
-    };
-
-    std::future<Result> result_;
+    std::future<std::pair<std::string, double>> result_;  // failure and seconds
     double seconds_ = 0;
 };
 
