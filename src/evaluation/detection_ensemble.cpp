@@ -79,31 +79,19 @@ std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
     return received;
 }
 
-/// Iterates over the detections of one rank's models by ascending image.
-class DetectionCursor {
-public:
-    DetectionCursor(std::span<const Member> members, std::size_t first_member)
-        : members_(members), first_member_(first_member), next_(members.size()) {}
-
-    /// Returns the detections of the current image to image `end` - 1, and advances to `end`.
-    std::vector<MemberDetection> read_until(std::int64_t end) {
-        std::vector<MemberDetection> result;
-        for (std::size_t index = 0; index < members_.size(); ++index) {
-            const auto& detections = members_[index].detections;
-            const auto member = static_cast<std::int32_t>(first_member_ + index);
-            for (std::size_t& at = next_[index];
-                 at < detections.size() && detections[at].image < end; ++at) {
-                result.push_back({member, detections[at]});
-            }
+/// Removes the detections of images before `end` from `members` and returns them. `first_member` is
+/// the index of members.front() in the ensemble.
+std::vector<MemberDetection> take_until(std::int64_t end, std::size_t first_member,
+                                        std::vector<Member>& members) {
+    std::vector<MemberDetection> result;
+    for (std::size_t index = 0; index < members.size(); ++index) {
+        std::span<const Detection>& rest = members[index].detections;
+        for (; !rest.empty() && rest.front().image < end; rest = rest.subspan(1)) {
+            result.push_back({static_cast<std::int32_t>(first_member + index), rest.front()});
         }
-        return result;
     }
-
-private:
-    std::span<const Member> members_;
-    std::size_t first_member_;       // index of members_.front() in the ensemble
-    std::vector<std::size_t> next_;  // [member] the first detection not yet read
-};
+    return result;
+}
 
 std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
@@ -250,13 +238,13 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     for (const Member& member : local) local_weights.push_back(member.weight);
     const std::vector<double> weights =
         comm::broadcast(ranks, comm::gather(ranks, std::move(local_weights)));
-    DetectionCursor cursor(local, first_member);
+    std::vector<Member> rest(local.begin(), local.end());
     std::vector<Detection> result;
     for (std::int64_t start = 0; start < images;) {
         std::vector<std::vector<MemberDetection>> sent;  // [rank that fuses these images]
         for (int rank = 0; rank < ranks.size(); ++rank) {
             start += std::min(chunk_images, images - start);
-            sent.push_back(cursor.read_until(start));
+            sent.push_back(take_until(start, first_member, rest));
         }
         const std::vector<Detection> fused =
             comm::gather(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options));

@@ -34,7 +34,6 @@ std::string program_version();
 /// without faults throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
-/// Returns the faults in the process's environment.
 inline std::vector<Fault> faults_of_environment() {
     const char* const text = std::getenv(kFaultsVariable);
     return read_faults(text == nullptr ? "" : text);

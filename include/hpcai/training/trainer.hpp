@@ -118,7 +118,7 @@ public:
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }
     MessageAccounting messages() const { return step_->messages(); }
     const ReplicaAudit& audit() const { return audit_; }
-    /// Returns the optimizer steps skipped since the start, because gradients were not finite.
+    /// Returns the number of optimizer steps without an update, because gradients were not finite.
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:

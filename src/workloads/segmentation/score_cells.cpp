@@ -18,12 +18,6 @@ evaluation::CellCounts count_cells(const Probabilities& predicted) {
     return evaluation::count_cells(predicted.values, predicted.labels, predicted.classes);
 }
 
-SegmentRecord segment_record(const std::string& name, const evaluation::ClassCells& counts) {
-    return {name, counts.cells, counts.predicted, counts.hits,
-            value_or_reason(evaluation::intersection_over_union(counts),
-                            "no cell is labelled or predicted as this class")};
-}
-
 }  // namespace
 
 void score_cells(const Probabilities& predicted, GroupResult& result) {
@@ -40,7 +34,11 @@ void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per
         value_or_reason(evaluation::mean_iou(count_cells(predicted.majority)), kNoCell);
     metric.ensemble_pixel_accuracy = value_or_reason(evaluation::pixel_accuracy(counts), kNoCell);
     for (std::size_t index = 0; index < counts.size(); ++index) {
-        metric.segments.push_back(segment_record(class_names.at(index), counts[index]));
+        const evaluation::ClassCells& cells = counts[index];
+        metric.segments.push_back(
+            {class_names.at(index), cells.cells, cells.predicted, cells.hits,
+             value_or_reason(evaluation::intersection_over_union(cells),
+                             "no cell is labelled or predicted as this class")});
     }
     quality.metric = std::move(metric);
     const Quantity no_members =
