@@ -77,7 +77,12 @@ public:
             check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
                   "15 or more" + as_kind);
         } else {
-            check_pixels();
+            const auto channels = static_cast<std::size_t>(config_.workload.channels);
+            const std::string per_channel =
+                fmt::format("{} values, one for each of workload.channels", channels);
+            check(data.mean.size() == channels, "data.mean", per_channel);
+            check(data.standard_deviation.size() == channels, "data.standard_deviation",
+                  per_channel);
         }
         check(config_.workload.classes > 0 || data.kind != DataKind::synthetic, "workload.classes",
               "an integer" + as_kind);
@@ -256,15 +261,6 @@ private:
                       "detector.anchor_ratios");
             }
         }
-    }
-
-    void check_pixels() const {
-        const DataConfig& data = config_.data;
-        const auto channels = static_cast<std::size_t>(config_.workload.channels);
-        const std::string per_channel =
-            fmt::format("{} values, one for each of workload.channels", channels);
-        check(data.mean.size() == channels, "data.mean", per_channel);
-        check(data.standard_deviation.size() == channels, "data.standard_deviation", per_channel);
     }
 
     void check_channels(int channels) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <ranges>
 #include <regex>
 
 #include <fmt/format.h>
@@ -212,14 +213,10 @@ std::string yaml_value(const Key& key, const Value& value) {
             return fmt::format("[{}]", fmt::join(given, ", "));
         }
         std::string operator()(const std::vector<double>& given) const {
-            std::vector<std::string> texts;
-            for (const double number : given) texts.push_back(number_text(number));
-            return fmt::format("[{}]", fmt::join(texts, ", "));
+            return fmt::format("[{}]", fmt::join(given | std::views::transform(number_text), ", "));
         }
         std::string operator()(const std::vector<std::string>& given) const {
-            std::vector<std::string> texts;
-            for (const std::string& text : given) texts.push_back(escaped(text));
-            return fmt::format("[{}]", fmt::join(texts, ", "));
+            return fmt::format("[{}]", fmt::join(given | std::views::transform(escaped), ", "));
         }
     };
     return std::visit(Writer{key}, value);

@@ -166,7 +166,6 @@ std::optional<std::size_t> best_match(const std::vector<Box>& boxes, const Box& 
     return best;
 }
 
-/// Returns the weighted boxes fusion of the candidates of one category.
 std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weights,
                             double overlap) {
     std::vector<Cluster> clusters;
@@ -193,7 +192,6 @@ std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weigh
     return result;
 }
 
-/// Returns the candidates of one category that non-maximum suppression keeps.
 std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     std::vector<Candidate> kept;
     std::vector<Box> boxes;

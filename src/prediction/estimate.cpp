@@ -21,14 +21,14 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// Returns `quantity` x `factor`; if `quantity` is unknown, its reason.
-Quantity times(const Quantity& quantity, double factor) {
-    if (!quantity.value) return quantity;
-    return {*quantity.value * factor, ""};
+/// Returns a x b, or the reason of the first that is unknown.
+Quantity times(const Quantity& a, const Quantity& b) {
+    if (!a.value || !b.value) return a.value ? b : a;
+    return {*a.value * *b.value, ""};
 }
 
-Quantity times(const Quantity& a, const Quantity& b) {
-    return b.value ? times(a, *b.value) : (a.value ? b : a);
+Quantity times(const Quantity& quantity, double factor) {
+    return times(quantity, Quantity{factor, ""});
 }
 
 void check(const EstimateRequest& request) {
