@@ -27,9 +27,9 @@ bool all_finite(const graph::ParameterStore& store, std::span<const float> value
 
 std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
-    if (setup.pipeline == nullptr) return shards;
-    for (int rank = 0; rank < ranks; ++rank)
+    for (int rank = 0; setup.pipeline != nullptr && rank < ranks; ++rank) {
         shards[rank] = setup.pipeline->layout.partition_of(rank);
+    }
     return shards;
 }
 

@@ -11,8 +11,8 @@ namespace hpcai::workloads {
 namespace {
 
 // The network outputs x1, y1, x2, y2, score, category for each detection.
-constexpr std::int64_t kNumbersPerDetection = 6;
-constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
+constexpr std::size_t kNumbersPerDetection = 6;
+constexpr std::size_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
 using evaluation::Detection;
 using evaluation::Judgement;
@@ -244,13 +244,11 @@ private:
         std::vector<Detection> detections;
         for (std::size_t image = 0; image < predictions.labels.size(); ++image) {
             if (predictions.labels[image] < 0) continue;
-            for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
-                const auto offset = static_cast<std::size_t>(
-                    (static_cast<std::int64_t>(image) * kRowsPerSample + row) *
-                    kNumbersPerDetection);
+            for (std::size_t row = 0; row < kRowsPerSample; ++row) {
                 const auto numbers =
                     std::span(predictions.outputs)
-                        .subspan(offset, static_cast<std::size_t>(kNumbersPerDetection));
+                        .subspan((image * kRowsPerSample + row) * kNumbersPerDetection,
+                                 kNumbersPerDetection);
                 const auto category = static_cast<std::int32_t>(numbers[5]);
                 if (category == 0) break;  // unused rows follow
                 detections.push_back(
@@ -302,13 +300,12 @@ public:
         const evaluation::DetectionTruth& truth = annotations_->truth;
         const std::vector<Detection> fused = evaluation::fuse_detections(
             *communicator, members, truth.images, fusion_options(config_));
-        for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
-            if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
-                continue;
-            inspector_.report(
-                name, "detection {} of {} differs from the {} fused detections of {}{}", index,
-                stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
-            break;
+        const auto [differing, stored_end] = std::ranges::mismatch(fused, *stored);
+        if (differing != fused.end() || stored_end != stored->end()) {
+            inspector_.report(name,
+                              "detection {} of {} differs from the {} fused detections of {}{}",
+                              differing - fused.begin(), stored->size(), fused.size(), "groups/*/",
+                              kDetectionFiles.member);
         }
         score_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(
