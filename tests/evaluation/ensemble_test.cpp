@@ -185,7 +185,7 @@ OutOfBagQuality out_of_bag(const std::vector<Bag>& bags, const std::vector<std::
     return quality;
 }
 
-TEST(OutOfBagVote, AsksOnlyTheMembersThatDidNotTrainOnASample) {
+TEST(OutOfBagVote, UsesOnlyTheMembersThatDidNotTrainOnASample) {
     // Sample 0: member 0 predicts 0. Sample 1: the mean (1.1, 1.9) / 3 gives 1. Sample 2: in every
     // bag. Sample 3: member 1 predicts 1. Sample 4: NaN, wrong.
     for (const std::int64_t chunk_rows : {1, 2, 3, 100}) {

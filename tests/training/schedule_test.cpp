@@ -186,7 +186,7 @@ TEST(MakeSchedule, AgreesWithItsClosedFormInDecimalsAtEveryStep) {
     compare_rates("closed_form_rates", error);
 }
 
-TEST(MakeSchedule, StandsAnEpochWithoutSteps) {
+TEST(MakeSchedule, AcceptsAnEpochWithoutSteps) {
     for (const auto kind : {config::Schedule::constant, config::Schedule::step,
                             config::Schedule::cosine, config::Schedule::polynomial}) {
         config::TrainingConfig config = training();
