@@ -58,14 +58,10 @@ Json concrete_schema(const Key& key) {
     return {};
 }
 
-Json type_schema(const Key& key) {
-    Json concrete = concrete_schema(key);
-    if (!key.may_be_auto) return concrete;
-    return {{"anyOf", Json::array({Json{{"const", "auto"}}, concrete})}};
-}
-
 Json key_schema(const Key& key) {
-    Json schema = type_schema(key);
+    const Json concrete = concrete_schema(key);
+    Json schema = concrete;
+    if (key.may_be_auto) schema = {{"anyOf", Json::array({Json{{"const", "auto"}}, concrete})}};
     schema["description"] =
         key.unit.empty() ? key.meaning : fmt::format("{} [{}]", key.meaning, key.unit);
     schema["default"] = json_value(key.get(Config{}));

@@ -9,6 +9,7 @@
 
 namespace hpcai::training {
 
+/// In the order of metrics::kPhaseSpreads.
 enum class Phase { input_wait, forward, backward, communication, optimizer, other };
 
 /// Returns the name of the phase in PhaseSeconds, such as "input_wait".

@@ -22,8 +22,7 @@ const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json", "annot
 constexpr const char* kNoBox = "no test sample has a box";
 
 Quantity mean_of(const evaluation::DetectionQuality& quality) {
-    if (!quality.mean) return no_value(kNoBox);
-    return {quality.mean->coco, ""};
+    return quality.mean ? Quantity{quality.mean->coco, ""} : no_value(kNoBox);
 }
 
 CategoryRecord category_record(const evaluation::Category& category,
