@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/records/run_record.hpp>
@@ -30,6 +31,15 @@ struct VotedProbabilities {
 
     const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };
+
+/// Computes the mean intersection over union of one member's cells. Throws as
+/// evaluation::count_cells does.
+void score_cells(const Probabilities& predicted, GroupResult& result);
+
+/// Computes the ensemble's quality, its interval and each class's quality. Throws as
+/// evaluation::count_cells does.
+void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
+                     const std::vector<std::string>& class_names, QualityRecord& quality);
 
 /// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
 /// `predicted` or, if `other` is not null, of `other` - `predicted`. Nothing if no cell is scored.

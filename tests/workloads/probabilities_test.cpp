@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/segmentation/score_cells.hpp"
-
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
 namespace {
