@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <hpcai/base/units.hpp>
-#include <hpcai/prediction/sweep.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
 namespace {

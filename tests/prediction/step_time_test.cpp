@@ -9,7 +9,6 @@
 
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/prediction/sweep.hpp>
 #include <hpcai/records/json.hpp>
 
 #include "configurations.hpp"

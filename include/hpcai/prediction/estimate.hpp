@@ -35,6 +35,23 @@ PlanRecord estimate(const config::Config& config, const EstimateRequest& request
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
+/// Numbers of ranks: `first` times powers of two below `last`, and `last`.
+struct SweepRange {
+    int first = 1;
+    int last = 1;
+};
+
+/// Predicts the speed of bagging and of one data-parallel model for each number of ranks. In
+/// bagging, each base model has bagging.P_degree ranks (1 for auto). Each rank computes
+/// training.batch_size / P_degree samples per step. `request` must have a roofline; request.ranks
+/// is ignored. A value is absent, with a reason, if no layout has that number of ranks or the speed
+/// is unknown. Throws Error(usage) for an invalid range.
+SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
+                  const SweepRange& range);
+
+/// Formats the sweep as a table.
+std::string to_text(const SweepRecord& sweep);
+
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
 /// over ranks, a trained BatchNorm with one value per channel, a model that cannot be split into

@@ -80,6 +80,12 @@ const Workload& workload_of(const config::WorkloadConfig& workload);
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
+/// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
+/// the files in the folder `evaluation`. A class is named by its number and the folder of its first
+/// sample. Empty for other tasks and for missing or damaged files.
+std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
+                                             const std::filesystem::path& evaluation);
+
 /// Returns a quality record with the kind of `metric`; every number is missing for `reason`.
 QualityRecord missing_quality(MetricRecord metric, const std::string& reason);
 

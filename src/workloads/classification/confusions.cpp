@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <hpcai/evaluation/top_k.hpp>
-#include <hpcai/workloads/confusions.hpp>
 #include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
