@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/prediction/flops_table.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
 namespace {

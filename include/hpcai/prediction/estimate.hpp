@@ -7,6 +7,7 @@
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
+/// Estimates before a run: arithmetic on the configuration, without MPI or a device.
 namespace hpcai::prediction {
 
 /// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
@@ -51,6 +52,15 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 
 /// Formats the sweep as a table.
 std::string to_text(const SweepRecord& sweep);
+
+/// Returns the output of `hpcai500 flops`: one line for each node of the configured model, with its
+/// output shape, parameters, activation bytes, and FLOPs of one sample by pass in the three
+/// ledgers; then the totals. Activations are in training.precision; `auto` is taken as fp32,
+/// because no device is queried.
+std::string flops_table(const config::Config& config);
+
+/// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.
+std::string flops_json(const config::Config& config);
 
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
