@@ -31,8 +31,7 @@ Position position_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
-/// Builds the tree from the parser's events. Unlike yaml-cpp's nodes, events show duplicates and
-/// anchors and have no cycles.
+/// Builds the tree from events, which unlike yaml-cpp's nodes show duplicates and have no cycles.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     /// `yaml` must outlive the builder.

@@ -32,8 +32,7 @@ bool is_legal(const Member& member, std::int64_t images) {
            member.weight > 0;
 }
 
-/// Checks that the arguments are legal and equal on all ranks. Returns the number of models on
-/// lower ranks.
+/// Checks that the arguments are legal and equal on all ranks. Counts the models of lower ranks.
 std::size_t count_models_before(comm::Communicator& ranks, const RankArguments& local) {
     const std::vector<RankArguments> all = comm::all_gather(ranks, local);
     std::size_t before = 0, sum = 0;

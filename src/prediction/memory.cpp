@@ -47,8 +47,7 @@ double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& 
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes per parameter element of the weights' working copies (in the compute type) for
-/// forward and for backward.
+/// Returns the bytes of an element of weights in the working copies for forward and for backward.
 std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -84,8 +83,7 @@ std::int64_t graph_input_bytes(const graph::Graph& graph, const ComputePrecision
     return bytes;
 }
 
-/// Returns the peak bytes of live values during inference of one sample. A value is live from its
-/// producer to its last reader.
+/// Returns the peak bytes in inference of one sample. A value is live until its last reader.
 double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);

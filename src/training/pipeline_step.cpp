@@ -34,8 +34,7 @@ public:
         }
     }
 
-    /// Call it before the first step with the ranges of all calls of finish(). They must not
-    /// overlap.
+    /// Call it before the first step with the disjoint ranges of all calls of finish().
     void prepare(const std::vector<comm::Range>& ranges) {
         if (micro_batches_ == 1) return;
         for (const comm::Range& elements : ranges) {

@@ -113,8 +113,7 @@ private:
     int pending_ = 0;
 };
 
-/// Returns the group rank in `stage` with the same replica and shard as `group_rank`; -1 if there
-/// is no such stage.
+/// Returns the rank of the same replica and shard in `stage`; -1 if there is no such stage.
 inline int peer_in_stage(const plan::Layout& layout, int group_rank, int stage) {
     if (stage < 0 || stage >= layout.stages) return -1;
     return layout.group_rank_of(stage, layout.replica_of(group_rank),

@@ -154,8 +154,7 @@ void Trainer::log_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank that cannot load a batch trains on padding until results are read. Otherwise the other
-/// ranks would wait for it forever.
+/// A rank that cannot load a batch trains on padding until results are read, so that no rank waits.
 void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);

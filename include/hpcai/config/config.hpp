@@ -226,8 +226,7 @@ constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }
 
-/// Returns true if training::PipelineStep runs the steps, which it does for stages, shards and
-/// several micro-batches.
+/// Returns true if training::PipelineStep runs the steps: for stages, shards or micro-batches.
 constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }

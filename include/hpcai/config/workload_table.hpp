@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-/// Tables of workloads and models with their names and legal combinations, for the configuration
-/// and the workloads.
+/// Tables of workloads and models with their names and legal combinations.
 namespace hpcai::config {
 
 /// What a model predicts for a sample: its class, its boxes, or the class of each of its cells

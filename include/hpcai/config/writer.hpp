@@ -15,8 +15,7 @@ std::string to_yaml(const Config& config);
 std::string to_json(const Config& config);
 
 /// Returns meaning, unit, default and legal values of one key ("training.batch_size"), of the keys
-/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name
-/// for any other `name`.
+/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name.
 std::string explain(const std::string& name);
 
 /// Returns the text of docs/CONFIG.md: all keys as Markdown.

@@ -49,8 +49,7 @@ class BackgroundWork {
 public:
     /// Waits for the previous function first; its exception is lost unless wait() was called.
     void start(std::function<void()> work);
-    /// Waits for the function. Returns the text of its exception; empty if it threw none or no
-    /// function was started.
+    /// Waits for the function. Returns the text of its exception; empty without one.
     std::string wait();
     /// Returns the duration of the last function; call it after wait().
     double seconds() const { return seconds_; }

@@ -7,8 +7,8 @@
 
 namespace hpcai::training {
 
-/// Sets the inputs "images", "labels", "boxes" and "keys" (seeds of a detector's random sampling),
-/// as far as the network has them.
+/// Sets those of "images", "labels", "boxes" and "keys" (seeds of a detector's random sampling)
+/// that are inputs of the network.
 void feed(graph::Network& network, const data::Batch& batch);
 
 /// Sets all inputs to padding: labels to -1, other inputs to zero, which means no boxes.

@@ -22,8 +22,7 @@ using Schedule = std::function<double(std::int64_t step)>;
 /// * step: the peak rate x schedule_factor at each of schedule_epochs (PyTorch's MultiStepLR)
 /// * cosine: final + (peak - final) (1 + cos(pi p)) / 2 (Loshchilov and Hutter 2017, eq. 5, one
 ///   cycle; PyTorch's CosineAnnealingLR, whose rate rises again after the end)
-/// * polynomial: final + (peak - final) (1 - p)^schedule_power (PyTorch's PolynomialLR, whose final
-///   rate is 0)
+/// * polynomial: final + (peak - final) (1 - p)^schedule_power (PyTorch's PolynomialLR, final 0)
 Schedule make_schedule(const config::TrainingConfig& training, int epochs,
                        std::int64_t steps_per_epoch);
 

@@ -104,8 +104,7 @@ public:
         communication_ = std::move(seconds);
     }
 
-    /// Begins the next step now, for example after a pause. Without this call the step begins when
-    /// the previous step ends.
+    /// Begins the next step now, instead of at the end of the previous step.
     void begin() { begin(options_.now()); }
     /// Begins the next step at the end of the last logged step, which may be from before a resume.
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
@@ -128,8 +127,7 @@ public:
     const std::vector<double>& step_seconds() const { return step_seconds_; }
     /// Saves all steps that have ended. Call it after a step whose results were read.
     void save(Snapshot& to) const;
-    /// Call it before the first step. Restores a saved log of `steps` steps. Throws Error(data)
-    /// with the array that does not fit.
+    /// Restores a saved log of `steps` steps. Throws Error(data) with the array that does not fit.
     void restore(const Snapshot& from, std::int64_t steps);
 
     bool measures_phases() const { return options_.measure_phases; }
@@ -153,8 +151,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-/// Reports the kernels of a traced step to the log's trace and calls `after_kernel(call)` after
-/// each kernel.
+/// Adds the kernels of a traced step to the log's trace. Calls `after_kernel(call)` after each.
 template <typename AfterKernel>
 class KernelObserver final : public graph::Observer {
 public:

@@ -43,8 +43,7 @@ public:
     virtual ~StepCallback() = default;
     /// Whether results must be read after `steps_done` steps.
     virtual bool must_read_results(std::int64_t steps_done) const = 0;
-    /// Called after a step whose results were read. An exception ends the training on all ranks.
-    /// Collective in the group.
+    /// Called after results were read. An exception ends the training on all ranks. Collective.
     virtual void after_results_read(Trainer& trainer, std::int64_t steps_done) = 0;
 };
 

@@ -32,12 +32,10 @@ struct VotedProbabilities {
     const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };
 
-/// Computes the mean intersection over union of one member's cells. Throws as
-/// evaluation::count_cells does.
+/// Computes the mean intersection over union of one member. Throws as evaluation::count_cells().
 void score_cells(const Probabilities& predicted, GroupResult& result);
 
-/// Computes the ensemble's quality, its interval and each class's quality. Throws as
-/// evaluation::count_cells does.
+/// Computes the quality of the ensemble with its interval, and of each class. Throws likewise.
 void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 

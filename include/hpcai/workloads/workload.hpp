@@ -68,8 +68,7 @@ struct Workload {
     std::unique_ptr<const Evaluator> (*make_evaluator)(const config::Config& config,
                                                        const data::SampleSets& samples);
     std::unique_ptr<PredictionCheck> (*make_check)(const CheckedResult& result);
-    /// Compares the qualities of two ensembles by a paired test. Throws Error(data) for files that
-    /// do not match.
+    /// Compares two ensembles by a paired test. Throws Error(data) for files that do not match.
     QualityComparison (*compare)(const ComparedResults& results);
 };
 

@@ -25,8 +25,7 @@ void score_classes(const Probabilities& predicted, GroupResult& result) {
     result.quality_top_5 = accuracy_or_reason(counts.correct_5, counts.samples);
 }
 
-/// Computes the ensemble's quality and its interval, without the out-of-bag quality. Throws as
-/// evaluation::top_k does.
+/// Computes the ensemble's quality and interval, without the out-of-bag quality. Throws as top_k().
 void score_class_vote(const VotedProbabilities& predicted, QualityRecord& quality) {
     const evaluation::TopK majority = count_hits(predicted.majority);
     const evaluation::TopK counts = predicted.uses_majority ? majority : count_hits(predicted.soft);

@@ -106,8 +106,7 @@ public:
         : ProbabilityCheck(result, segmentation_task(result.config, read_class_names(result))) {}
 };
 
-/// Compares two ensembles by a paired bootstrap over samples, because the cells of a sample are not
-/// independent.
+/// Compares two ensembles by a paired bootstrap over samples, whose cells are not independent.
 QualityComparison compare_cells(const ComparedResults& results) {
     const models::CellGrid grid = models::cell_grid(results.config);
     const std::int64_t cells = grid.rows * grid.columns;
