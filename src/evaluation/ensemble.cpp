@@ -10,8 +10,7 @@ namespace {
 
 constexpr int kRoot = 0;
 
-/// Checks that all ranks have the same sizes. Otherwise the reductions of different ranks would not
-/// match, and some ranks would wait forever.
+/// Checks that all ranks have the same sizes, because unequal reductions would wait forever.
 void check_agreement(comm::Communicator& members, std::int64_t samples, std::int64_t classes,
                      std::int64_t chunk_rows) {
     const std::array<std::int64_t, 3> local{samples, classes, chunk_rows};

@@ -15,8 +15,7 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 constexpr double kMebibyte = 1024 * 1024;
-/// Measured resident memory of a rank without a model: code, data, the resident pages of oneDNN,
-/// Open MPI and HDF5, and MPI's buffers.
+/// Measured resident memory of a rank without a model: code, data, libraries and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
 /// Returns the bytes that a node saves for its backward pass, in addition to values of the graph.

@@ -78,8 +78,7 @@ private:
 
 constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};  // as feed_padding(): label -1
 
-/// Returns the route of a step's labels between this rank and its counterpart in `stage`. The first
-/// stage sends them to the last.
+/// Returns the route of a step's labels, from the first stage to the last; the peer is in `stage`.
 Route label_route(const StepSetup& setup, const PipelineShare& share, int stage) {
     const plan::Layout& layout = share.layout;
     const int rows =

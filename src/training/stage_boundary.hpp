@@ -120,8 +120,7 @@ inline int peer_in_stage(const plan::Layout& layout, int group_rank, int stage) 
                                 layout.model_shard_of(group_rank));
 }
 
-/// Exchanges activations and their gradients with the neighbouring stages through host memory: one
-/// message for each micro-batch and direction.
+/// Exchanges activations and their gradients with the neighbouring stages through host memory.
 class StageBoundary {
     using Network = graph::Network;
 

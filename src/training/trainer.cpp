@@ -270,8 +270,7 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
-/// Audits before a checkpoint: if a wrong replica were saved, all ranks would restore it, and no
-/// later audit could find the error.
+/// Audits before a checkpoint, because a resume copies one replica to all ranks, even a wrong one.
 void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
     // If an audit is due, train_steps has just made it.

@@ -231,8 +231,7 @@ constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
-/// Returns true if the optimizer keeps running means of gradients (beta1) and their squares
-/// (beta2).
+/// Returns true if the optimizer keeps running means of gradients and of their squares.
 constexpr bool has_betas(Optimizer optimizer) {
     return optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
            optimizer == Optimizer::adamw;

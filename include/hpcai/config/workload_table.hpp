@@ -12,8 +12,7 @@
 /// Tables of workloads and models with their names and legal combinations.
 namespace hpcai::config {
 
-/// What a model predicts for a sample: its class, its boxes, or the class of each of its cells
-/// (squares of 8 x 8 pixels).
+/// What a model predicts for a sample: its class, its boxes, or the classes of 8 x 8-pixel cells.
 enum class Task { classification, detection, segmentation };
 enum class WorkloadKind {
     image_classification,

@@ -39,8 +39,7 @@ struct DetectionQuality {
     std::optional<AveragePrecision> mean;     // over the categories with labelled boxes
 };
 
-/// Computes the average precision of each category and their mean. Throws Error(internal) for an
-/// image or category that `truth` does not have.
+/// Throws Error(internal) for an image or category that `truth` does not have.
 DetectionQuality detection_quality(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 

@@ -8,8 +8,7 @@
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>
 
-/// Fault injection for tests, only in programs built with -DHPCAI500_FAULTS=ON, whose results are
-/// never rankable.
+/// Fault injection for tests, in programs built with -DHPCAI500_FAULTS=ON, which are never ranked.
 namespace hpcai::training {
 
 inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";

@@ -7,8 +7,7 @@
 
 namespace hpcai::training {
 
-/// Sets those of "images", "labels", "boxes" and "keys" (seeds of a detector's random sampling)
-/// that are inputs of the network.
+/// Sets the inputs "images", "labels", "boxes" and "keys" (random seeds) that the network has.
 void feed(graph::Network& network, const data::Batch& batch);
 
 /// Sets all inputs to padding: labels to -1, other inputs to zero, which means no boxes.

@@ -68,8 +68,7 @@ struct TrainerSetup {
     int group = 0;                          // of this rank
 };
 
-/// Trains one base model with the ranks of its group. Every rank makes a Trainer and makes the same
-/// calls. All references must outlive the Trainer.
+/// Trains one base model. All ranks of its group make the same calls. References must outlive it.
 class Trainer {
 public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
@@ -100,8 +99,7 @@ public:
     /// position().steps batches. Throws Error(data) with the array that does not fit; another
     /// restore() then overwrites the partly restored state.
     void restore(const Snapshot& from);
-    /// Copies parameters and optimizer states from the first of the ranks that train the same
-    /// parameters to the others. Collective.
+    /// Copies parameters and optimizer states from the first replica to the others. Collective.
     void broadcast_parameters();
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }

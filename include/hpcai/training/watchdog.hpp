@@ -42,8 +42,7 @@ struct WatchdogSettings {
     std::string rank_name = "a rank";  // the watched rank, for the last message of the process
 };
 
-/// Monitors that a thread completes steps in time. The monitored thread makes the calls; a thread
-/// of the watchdog checks the deadline.
+/// Monitors that a thread, which makes the calls, completes steps in time.
 class Watchdog {
 public:
     explicit Watchdog(WatchdogSettings settings);

@@ -13,8 +13,7 @@
 #include <hpcai/workloads/evaluator.hpp>
 #include <hpcai/workloads/inspector.hpp>
 
-/// The tasks of the benchmark: how predictions are scored, combined, stored, checked and compared.
-/// docs/METRICS.md defines the metrics.
+/// Tasks: how predictions are scored (docs/METRICS.md), combined, stored, checked and compared.
 namespace hpcai::workloads {
 
 /// Returns the group's folder, such as "groups/3/".
