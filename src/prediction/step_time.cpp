@@ -236,8 +236,8 @@ private:
         time_.exposed_seconds = {exposed_seconds(all_reduces) + messages, ""};
     }
 
-    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
-    /// and between nodes each, 2 x message_rounds() latencies, and the plan's bytes / bandwidth.
+    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005). Within
+    /// and between nodes, it takes 2 x message_rounds() latencies and the plan's bytes / bandwidth.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
                               bool spans_nodes) const {
         const int ranks = layout_.data_degree();

@@ -78,22 +78,22 @@ void ProbabilityCheck::check_folders(const std::string& names) {
 bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
     constexpr double kTolerance = 1e-3;  // of the sum of a row
     const auto width = static_cast<std::size_t>(task_.classes);
-    bool is_specific = false;
+    bool has_inner_value = false;
     for (std::size_t first = 0; first < values.size(); first += width) {
         const auto row = values.subspan(first, width);
         if (std::ranges::all_of(row, [](float value) { return std::isnan(value); })) continue;
-        const float least = *std::ranges::min_element(row);
+        const float minimum = *std::ranges::min_element(row);
         const double sum = std::accumulate(row.begin(), row.end(), 0.0);
-        if (!(least >= 0 && std::abs(sum - 1) <= kTolerance)) {
+        if (!(minimum >= 0 && std::abs(sum - 1) <= kTolerance)) {
             result_.inspector.report(name,
                                      "{} {} has values from {} with sum {}; must be probabilities: "
                                      "0 or more with sum 1",
-                                     row_name(), first / width, least, sum);
+                                     row_name(), first / width, minimum, sum);
             return false;
         }
-        is_specific |= std::ranges::any_of(row, [](float p) { return p > 0 && p < 1; });
+        has_inner_value |= std::ranges::any_of(row, [](float p) { return p > 0 && p < 1; });
     }
-    return is_specific;
+    return has_inner_value;
 }
 
 bool ProbabilityCheck::add_member(int group, GroupResult& result) {

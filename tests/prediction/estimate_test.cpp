@@ -99,7 +99,7 @@ TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
     EXPECT_EQ(estimate(synthetic, {}).data.samples.value, synthetic.data.synthetic_samples);
 }
 
-TEST(Estimate, InventsNoSizeOfOtherData) {
+TEST(Estimate, HasNoSizeOfOtherData) {
     for (auto change : {+[](config::WorkloadConfig& workload) { workload.classes = 21; },
                         +[](config::WorkloadConfig& workload) { workload.image_size = 128; },
                         +[](config::WorkloadConfig& workload) { workload.backbone_width = 32; },
@@ -157,7 +157,7 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
         << "a group of one rank has no all-reduce";
 }
 
-TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
+TEST(Estimate, CountsWhatEachAllReduceSendsBetweenNodesOfTwoRanks) {
     using config::AllReduceAlgorithm;
     struct Case {
         AllReduceAlgorithm algorithm;
@@ -184,7 +184,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
     }
 }
 
-TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
+TEST(Estimate, CountsBatchNormStatisticsOverRanks) {
     config::Config config = official();
     config.bagging.degree = 8;
     const PlanRecord apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
@@ -241,7 +241,7 @@ TEST(EstimateText, HasLinesOf80Columns) {
     for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
-TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
+TEST(EstimateText, ShowsEverySectionAndNoUnknownNumber) {
     const std::string text = to_text(estimate(small(), {.ranks = 4, .ranks_per_node = 4}));
     for (const char* words :
          {"4 ranks = M 1 x P_degree 4", "group 0: node0[0-3]", "work of one model, by table3",

@@ -37,7 +37,7 @@ TEST(Faults, AreReadFromTheirNames) {
     EXPECT_EQ(describe_faults({}), "none");
 }
 
-TEST(Faults, OfAnotherFormAreRejectedWithWhatIsLegal) {
+TEST(Faults, OfAnotherFormAreRejectedWithTheLegalForm) {
     for (const char* text : {"kill",
                              "kill@",
                              "kill@1",

@@ -18,7 +18,7 @@ struct Flight {
     }
 };
 
-TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
+TEST(FlightRecorder, HasPhasesAndAllReducesInTheOrderInWhichTheyBegan) {
     Flight flight;
     flight.recorder.enter("forward");           // 1
     flight.recorder.enter("backward");          // 2
