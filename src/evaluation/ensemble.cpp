@@ -22,12 +22,6 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
     }
 }
 
-/// Returns the number of samples, or -1 if the sizes do not match.
-std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
-    const std::int64_t size = std::ssize(probabilities);
-    return classes < 1 || size % classes != 0 ? -1 : size / classes;
-}
-
 /// Sets `rows` (mask.size(), classes + 1). Each row whose `mask` is 1 takes its first columns from
 /// the front of `packed`, which advances; its last column is 1. Other rows are 0.
 void unpack(std::span<const std::uint8_t> mask, std::span<const float>& packed,
@@ -79,7 +73,8 @@ bool labels_match(const OutOfBagPredictions& local, std::span<const std::int32_t
 std::vector<float> ensemble_vote(comm::Communicator& members, Vote vote,
                                  std::span<const float> probabilities, std::int64_t classes,
                                  std::int64_t chunk_rows) {
-    const std::int64_t samples = samples_in(probabilities, classes);
+    const std::int64_t size = std::ssize(probabilities);
+    const std::int64_t samples = classes < 1 || size % classes != 0 ? -1 : size / classes;
     check_agreement(members, samples, classes, chunk_rows);
     ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
            probabilities.size(), classes, chunk_rows);

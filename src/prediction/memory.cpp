@@ -120,16 +120,12 @@ double evaluation_bytes(const config::Config& config, int samples) {
            working_copy_bytes(built, precision) / 2;
 }
 
-double sample_bytes(const graph::Graph& graph) {
-    return static_cast<double>(graph_input_bytes(graph, {}));
-}
-
 /// Returns the bytes of the prefetched batches, the batch in use and the caches. A cache of
 /// synthetic fields holds at most all samples. Other caches are assumed to be full, because the
 /// sizes of photographs vary.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
-    const double sample = sample_bytes(graph);
+    const auto sample = static_cast<double>(graph_input_bytes(graph, {}));
     const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
     double cache = has_cache ? config.data.decoded_cache_mib * kMebibyte : 0;
     if (config.data.kind == config::DataKind::climate_synthetic && training_samples.value) {
@@ -142,7 +138,8 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
 
 /// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
 double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
-    return (layout.shards - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
+    const auto sample = static_cast<double>(graph_input_bytes(partition.model, {}));
+    return (layout.shards - 1) * sample * layout.micro_batches * samples;
 }
 
 double normalized_channels(const graph::Graph& graph) {

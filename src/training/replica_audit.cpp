@@ -34,16 +34,6 @@ std::string message(const Divergence& divergence) {
         fmt::join(divergence.group_ranks, ", "));
 }
 
-/// Waits until all ranks have all hashes. No rank may throw earlier: it would announce its failure,
-/// which ends the calls of other ranks before they can report the difference.
-void wait_for_all(comm::Communicator& group) {
-    try {
-        group.barrier();
-    } catch (const Error&) {
-        // Another rank passed the barrier first and has thrown.
-    }
-}
-
 }  // namespace
 
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
@@ -108,7 +98,13 @@ void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     const std::vector<ReplicaHashes> all = comm::all_gather(group_, mine);
     if (auto divergence = find_divergence(all, shards_, step)) {
         divergence->passed_before = passed_;
-        wait_for_all(group_);
+        // No rank may throw before all have the hashes: it would announce its failure, which ends
+        // the calls of other ranks before they can report the difference.
+        try {
+            group_.barrier();
+        } catch (const Error&) {
+            // Another rank passed the barrier first and has thrown.
+        }
         throw ReplicaDivergence(std::move(*divergence));
     }
     const bool has_compared = std::ranges::count(all, ReplicaHashes{}) < group_.size();

@@ -82,16 +82,12 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     try {
         return train_steps(number, source, listener);
     } catch (const std::exception& error) {
-        announce_failure(to_error(error));
+        // Other ranks may wait for this rank. After the announcement, this rank can destroy its
+        // pending requests without waiting for other ranks.
+        group_.announce_failure(to_error(error));
+        replicas_.announce_failure(to_error(error));
         throw;
     }
-}
-
-/// Notifies the other ranks, which may wait for this rank. After the announcement, this rank can
-/// destroy its pending requests without waiting for other ranks.
-void Trainer::announce_failure(const Error& error) {
-    group_.announce_failure(error);
-    replicas_.announce_failure(error);
 }
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,

@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Returns the maximum difference of two means of `members` values that were summed in different
-/// orders. The sum of up to two values does not depend on the order.
-float mean_tolerance(int members) {
-    return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
-}
-
 bool are_close(float stored, float computed, float tolerance) {
     if (std::isnan(stored) || std::isnan(computed))
         return std::isnan(stored) == std::isnan(computed);
@@ -195,7 +189,9 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    const float tolerance = mean_tolerance(static_cast<int>(member_names_.size()));
+    // The means may be of sums in different orders, which for up to two values are equal.
+    const auto members = static_cast<float>(member_names_.size());
+    const float tolerance = members < 3 ? 0 : members * 0x1p-23F;
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);

@@ -144,7 +144,6 @@ private:
     void read_results();
     std::vector<std::span<float>> shared_values();
     NonFiniteParameters non_finite_parameters();
-    void announce_failure(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(const std::string& when);
 
