@@ -200,10 +200,6 @@ private:
     bool has_document_ = false;
 };
 
-bool is_line_end(std::string_view text) {
-    return text.starts_with('\n') || text.starts_with("\r\n");
-}
-
 }  // namespace
 
 std::string Origin::at(Position position) const {
@@ -217,7 +213,8 @@ void check_characters(std::string_view text, const Origin& origin) {
                 origin.at(position), static_cast<unsigned char>(text[0]));
         require(text[0] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
                 origin.at(position));
-        require(!is_control(text.substr(0, bytes)) || is_line_end(text), ExitCode::usage,
+        const bool is_line_end = text.starts_with('\n') || text.starts_with("\r\n");
+        require(!is_control(text.substr(0, bytes)) || is_line_end, ExitCode::usage,
                 "{}: expected text, got the control character {}", origin.at(position),
                 in_quotes(text.substr(0, bytes)));
         position.column += static_cast<int>(bytes);

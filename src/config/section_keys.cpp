@@ -35,9 +35,8 @@ std::string list_of(const std::vector<std::string>& names, const std::string& hi
 }  // namespace
 
 bool Bounds::contain(double value) const noexcept {
-    const bool high_enough = minimum_is_legal ? value >= minimum : value > minimum;
-    const bool low_enough = maximum_is_legal ? value <= maximum : value < maximum;
-    return high_enough && low_enough;
+    return (minimum_is_legal ? value >= minimum : value > minimum) &&
+           (maximum_is_legal ? value <= maximum : value < maximum);
 }
 
 const std::vector<Section>& sections() {

@@ -68,13 +68,9 @@ Json key_schema(const Key& key) {
     return schema;
 }
 
-std::string default_text(const Key& key) {
-    return yaml_value(key, key.get(Config{}));
-}
-
 std::string explain_key(const Key& key) {
-    std::string facts =
-        fmt::format("default: {}   legal: {}", default_text(key), legal_values(key));
+    std::string facts = fmt::format("default: {}   legal: {}", yaml_value(key, key.get(Config{})),
+                                    legal_values(key));
     if (!key.unit.empty()) facts += fmt::format("   unit: {}", key.unit);
     return fmt::format("{}\n    {}\n    {}\n", key.full_name(), key.meaning, facts);
 }
@@ -97,9 +93,9 @@ std::string markdown_section(const Section& section) {
         section.name, section.meaning);
     for (const Key& key : keys()) {
         if (key.section != section.name) continue;
-        text += fmt::format("| `{}` | `{}`{}{} | {} | {} |\n", key.full_name(), default_text(key),
-                            key.unit.empty() ? "" : " ", key.unit,
-                            without_article(legal_values(key)), key.meaning);
+        text += fmt::format("| `{}` | `{}`{}{} | {} | {} |\n", key.full_name(),
+                            yaml_value(key, key.get(Config{})), key.unit.empty() ? "" : " ",
+                            key.unit, without_article(legal_values(key)), key.meaning);
     }
     return text;
 }

@@ -25,24 +25,17 @@ struct Kind {
     float gradient = 0;          // for corrupts_gradient
 };
 
-void raise_signal(int signal) {
-    kill(getpid(), signal);
-}
-
-void hang() {
-    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
+constexpr std::chrono::hours kLongTime{24 * 365};  // longer than any job
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr Effect kEnds = Effect::ends_or_hangs_rank;
 constexpr std::array kKinds{
-    Kind{"kill", kEnds, [] { raise_signal(SIGKILL); }},
-    Kind{"segv", kEnds, [] { raise_signal(SIGSEGV); }},
+    Kind{"kill", kEnds, [] { kill(getpid(), SIGKILL); }},
+    Kind{"segv", kEnds, [] { kill(getpid(), SIGSEGV); }},
     Kind{"exit", kEnds, [] { _exit(0); }},
     Kind{"abort", kEnds, [] { std::abort(); }},
-    Kind{"stop", kEnds, [] { raise_signal(SIGSTOP); }},
-    Kind{"hang", kEnds, hang},
+    Kind{"stop", kEnds, [] { kill(getpid(), SIGSTOP); }},
+    Kind{"hang", kEnds, [] { std::this_thread::sleep_for(kLongTime); }},
     Kind{"throw", kEnds, [] { throw std::bad_alloc(); }},
     Kind{"loader", Effect::fails_loader},
     Kind{"nan", Effect::corrupts_gradient, nullptr, kNaN},
