@@ -21,7 +21,6 @@ void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float
 /// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.
 class Ballot {
 public:
-    /// Begins a vote on `classes` classes.
     Ballot(Vote vote, std::int64_t classes);
 
     /// Adds a member's `probabilities` (samples, classes). Throws Error(internal) for another size.

@@ -82,21 +82,17 @@ evaluation::FusionOptions fusion_options(const config::Config& config) {
             .limit = evaluation::kDetectionsPerImage};
 }
 
-struct DetectorMembers {
-    std::span<const evaluation::Member> local;
-    int first = 0;  // index of local.front() among all detectors
-    int total = 0;  // detectors of all ranks
-};
-
-/// Returns quality.members_interval on rank 0. Collective.
+/// Returns quality.members_interval on rank 0. Each rank has equally many `members`. Collective.
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
-                                  const DetectorMembers& members) {
-    const evaluation::MemberDraws draws = evaluation::draw_members(members.total, config.run.seed);
+                                  std::span<const evaluation::Member> members) {
+    const auto count = static_cast<int>(members.size());
+    const evaluation::MemberDraws draws =
+        evaluation::draw_members(ranks.size() * count, config.run.seed);
     const std::string reason = evaluation::reason_to_skip_draws(draws, truth.images);
     if (!reason.empty()) return members_interval_record(reason, std::nullopt);
     const auto interval =
-        evaluation::bootstrap_detections(ranks, {members.local, members.first, draws}, truth,
+        evaluation::bootstrap_detections(ranks, {members, ranks.rank() * count, draws}, truth,
                                          evaluation::kAp50Overlap, fusion_options(config));
     return members_interval_record(interval ? "" : kNoBox, interval);
 }
@@ -174,8 +170,8 @@ public:
             leaders, std::span(&member, 1), samples().samples(), fusion_options(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) score_fusion(truth, ensemble.detections, quality);
-        quality.members_interval = detectors_interval(
-            leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
+        quality.members_interval =
+            detectors_interval(leaders, config_, truth.truth, std::span(&member, 1));
         return ensemble;
     }
 
@@ -307,8 +303,7 @@ public:
                               kDetectionFiles.member);
         }
         score_fusion(*annotations_, fused, quality);
-        quality.members_interval = detectors_interval(
-            *communicator, config_, truth, {members, 0, static_cast<int>(members.size())});
+        quality.members_interval = detectors_interval(*communicator, config_, truth, members);
     }
 
 private:
