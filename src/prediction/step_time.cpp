@@ -18,9 +18,6 @@
 namespace hpcai::prediction {
 namespace {
 
-// Backward is two of the three passes of a step.
-constexpr double kBackwardShare = 2.0 / 3;
-
 /// Returns ceil(log2(ranks)), the rounds of messages until each rank has data from all others.
 double message_rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
@@ -261,7 +258,8 @@ private:
     double exposed_seconds(double seconds) {
         if (seconds == 0) return 0;
         if (!config_.communication.overlap) return seconds;
-        const double max_overlap = kBackwardShare * *time_.compute_seconds.value;
+        // The backward pass is two of the three passes of a step.
+        const double max_overlap = 2.0 / 3 * *time_.compute_seconds.value;
         if (request_.machine && request_.machine->overlapped_share) {
             return seconds - std::min(*request_.machine->overlapped_share * seconds, max_overlap);
         }

@@ -9,11 +9,9 @@ namespace {
 
 using graph::ParameterKind;
 
-constexpr double kLinearDeviation = 0.01;  // Goyal et al. 2017, section 5.1
-
 double deviation_of(const graph::Parameter& parameter) {
     if (parameter.deviation > 0) return parameter.deviation;
-    if (parameter.kind == ParameterKind::linear_weight) return kLinearDeviation;
+    if (parameter.kind == ParameterKind::linear_weight) return 0.01;
     const tensor::Shape& shape = parameter.shape;
     return std::sqrt(2.0 / static_cast<double>(shape[0] * shape[1] * shape[2]));
 }
