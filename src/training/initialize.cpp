@@ -11,7 +11,7 @@ using graph::ParameterKind;
 
 double deviation_of(const graph::Parameter& parameter) {
     if (parameter.deviation > 0) return parameter.deviation;
-    if (parameter.kind == ParameterKind::linear_weight) return 0.01;
+    if (parameter.kind == ParameterKind::linear_weight) return 0.01;  // Goyal et al. 2017, 5.1
     const tensor::Shape& shape = parameter.shape;
     return std::sqrt(2.0 / static_cast<double>(shape[0] * shape[1] * shape[2]));
 }
