@@ -18,8 +18,6 @@
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/prediction/estimate.hpp>
-#include <hpcai/prediction/flops_table.hpp>
-#include <hpcai/prediction/sweep.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/storage/file.hpp>

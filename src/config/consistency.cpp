@@ -10,6 +10,7 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "section_keys.hpp"
 #include "values.hpp"
 
 namespace hpcai::config {
@@ -20,10 +21,10 @@ public:
     Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
 
     void check_run() const {
-        constexpr std::uint64_t kLastSeed = 9007199254740991;  // 2^53 - 1, exact as a double
-        const auto extra_runs = static_cast<std::uint64_t>(config_.run.repeat) - 1;
-        check(config_.run.seed <= kLastSeed - extra_runs, "run.seed",
-              fmt::format("at most {}", kLastSeed - extra_runs) + as("run.repeat"));
+        const std::uint64_t max_seed =
+            kMaxSeed - static_cast<std::uint64_t>(config_.run.repeat - 1);
+        check(config_.run.seed <= max_seed, "run.seed",
+              fmt::format("at most {}", max_seed) + as("run.repeat"));
         check(!config_.run.trace || config_.run.measure_phases, "run.trace",
               "false" + as("run.measure_phases"));
         check(config_.run.keep_weights || config_.run.level == Level::custom, "run.keep_weights",
@@ -76,12 +77,18 @@ public:
             check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
                   "15 or more" + as_kind);
         } else {
-            check_pixels();
+            const auto channels = static_cast<std::size_t>(config_.workload.channels);
+            const std::string per_channel =
+                fmt::format("{} values, one for each of workload.channels", channels);
+            check(data.mean.size() == channels, "data.mean", per_channel);
+            check(data.standard_deviation.size() == channels, "data.standard_deviation",
+                  per_channel);
         }
         check(config_.workload.classes > 0 || data.kind != DataKind::synthetic, "workload.classes",
               "an integer" + as_kind);
         check_source_keys();
         check_paths();
+        if (!has_fields(data) && data.kind != DataKind::synthetic) check_channels(3);
         check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
               "0" + as_kind);
         check(data.decoder == Decoder::cpu || data.kind == DataKind::image_folder, "data.decoder",
@@ -129,10 +136,8 @@ public:
         const TrainingConfig& training = config_.training;
         const Optimizer optimizer = training.optimizer;
         const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
-        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
-                               optimizer == Optimizer::adamw;
         check_unused_keys(has_momentum, {"momentum", "nesterov", "momentum_correction"});
-        check_unused_keys(has_betas, {"beta1", "beta2"});
+        check_unused_keys(has_betas(optimizer), {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
         // Without epsilon, lamb, adam, adamw and adagrad may divide by 0, which lars cannot. fp32
@@ -258,15 +263,6 @@ private:
         }
     }
 
-    void check_pixels() const {
-        const DataConfig& data = config_.data;
-        const auto channels = static_cast<std::size_t>(config_.workload.channels);
-        const std::string per_channel =
-            fmt::format("{} values, one for each of workload.channels", channels);
-        check(data.mean.size() == channels, "data.mean", per_channel);
-        check(data.standard_deviation.size() == channels, "data.standard_deviation", per_channel);
-    }
-
     void check_channels(int channels) const {
         check(config_.workload.channels == channels, "workload.channels",
               fmt::format("{}", channels) + as("data.kind"));
@@ -297,34 +293,25 @@ private:
     }
 
     void check_paths() const {
-        const DataConfig& data = config_.data;
-        const auto needs = [&](const std::string& path, const std::string& name,
-                               const std::string& what) {
-            check(!path.empty(), name, what + as("data.kind"));
+        struct Path {
+            DataKind kind;
+            const char* key;
+            const char* meaning;
         };
-        switch (data.kind) {
-            case DataKind::synthetic:
-            case DataKind::climate_synthetic:
-                return;
-            case DataKind::image_folder:
-                needs(data.path, "data.path", "a folder");
-                needs(data.validation_path, "data.validation_path", "a folder");
-                break;
-            case DataKind::voc:
-                needs(data.path, "data.path", "a folder");
-                break;
-            case DataKind::coco:
-                needs(data.path, "data.path", "an annotation file");
-                needs(data.validation_path, "data.validation_path", "an annotation file");
-                needs(data.image_path, "data.image_path", "a folder");
-                needs(data.validation_image_path, "data.validation_image_path", "a folder");
-                break;
-            case DataKind::climate_hdf5:
-                needs(data.path, "data.path", "a file or folder");
-                needs(data.validation_path, "data.validation_path", "a file or folder");
-                return;
+        constexpr Path kRequired[] = {
+            {DataKind::image_folder, "data.path", "a folder"},
+            {DataKind::image_folder, "data.validation_path", "a folder"},
+            {DataKind::voc, "data.path", "a folder"},
+            {DataKind::coco, "data.path", "an annotation file"},
+            {DataKind::coco, "data.validation_path", "an annotation file"},
+            {DataKind::coco, "data.image_path", "a folder"},
+            {DataKind::coco, "data.validation_image_path", "a folder"},
+            {DataKind::climate_hdf5, "data.path", "a file or folder"},
+            {DataKind::climate_hdf5, "data.validation_path", "a file or folder"}};
+        for (const auto& [kind, key, meaning] : kRequired) {
+            check(kind != config_.data.kind || !value_text(config_, key).empty(), key,
+                  meaning + as("data.kind"));
         }
-        check_channels(3);
     }
 
     /// Checks the settings that do not depend on P_degree; plan::make_layout() checks the others.

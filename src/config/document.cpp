@@ -31,8 +31,7 @@ Position position_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
-/// Builds the tree from the parser's events. Unlike yaml-cpp's nodes, events show duplicates and
-/// anchors and have no cycles.
+/// Builds the tree from events, which unlike yaml-cpp's nodes show duplicates and have no cycles.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     /// `yaml` must outlive the builder.
@@ -201,14 +200,10 @@ private:
     bool has_document_ = false;
 };
 
-bool is_line_end(std::string_view text) {
-    return text.starts_with('\n') || text.starts_with("\r\n");
-}
-
 }  // namespace
 
 std::string Origin::at(Position position) const {
-    return has_lines_ ? fmt::format("{}:{}:{}", name_, position.line, position.column) : name_;
+    return is_file ? fmt::format("{}:{}:{}", name, position.line, position.column) : name;
 }
 
 void check_characters(std::string_view text, const Origin& origin) {
@@ -218,7 +213,8 @@ void check_characters(std::string_view text, const Origin& origin) {
                 origin.at(position), static_cast<unsigned char>(text[0]));
         require(text[0] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
                 origin.at(position));
-        require(!is_control(text.substr(0, bytes)) || is_line_end(text), ExitCode::usage,
+        const bool is_line_end = text.starts_with('\n') || text.starts_with("\r\n");
+        require(!is_control(text.substr(0, bytes)) || is_line_end, ExitCode::usage,
                 "{}: expected text, got the control character {}", origin.at(position),
                 in_quotes(text.substr(0, bytes)));
         position.column += static_cast<int>(bytes);

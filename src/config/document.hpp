@@ -36,20 +36,12 @@ struct Entry {
 inline constexpr int kMaxDepth = 3;  // document, section, value
 
 /// The source of a configuration, for messages.
-class Origin {
-public:
-    /// A file: "name:line:column".
-    static Origin file(std::string name) { return Origin(std::move(name), true); }
-    /// Any other source ("--set a.b=v"), which has no lines.
-    static Origin other(std::string name) { return Origin(std::move(name), false); }
+struct Origin {
+    std::string name;  // of a file, or another source ("--set a.b=v")
+    bool is_file = true;
 
+    /// Returns "name:line:column" in a file, else the name.
     std::string at(Position position) const;
-
-private:
-    Origin(std::string name, bool has_lines) : name_(std::move(name)), has_lines_(has_lines) {}
-
-    std::string name_;
-    bool has_lines_;
 };
 
 /// Parses exactly one YAML document; an empty document is a null node. `path` is the key of the

@@ -7,7 +7,7 @@ std::vector<Key> data_source_keys() {
     using C = DataConfig;
     using enum DataKind;
     using enum BadSamplePolicy;
-    constexpr SectionKeys<&Config::data> key;
+    constexpr SectionKeys<&Config::data> key{"data"};
     return {
         key("kind", &C::kind,
             {{synthetic, "synthetic"},
@@ -49,7 +49,7 @@ std::vector<Key> data_source_keys() {
 std::vector<Key> data_preparation_keys() {
     using C = DataConfig;
     using enum FieldPrecision;
-    constexpr SectionKeys<&Config::data> key;
+    constexpr SectionKeys<&Config::data> key{"data"};
     return {
         key("random_area_minimum", &C::random_area_minimum, above_up_to(0, 1, "fraction"),
             "Minimum area fraction of the random resized crop in training; images with boxes are "
@@ -76,7 +76,7 @@ std::vector<Key> data_feeding_keys() {
     using C = DataConfig;
     using enum Staging;
     using enum StagingCleanup;
-    constexpr SectionKeys<&Config::data> key;
+    constexpr SectionKeys<&Config::data> key{"data"};
     return {
         key("prefetch_batches", &C::prefetch_batches, between(1, 1024, "batches"),
             "Batches that each rank prepares ahead."),

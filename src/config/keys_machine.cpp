@@ -8,7 +8,7 @@ std::vector<Key> communication_keys() {
     using enum CommunicationBackend;
     using enum AllReduceAlgorithm;
     using enum CommunicationPrecision;
-    constexpr SectionKeys<&Config::communication> key;
+    constexpr SectionKeys<&Config::communication> key{"communication"};
     return {
         key("backend", &C::backend, {{automatic, "auto"}, {mpi, "mpi"}, {nccl, "nccl"}},
             "Transport of gradients; auto is nccl if each rank has its own GPU and no BatchNorm "
@@ -43,7 +43,7 @@ std::vector<Key> communication_keys() {
 std::vector<Key> device_keys() {
     using C = DeviceConfig;
     using enum DeviceKind;
-    constexpr SectionKeys<&Config::device> key;
+    constexpr SectionKeys<&Config::device> key{"device"};
     return {
         key("kind", &C::kind, {{automatic, "auto"}, {cpu, "cpu"}, {cuda, "cuda"}},
             "Device of every rank; auto is cuda if there is a GPU, else cpu."),

@@ -6,7 +6,6 @@
 namespace hpcai::config {
 namespace {
 
-constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1, exact as a double
 constexpr double kWeekSeconds = 7 * 86400;
 constexpr double kMonthSeconds = 31 * 86400;
 
@@ -28,12 +27,20 @@ Key with_auto(Key key) {
     return key;
 }
 
+std::string meaning_of_kinds() {
+    std::string text = "Task: ";
+    for (const WorkloadRow& row : kWorkloads) {
+        text.append(row.name).append(" ").append(row.meaning).append("; ");
+    }
+    return text + "the first two are the benchmark's.";
+}
+
 }  // namespace
 
 std::vector<Key> run_keys() {
     using C = RunConfig;
     using enum Level;
-    constexpr SectionKeys<&Config::run> key;
+    constexpr SectionKeys<&Config::run> key{"run"};
     return {
         as_file_name(
             key("name", &C::name, "Name of the run, used in the default result directory.")),
@@ -73,7 +80,7 @@ std::vector<Key> run_lifecycle_keys() {
     using C = RunConfig;
     using enum Meters;
     using enum ProgressOutput;
-    constexpr SectionKeys<&Config::run> key;
+    constexpr SectionKeys<&Config::run> key{"run"};
     return {
         key("evaluate_epochs", &C::evaluate_epochs, between(0, 65535, "epochs"),
             "Epochs between evaluations on the test samples. They need memory but do not count as "
@@ -118,7 +125,7 @@ std::vector<Key> run_lifecycle_keys() {
 
 std::vector<Key> submission_keys() {
     using C = SubmissionConfig;
-    constexpr SectionKeys<&Config::submission> key;
+    constexpr SectionKeys<&Config::submission> key{"submission"};
     return {
         key("system_name", &C::system_name, "Name of the system."),
         key("organization", &C::organization,
@@ -144,17 +151,9 @@ std::vector<Key> submission_keys() {
     };
 }
 
-std::string meaning_of_kinds() {
-    std::string text = "Task: ";
-    for (const WorkloadRow& row : kWorkloads) {
-        text.append(row.name).append(" ").append(row.meaning).append("; ");
-    }
-    return text + "the first two are the benchmark's.";
-}
-
 std::vector<Key> workload_keys() {
     using C = WorkloadConfig;
-    constexpr SectionKeys<&Config::workload> key;
+    constexpr SectionKeys<&Config::workload> key{"workload"};
     return {
         key("kind", &C::kind, names_of(kWorkloads), meaning_of_kinds()),
         key("problem_class", &C::problem_class,
@@ -189,7 +188,7 @@ std::vector<Key> workload_keys() {
 std::vector<Key> detector_keys() {
     using C = DetectorConfig;
     using enum Normalization;
-    constexpr SectionKeys<&Config::detector> key;
+    constexpr SectionKeys<&Config::detector> key{"detector"};
     return {
         key("normalization", &C::normalization,
             {{batch, "batch"}, {frozen_batch, "frozen_batch"}, {group, "group"}},
@@ -228,7 +227,7 @@ std::vector<Key> bagging_keys() {
     using C = BaggingConfig;
     using enum Sampler;
     using enum Aggregation;
-    constexpr SectionKeys<&Config::bagging> key;
+    constexpr SectionKeys<&Config::bagging> key{"bagging"};
     return {
         key("M", &C::groups, between(1, kMaxInt, "models"),
             "Base models trained concurrently; auto is ranks / P_degree."),
@@ -259,7 +258,7 @@ std::vector<Key> parallel_keys() {
     using C = ParallelConfig;
     using enum ParallelMode;
     using enum PipelineSchedule;
-    constexpr SectionKeys<&Config::parallel> key;
+    constexpr SectionKeys<&Config::parallel> key{"parallel"};
     return {
         key("mode", &C::mode,
             {{data, "data"}, {pipeline, "pipeline"}, {model, "model"}, {mixed, "mixed"}},

@@ -7,7 +7,7 @@ std::vector<Key> batch_and_rate_keys() {
     using C = TrainingConfig;
     using enum Optimizer;
     using enum Schedule;
-    constexpr SectionKeys<&Config::training> key;
+    constexpr SectionKeys<&Config::training> key{"training"};
     return {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
@@ -52,7 +52,7 @@ std::vector<Key> batch_and_rate_keys() {
 
 std::vector<Key> optimizer_keys() {
     using C = TrainingConfig;
-    constexpr SectionKeys<&Config::training> key;
+    constexpr SectionKeys<&Config::training> key{"training"};
     return {
         key("momentum", &C::momentum, from_below(0, 1), "Momentum of sgd and lars."),
         key("nesterov", &C::nesterov, "Uses Nesterov momentum with sgd and lars."),
@@ -80,7 +80,7 @@ std::vector<Key> optimizer_keys() {
 std::vector<Key> engine_keys() {
     using C = TrainingConfig;
     using enum Precision;
-    constexpr SectionKeys<&Config::training> key;
+    constexpr SectionKeys<&Config::training> key{"training"};
     return {
         key("label_smoothing", &C::label_smoothing, from_below(0, 1, "fraction"),
             "Fraction of each target spread evenly over all classes."),
@@ -101,8 +101,7 @@ std::vector<Key> engine_keys() {
             "weights and statistics; fp16 also has fp16 weights, rounded after each step; tf32 "
             "rounds the factors of products to TF32; int8 is fp32 with 8-bit integer convolutions "
             "in training, except filter gradients. auto is mixed on a GPU, bf16 on a CPU with "
-            "bf16, "
-            "else fp32."),
+            "bf16, else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
             "other precisions."),

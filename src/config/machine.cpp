@@ -93,7 +93,7 @@ std::optional<double> Machine::device_value(const std::string& key) const {
 }
 
 Machine read_machine(const std::string& yaml, const std::string& file_name) {
-    const Origin origin = Origin::file(file_name);
+    const Origin origin{file_name};
     const Node document = parse_document(yaml, origin, "");
     require(document.kind == NodeKind::mapping, ExitCode::usage,
             "{}: expected sections device, within_node, between_nodes or overlap, got none",

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
@@ -26,7 +27,7 @@ public:
     void read_file_text(const std::string& yaml, const std::string& file_name) {
         check_size(yaml.size(), file_name);
         file_name_ = file_name;
-        const Origin origin = Origin::file(file_name);
+        const Origin origin{file_name};
         const Node document = parse_document(yaml, origin, "");
         require(document.kind == NodeKind::mapping || document.kind == NodeKind::null,
                 ExitCode::usage, "{}: expected sections of keys, got a {}",
@@ -36,7 +37,7 @@ public:
 
     void apply_override(const std::string& given) {
         const std::string where = "--set " + message_text(given);
-        const Origin origin = Origin::other(where);
+        const Origin origin{where, false};
         check_size(given.size(), where);
         check_characters(given, origin);
         const auto equals = given.find('=');
@@ -48,7 +49,7 @@ public:
                               : fmt::format("; did you mean '{}=...'?", known));
         const Key& key =
             require_key(given.substr(0, dot), given.substr(dot + 1, equals - dot - 1), where);
-        require(overridden_.emplace(key.full_name(), where).second, ExitCode::usage,
+        require(overridden_.insert(key.full_name()).second, ExitCode::usage,
                 "{}: {}: expected each key once, got it again", where, key.full_name());
         const std::string text = given.substr(equals + 1);
         set(key, override_value(key, text, origin), origin);
@@ -89,8 +90,8 @@ private:
 
     std::string file_name_ = "defaults";  // of the last file
     Config config_;
-    std::map<std::string, std::string> locations_;
-    std::map<std::string, std::string> overridden_;
+    std::map<std::string, std::string> locations_;  // of set keys
+    std::set<std::string> overridden_;
 };
 
 }  // namespace

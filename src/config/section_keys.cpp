@@ -13,38 +13,6 @@
 namespace hpcai::config {
 namespace {
 
-/// A section and the functions that make its keys, in the order in which they are printed.
-struct SectionRows {
-    Section section;
-    std::vector<std::vector<Key> (*)()> makers;
-};
-
-std::vector<SectionRows> table_of_sections() {
-    return {
-        {{"run", "Name, output, measurement and life cycle of the run."},
-         {run_keys, run_lifecycle_keys}},
-        {{"submission",
-          "The submitter and the nine layers of the system; a ranking needs all keys except "
-          "contact."},
-         {submission_keys}},
-        {{"workload", "Task, model, input format, target quality and length of training."},
-         {workload_keys}},
-        {{"detector", "Sizes of the detector, if workload.model is a detector."}, {detector_keys}},
-        {{"bagging",
-          "Number of base models, their training samples and the combination of their "
-          "predictions."},
-         {bagging_keys}},
-        {{"parallel", "Parallelization of one base model's training."}, {parallel_keys}},
-        {{"data", "Source and preparation of the samples."},
-         {data_source_keys, data_preparation_keys, data_feeding_keys}},
-        {{"training", "Batch, optimizer, learning rate, regularization and precision."},
-         {batch_and_rate_keys, optimizer_keys, engine_keys}},
-        {{"communication", "All-reduce of gradients among the ranks of one base model."},
-         {communication_keys}},
-        {{"device", "Computing device of each rank."}, {device_keys}},
-    };
-}
-
 std::vector<std::string> names_in(const std::string& section) {
     std::vector<std::string> names;
     for (const Key& key : keys())
@@ -67,39 +35,41 @@ std::string list_of(const std::vector<std::string>& names, const std::string& hi
 }  // namespace
 
 bool Bounds::contain(double value) const noexcept {
-    const bool high_enough = minimum_is_legal ? value >= minimum : value > minimum;
-    const bool low_enough = maximum_is_legal ? value <= maximum : value < maximum;
-    return high_enough && low_enough;
+    return (minimum_is_legal ? value >= minimum : value > minimum) &&
+           (maximum_is_legal ? value <= maximum : value < maximum);
 }
 
 const std::vector<Section>& sections() {
-    static const std::vector<Section> table = [] {
-        std::vector<Section> all;
-        for (const SectionRows& rows : table_of_sections()) all.push_back(rows.section);
-        return all;
-    }();
+    static const std::vector<Section> table{
+        {"run", "Name, output, measurement and life cycle of the run."},
+        {"submission",
+         "The submitter and the nine layers of the system; a ranking needs all keys except "
+         "contact."},
+        {"workload", "Task, model, input format, target quality and length of training."},
+        {"detector", "Sizes of the detector, if workload.model is a detector."},
+        {"bagging",
+         "Number of base models, their training samples and the combination of their "
+         "predictions."},
+        {"parallel", "Parallelization of one base model's training."},
+        {"data", "Source and preparation of the samples."},
+        {"training", "Batch, optimizer, learning rate, regularization and precision."},
+        {"communication", "All-reduce of gradients among the ranks of one base model."},
+        {"device", "Computing device of each rank."}};
     return table;
 }
 
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (const auto& [section, makers] : table_of_sections()) {
-            for (const auto make : makers) {
-                for (Key& key : make()) {
-                    key.section = section.name;
-                    all.push_back(std::move(key));
-                }
-            }
+        for (const auto make : {run_keys, run_lifecycle_keys, submission_keys, workload_keys,
+                                detector_keys, bagging_keys, parallel_keys, data_source_keys,
+                                data_preparation_keys, data_feeding_keys, batch_and_rate_keys,
+                                optimizer_keys, engine_keys, communication_keys, device_keys}) {
+            for (Key& key : make()) all.push_back(std::move(key));
         }
         return all;
     }();
     return table;
-}
-
-const Section* find_section(std::string_view name) {
-    const auto found = std::ranges::find(sections(), name, &Section::name);
-    return found == sections().end() ? nullptr : &*found;
 }
 
 const Key* find_key(std::string_view section, std::string_view name) {
@@ -125,9 +95,11 @@ std::string value_text(const Config& config, std::string_view full_name) {
 }
 
 const Section& require_section(const std::string& name, const std::string& where) {
-    if (const Section* section = find_section(name)) return *section;
     std::vector<std::string> names;
-    for (const Section& section : sections()) names.push_back(section.name);
+    for (const Section& section : sections()) {
+        if (section.name == name) return section;
+        names.push_back(section.name);
+    }
     std::string hint = did_you_mean(name, names);
     if (hint.empty()) hint = hint_for("", name);
     throw Error(ExitCode::usage,

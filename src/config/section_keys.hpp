@@ -17,6 +17,7 @@
 namespace hpcai::config {
 
 inline constexpr double kMaxInt = std::numeric_limits<int>::max();
+inline constexpr std::uint64_t kMaxSeed = 9007199254740991;  // 2^53 - 1, exact as a double
 
 /// The legal range of a number, or of each number of a list, and the unit.
 struct Range {
@@ -81,43 +82,41 @@ void assign(T& member, const Value& value) {
     }
 }
 
-/// Makes the keys of one section, a member of Config. keys() adds the section's name.
+/// Makes the keys of one section: the member kSection of Config, called `section` in YAML.
 template <auto kSection>
-class SectionKeys {
+struct SectionKeys {
     using Struct = std::remove_reference_t<decltype(std::declval<Config&>().*kSection)>;
 
-public:
+    const char* section;
+
     template <typename T>
-    Key operator()(std::string name, T Struct::*member, std::string meaning) const {
-        return (*this)(std::move(name), member, Range{}, std::move(meaning));
+    Key operator()(const char* name, T Struct::*member, const std::string& meaning) const {
+        return (*this)(name, member, Range{}, meaning);
     }
 
     template <typename T>
-    Key operator()(std::string name, T Struct::*member, Range range, std::string meaning) const {
-        Key key;
-        key.name = std::move(name);
-        key.type = kKeyType<T>;
-        key.meaning = std::move(meaning);
-        key.unit = range.unit;
-        key.bounds = range.bounds;
-        key.may_be_auto = kIsOptional<T>;
-        key.get = [member](const Config& config) { return to_value(config.*kSection.*member); };
-        key.set = [member](Config& config, const Value& value) {
-            assign(config.*kSection.*member, value);
-        };
-        return key;
+    Key operator()(const char* name, T Struct::*member, const Range& range,
+                   const std::string& meaning) const {
+        return {
+            .section = section,
+            .name = name,
+            .type = kKeyType<T>,
+            .meaning = meaning,
+            .unit = range.unit,
+            .bounds = range.bounds,
+            .may_be_auto = kIsOptional<T>,
+            .get = [member](const Config& config) { return to_value(config.*kSection.*member); },
+            .set = [member](Config& config,
+                            const Value& value) { assign(config.*kSection.*member, value); }};
     }
 
     /// A key whose values are the enumerators of Enum; `choices` has their names in YAML.
     template <typename Enum>
-    Key operator()(std::string name, Enum Struct::*member,
+    Key operator()(const char* name, Enum Struct::*member,
                    const std::vector<std::pair<Enum, std::string>>& choices,
-                   std::string meaning) const {
+                   const std::string& meaning) const {
         using Choice = std::pair<Enum, std::string>;
-        Key key;
-        key.name = std::move(name);
-        key.type = KeyType::choice;
-        key.meaning = std::move(meaning);
+        Key key{.section = section, .name = name, .type = KeyType::choice, .meaning = meaning};
         for (const Choice& choice : choices) key.choices.push_back(choice.second);
         key.get = [member, table = choices](const Config& config) -> Value {
             return std::ranges::find(table, config.*kSection.*member, &Choice::first)->second;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <ranges>
 #include <regex>
 
 #include <fmt/format.h>
@@ -47,17 +48,9 @@ const char* hint_of(const Node& node) {
 }
 
 std::string describe(const Node& node) {
-    switch (node.kind) {
-        case NodeKind::null:
-            return "nothing";
-        case NodeKind::list:
-            return "a list";
-        case NodeKind::mapping:
-            return "a mapping";
-        case NodeKind::scalar:
-            break;
-    }
-    return in_quotes(node.text);
+    if (node.kind == NodeKind::scalar) return in_quotes(node.text);
+    if (node.kind == NodeKind::null) return "nothing";
+    return node.kind == NodeKind::list ? "a list" : "a mapping";
 }
 
 class ValueReader {
@@ -81,11 +74,14 @@ public:
             case KeyType::choice:
                 return choice(node);
             case KeyType::integer_list:
-                return list<int>(node, integer_of);
+                return list(node, [this](const Node& item) {
+                    return static_cast<int>(bounded(integer_of(item), item));
+                });
             case KeyType::number_list:
-                return list<double>(node, number_of);
+                return list(node,
+                            [this](const Node& item) { return bounded(number_of(item), item); });
             case KeyType::text_list:
-                return texts(node);
+                return list(node, [this](const Node& item) { return text(item); });
         }
         ensure(false, "key {} has no type", key_.full_name());
         return {};
@@ -107,8 +103,7 @@ private:
     std::string text(const Node& node) const {
         check(node.kind == NodeKind::scalar, node);
         // Escapes in double quotes can yield any character.
-        check_characters(node.text,
-                         Origin::other(origin_.at(node.position) + ": " + key_.full_name()));
+        check_characters(node.text, {origin_.at(node.position) + ": " + key_.full_name(), false});
         check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
         check(node.text.size() <= kMaxTextBytes, node,
               fmt::format(" (longer than {} bytes)", kMaxTextBytes));
@@ -124,26 +119,13 @@ private:
         return node.text;
     }
 
-    void check_list(const Node& node) const {
+    template <typename Read>
+    Value list(const Node& node, const Read& read_item) const {
         check(node.kind == NodeKind::list, node);
         check(node.items.size() <= kMaxListLength, node,
               fmt::format(" of more than {} values", kMaxListLength));
-    }
-
-    std::vector<std::string> texts(const Node& node) const {
-        check_list(node);
-        std::vector<std::string> values;
-        for (const Node& item : node.items) values.push_back(text(item));
-        return values;
-    }
-
-    template <typename T, typename Read>
-    std::vector<T> list(const Node& node, Read read_item) const {
-        check_list(node);
-        std::vector<T> values;
-        for (const Node& item : node.items) {
-            values.push_back(static_cast<T>(bounded(read_item(item), item)));
-        }
+        std::vector<decltype(read_item(node))> values;
+        for (const Node& item : node.items) values.push_back(read_item(item));
         return values;
     }
 
@@ -231,14 +213,10 @@ std::string yaml_value(const Key& key, const Value& value) {
             return fmt::format("[{}]", fmt::join(given, ", "));
         }
         std::string operator()(const std::vector<double>& given) const {
-            std::vector<std::string> texts;
-            for (const double number : given) texts.push_back(number_text(number));
-            return fmt::format("[{}]", fmt::join(texts, ", "));
+            return fmt::format("[{}]", fmt::join(given | std::views::transform(number_text), ", "));
         }
         std::string operator()(const std::vector<std::string>& given) const {
-            std::vector<std::string> texts;
-            for (const std::string& text : given) texts.push_back(escaped(text));
-            return fmt::format("[{}]", fmt::join(texts, ", "));
+            return fmt::format("[{}]", fmt::join(given | std::views::transform(escaped), ", "));
         }
     };
     return std::visit(Writer{key}, value);

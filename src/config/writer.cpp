@@ -58,27 +58,19 @@ Json concrete_schema(const Key& key) {
     return {};
 }
 
-Json type_schema(const Key& key) {
-    Json concrete = concrete_schema(key);
-    if (!key.may_be_auto) return concrete;
-    return {{"anyOf", Json::array({Json{{"const", "auto"}}, concrete})}};
-}
-
 Json key_schema(const Key& key) {
-    Json schema = type_schema(key);
+    const Json concrete = concrete_schema(key);
+    Json schema = concrete;
+    if (key.may_be_auto) schema = {{"anyOf", Json::array({Json{{"const", "auto"}}, concrete})}};
     schema["description"] =
         key.unit.empty() ? key.meaning : fmt::format("{} [{}]", key.meaning, key.unit);
     schema["default"] = json_value(key.get(Config{}));
     return schema;
 }
 
-std::string default_text(const Key& key) {
-    return yaml_value(key, key.get(Config{}));
-}
-
 std::string explain_key(const Key& key) {
-    std::string facts =
-        fmt::format("default: {}   legal: {}", default_text(key), legal_values(key));
+    std::string facts = fmt::format("default: {}   legal: {}", yaml_value(key, key.get(Config{})),
+                                    legal_values(key));
     if (!key.unit.empty()) facts += fmt::format("   unit: {}", key.unit);
     return fmt::format("{}\n    {}\n    {}\n", key.full_name(), key.meaning, facts);
 }
@@ -101,9 +93,9 @@ std::string markdown_section(const Section& section) {
         section.name, section.meaning);
     for (const Key& key : keys()) {
         if (key.section != section.name) continue;
-        text += fmt::format("| `{}` | `{}`{}{} | {} | {} |\n", key.full_name(), default_text(key),
-                            key.unit.empty() ? "" : " ", key.unit,
-                            without_article(legal_values(key)), key.meaning);
+        text += fmt::format("| `{}` | `{}`{}{} | {} | {} |\n", key.full_name(),
+                            yaml_value(key, key.get(Config{})), key.unit.empty() ? "" : " ",
+                            key.unit, without_article(legal_values(key)), key.meaning);
     }
     return text;
 }

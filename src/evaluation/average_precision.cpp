@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <tuple>
+#include <map>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
@@ -19,45 +19,6 @@ void check_indices(const Item& item, const DetectionTruth& truth) {
                item.category <= truth.categories,
            "a box has image {} and category {}, but the test set has {} images and {} categories",
            item.image, item.category, truth.images, truth.categories);
-}
-
-template <typename Item>
-auto key_of(const Item& item) {
-    return std::tuple(item.category, item.image);
-}
-
-/// Returns the detections by category, image and score, ties in input order.
-std::vector<Detection> sorted_detections(const DetectionTruth& truth,
-                                         std::span<const Detection> detections) {
-    std::vector<Detection> sorted;
-    for (const Detection& detection : detections) {
-        check_indices(detection, truth);
-        if (is_valid(detection)) sorted.push_back(detection);
-    }
-    std::ranges::stable_sort(sorted, std::less<>(), [](const Detection& detection) {
-        return std::tuple_cat(key_of(detection), std::tuple(-detection.score));
-    });
-    return sorted;
-}
-
-/// Returns the boxes by category and image, crowds last, ties in input order.
-std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
-    std::vector<LabelledBox> sorted = truth.boxes;
-    for (const LabelledBox& box : sorted) check_indices(box, truth);
-    std::ranges::stable_sort(sorted, std::less<>(), [](const LabelledBox& box) {
-        return std::tuple_cat(key_of(box), std::tuple(box.crowd));
-    });
-    return sorted;
-}
-
-/// Removes the leading items with `key` from `items` and returns them.
-template <typename Item, typename Key>
-std::span<const Item> pop_with_key(std::span<const Item>& items, const Key& key) {
-    std::size_t count = 0;
-    while (count < items.size() && key_of(items[count]) == key) ++count;
-    const std::span<const Item> popped = items.first(count);
-    items = items.subspan(count);
-    return popped;
 }
 
 /// Returns COCO's overlap: the IoU; for a crowd, the intersection over the area of the detection.
@@ -84,6 +45,7 @@ std::optional<std::size_t> best_box(const Detection& detection, std::span<const 
     return matched_box;
 }
 
+/// Matches the detections of one category and image, best first.
 void match_image(std::span<const Detection> detections, std::span<const LabelledBox> boxes,
                  double threshold, CategoryMatches& matches) {
     std::vector<bool> is_matched(boxes.size());
@@ -99,8 +61,7 @@ void match_image(std::span<const Detection> detections, std::span<const Labelled
     }
 }
 
-constexpr int kImageReplicates = 1000;
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kQualitySeed = 1;  // of bootstrap_interval_95()
 
 /// Recall and precision after each true positive. A false positive adds no point: its recall would
 /// equal that of the previous point and its precision would be lower, so no mean would change.
@@ -119,7 +80,7 @@ public:
         }
     }
 
-    /// Raises each precision to the highest at any greater recall. Call after the last detection.
+    /// Raises each precision to the highest at any greater recall. Call it after the last add().
     void make_monotone() {
         for (std::size_t index = precision_.size(); index-- > 1;) {
             precision_[index - 1] = std::max(precision_[index - 1], precision_[index]);
@@ -133,8 +94,7 @@ public:
     }
 
     double area() const {
-        double sum = 0;
-        double previous_recall = 0;
+        double sum = 0, previous_recall = 0;
         for (std::size_t index = 0; index < recall_.size(); ++index) {
             sum += (recall_[index] - previous_recall) * precision_[index];
             previous_recall = recall_[index];
@@ -143,10 +103,8 @@ public:
     }
 
 private:
-    double positives_;
-    double detections_ = 0;
-    std::vector<double> recall_;
-    std::vector<double> precision_;
+    double positives_, detections_ = 0;
+    std::vector<double> recall_, precision_;
 };
 
 double mean_at_101_recalls(const Curve& curve) {
@@ -191,18 +149,25 @@ std::optional<AveragePrecision> mean_of(std::span<const CategoryQuality> categor
 
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold) {
-    const std::vector<Detection> found = sorted_detections(truth, detections);
-    const std::vector<LabelledBox> labelled = sorted_boxes(truth);
-    std::span<const Detection> remaining_detections(found);
-    std::span<const LabelledBox> remaining_boxes(labelled);
+    struct Image {
+        std::vector<Detection> detections;
+        std::vector<LabelledBox> boxes;
+    };
+    std::map<std::pair<std::int32_t, std::int64_t>, Image> images;  // by category and image
+    for (const Detection& detection : detections) {
+        check_indices(detection, truth);
+        if (!is_valid(detection)) continue;
+        images[{detection.category, detection.image}].detections.push_back(detection);
+    }
+    for (const LabelledBox& box : truth.boxes) {
+        check_indices(box, truth);
+        images[{box.category, box.image}].boxes.push_back(box);
+    }
     std::vector<CategoryMatches> categories(static_cast<std::size_t>(truth.categories));
-    while (!remaining_detections.empty() || !remaining_boxes.empty()) {
-        auto key = remaining_detections.empty() ? key_of(remaining_boxes.front())
-                                                : key_of(remaining_detections.front());
-        if (!remaining_boxes.empty()) key = std::min(key, key_of(remaining_boxes.front()));
-        const auto image_detections = pop_with_key(remaining_detections, key);
-        const auto image_boxes = pop_with_key(remaining_boxes, key);
-        match_image(image_detections, image_boxes, threshold, categories[std::get<0>(key) - 1]);
+    for (auto& [key, image] : images) {
+        std::ranges::stable_sort(image.detections, std::greater<>(), &Detection::score);
+        std::ranges::stable_sort(image.boxes, {}, &LabelledBox::crowd);
+        match_image(image.detections, image.boxes, threshold, categories[key.first - 1]);
     }
     for (CategoryMatches& matches : categories) {
         std::ranges::stable_sort(matches.ranked, std::greater<>(), &RankedDetection::score);
@@ -233,19 +198,19 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               double threshold) {
     const std::vector<CategoryMatches> categories = match(truth, detections, threshold);
     return image_interval_95(
-        truth.images, kImageReplicates,
+        truth.images,
         [&](std::span<const std::uint32_t> times) {
             return mean_precision_of_draw(categories, times);
         },
-        kSeed);
+        kQualitySeed);
 }
 
 std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth,
                                                      std::span<const Detection> first,
-                                                     std::span<const Detection> second, int draws) {
+                                                     std::span<const Detection> second) {
     const std::vector<CategoryMatches> matches_1 = match(truth, first, kAp50Overlap);
     const std::vector<CategoryMatches> matches_2 = match(truth, second, kAp50Overlap);
-    return image_interval_95(truth.images, draws,
+    return image_interval_95(truth.images,
                              [&](std::span<const std::uint32_t> times) -> std::optional<double> {
                                  const auto mean_1 = mean_precision_of_draw(matches_1, times);
                                  if (!mean_1) return std::nullopt;
@@ -255,8 +220,7 @@ std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth
 
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::span<const std::uint32_t> times) {
-    double sum = 0;
-    double count = 0;
+    double sum = 0, count = 0;
     for (const CategoryMatches& matches : categories) {
         std::int64_t positives = 0;
         for (const std::int64_t image : matches.image_of_box) positives += times[image];

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <unordered_map>
 
 #include <fmt/core.h>
 
@@ -91,28 +90,26 @@ void for_each_item(const json& list, const JsonLocation& where, Body body) {
     }
 }
 
-/// Maps each id of a sorted list to its index.
-class IdIndex {
-public:
-    template <typename Entry>
-    explicit IdIndex(const std::vector<Entry>& entries) {
-        for (const Entry& entry : entries) {
-            index_.emplace(entry.id, static_cast<std::int64_t>(index_.size()));
-        }
+/// Returns the index in `entries`, which are sorted by id, of the id item.`key`.
+template <typename Entry>
+std::int64_t index_of(const std::vector<Entry>& entries, const Item& item, const std::string& key,
+                      std::string_view what) {
+    const std::int64_t id = item.integer(key, std::numeric_limits<std::int64_t>::min());
+    const auto found = std::ranges::lower_bound(entries, id, {}, &Entry::id);
+    if (found == entries.end() || found->id != id) {
+        item.where().key(key).fail(fmt::format("the id of {} of the annotations", what), id);
     }
+    return found - entries.begin();
+}
 
-    std::int64_t index(const Item& item, const std::string& key, std::string_view what) const {
-        const std::int64_t id = item.integer(key, std::numeric_limits<std::int64_t>::min());
-        const auto found = index_.find(id);
-        if (found == index_.end()) {
-            item.where().key(key).fail(fmt::format("the id of {} of the annotations", what), id);
-        }
-        return found->second;
-    }
+std::int64_t image_index(const Annotations& annotations, const Item& item) {
+    return index_of(annotations.images, item, "image_id", "an image");
+}
 
-private:
-    std::unordered_map<std::int64_t, std::int64_t> index_;
-};
+std::int32_t category_number(const Annotations& annotations, const Item& item) {
+    const auto index = index_of(annotations.categories, item, "category_id", "a category");
+    return static_cast<std::int32_t>(index + 1);
+}
 
 template <typename Entry>
 void sort_by_id(std::vector<Entry>& entries, const JsonLocation& where) {
@@ -133,15 +130,6 @@ Category category_in(const Item& item) {
     Category category{.id = item.integer("id", std::numeric_limits<std::int64_t>::min())};
     if (item.has("name")) category.name = item.text("name");
     return category;
-}
-
-LabelledBox labelled_box_in(const Item& item, const IdIndex& images, const IdIndex& categories) {
-    LabelledBox box{
-        images.index(item, "image_id", "an image"),
-        static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,
-        item.box("bbox")};
-    if (item.has("iscrowd")) box.crowd = item.integer("iscrowd", 0) != 0;
-    return box;
 }
 
 void check_counts(const Annotations& annotations) {
@@ -230,13 +218,13 @@ Annotations parse_coco_annotations(std::string_view text, std::string_view name)
     for_each_item(root.member("categories"), where.key("categories"),
                   [&](const Item& item) { annotations.categories.push_back(category_in(item)); });
     sort_by_id(annotations.categories, where.key("categories"));
-    const IdIndex images(annotations.images);
-    const IdIndex categories(annotations.categories);
     DetectionTruth& truth = annotations.truth;
     truth.images = std::ssize(annotations.images);
     truth.categories = static_cast<std::int32_t>(annotations.categories.size());
     for_each_item(root.member("annotations"), where.key("annotations"), [&](const Item& item) {
-        truth.boxes.push_back(labelled_box_in(item, images, categories));
+        LabelledBox& box = truth.boxes.emplace_back(LabelledBox{
+            image_index(annotations, item), category_number(annotations, item), item.box("bbox")});
+        if (item.has("iscrowd")) box.crowd = item.integer("iscrowd", 0) != 0;
     });
     return annotations;
 }
@@ -244,14 +232,10 @@ Annotations parse_coco_annotations(std::string_view text, std::string_view name)
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations) {
     const json document = storage::parse_strict_json(text, name, kLimits);
-    const IdIndex images(annotations.images);
-    const IdIndex categories(annotations.categories);
     std::vector<Detection> detections;
     for_each_item(document, JsonLocation(name), [&](const Item& item) {
-        detections.push_back(
-            {images.index(item, "image_id", "an image"),
-             static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,
-             item.number("score"), item.box("bbox")});
+        detections.push_back({image_index(annotations, item), category_number(annotations, item),
+                              item.number("score"), item.box("bbox")});
     });
     std::ranges::stable_sort(detections, {}, &Detection::image);
     return detections;

@@ -16,21 +16,13 @@ constexpr int kExchangeTag = 3;  // tags 1 and 2 are those of comm's collectives
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 
-/// Values that must be equal on all ranks.
-struct FusionSettings {
+/// One rank's arguments of fuse_detections() and number of models.
+struct RankArguments {
     std::int64_t images;
     std::int64_t chunk_images;
-    std::int64_t limit;
-    FusionMethod method;
-    double overlap;
-    double min_score;
-    bool operator==(const FusionSettings&) const = default;
-};
-
-struct RankSettings {
-    FusionSettings settings;
-    std::int64_t is_legal;
-    std::int64_t models;
+    FusionOptions options;
+    bool is_legal;
+    std::size_t models;
 };
 
 bool is_legal(const Member& member, std::int64_t images) {
@@ -40,21 +32,22 @@ bool is_legal(const Member& member, std::int64_t images) {
            member.weight > 0;
 }
 
-/// Checks that all ranks have the same settings and returns each rank's number of models.
-std::vector<std::int64_t> gather_models(comm::Communicator& ranks, const RankSettings& local) {
-    const std::vector<RankSettings> all = comm::all_gather(ranks, local);
-    std::vector<std::int64_t> models;
-    std::int64_t sum = 0;
-    for (const auto& [settings, legal, rank_models] : all) {
-        ensure(legal != 0 && settings == local.settings,
+/// Checks that the arguments are legal and equal on all ranks. Counts the models of lower ranks.
+std::size_t count_models_before(comm::Communicator& ranks, const RankArguments& local) {
+    const std::vector<RankArguments> all = comm::all_gather(ranks, local);
+    std::size_t before = 0, sum = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        const auto& [images, chunk_images, options, is_legal, models] = all[rank];
+        ensure(is_legal && images == local.images && chunk_images == local.chunk_images &&
+                   options == local.options,
                "fusion settings are invalid or differ between ranks; this rank has {} images in "
                "rounds of {} images, and {} models",
-               local.settings.images, local.settings.chunk_images, local.models);
-        models.push_back(rank_models);
-        sum += rank_models;
+               local.images, local.chunk_images, local.models);
+        if (rank < ranks.rank()) before += models;
+        sum += models;
     }
     ensure(sum > 0, "fusion: no rank has a model");
-    return models;
+    return before;
 }
 
 /// Sends `sent[r]` to rank r and returns what each rank sent. In step s, ranks a and b exchange if
@@ -85,32 +78,19 @@ std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
     return received;
 }
 
-/// Iterates over the detections of one rank's models by ascending image.
-class DetectionCursor {
-public:
-    DetectionCursor(std::span<const Member> members, std::int64_t first_member)
-        : members_(members), first_member_(first_member), next_(members.size()) {}
-
-    /// Returns the detections of the current image to image `end` - 1, and advances to `end`.
-    std::vector<MemberDetection> read_until(std::int64_t end) {
-        std::vector<MemberDetection> detections_read;
-        for (std::size_t index = 0; index < members_.size(); ++index) {
-            const auto& detections = members_[index].detections;
-            const auto member =
-                static_cast<std::int32_t>(first_member_) + static_cast<std::int32_t>(index);
-            for (std::size_t& at = next_[index];
-                 at < detections.size() && detections[at].image < end; ++at) {
-                detections_read.push_back({member, detections[at]});
-            }
+/// Removes the detections of images before `end` from `members` and returns them. `first_member` is
+/// the index of members.front() in the ensemble.
+std::vector<MemberDetection> take_until(std::int64_t end, std::size_t first_member,
+                                        std::vector<Member>& members) {
+    std::vector<MemberDetection> result;
+    for (std::size_t index = 0; index < members.size(); ++index) {
+        std::span<const Detection>& rest = members[index].detections;
+        for (; !rest.empty() && rest.front().image < end; rest = rest.subspan(1)) {
+            result.push_back({static_cast<std::int32_t>(first_member + index), rest.front()});
         }
-        return detections_read;
     }
-
-private:
-    std::span<const Member> members_;
-    std::int64_t first_member_;
-    std::vector<std::size_t> next_;  // [member] the first detection not yet read
-};
+    return result;
+}
 
 std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
@@ -129,7 +109,7 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
-constexpr double kMaxFusedImages = 1e5;  // images x draws of members; about ten seconds
+constexpr double kMaxFusedImages = 1e5;  // images x draws of members; fused in about ten seconds
 
 std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> drawn;  // a member that was drawn n times has weight n
@@ -151,13 +131,9 @@ struct Candidate {
 using Candidates = std::span<const Candidate>;
 
 struct Cluster {
-    double score_sum = 0;
-    double boxes = 0;
+    double score_sum = 0, boxes = 0;
     // Sums of the coordinates of the boxes, each times the weighted score of its box.
-    double left = 0;
-    double top = 0;
-    double right = 0;
-    double bottom = 0;
+    double left = 0, top = 0, right = 0, bottom = 0;
 
     void add(const Candidate& candidate) {
         const Box& box = candidate.box;
@@ -189,7 +165,6 @@ std::optional<std::size_t> best_match(const std::vector<Box>& boxes, const Box& 
     return best;
 }
 
-/// Returns the weighted boxes fusion of the candidates of one category.
 std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weights,
                             double overlap) {
     std::vector<Cluster> clusters;
@@ -216,7 +191,6 @@ std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weigh
     return result;
 }
 
-/// Returns the candidates of one category that non-maximum suppression keeps.
 std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     std::vector<Candidate> kept;
     std::vector<Box> boxes;
@@ -255,24 +229,19 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     const bool legal =
         images >= 0 && chunk_images > 0 && options.limit > 0 &&
         std::ranges::all_of(local, [&](const Member& member) { return is_legal(member, images); });
-    const std::vector<std::int64_t> models = gather_models(
-        ranks,
-        {{images, chunk_images, options.limit, options.method, options.overlap, options.min_score},
-         legal,
-         std::ssize(local)});
+    const std::size_t first_member =
+        count_models_before(ranks, {images, chunk_images, options, legal, local.size()});
     std::vector<double> local_weights;
     for (const Member& member : local) local_weights.push_back(member.weight);
     const std::vector<double> weights =
         comm::broadcast(ranks, comm::gather(ranks, std::move(local_weights)));
-    std::int64_t first_member = 0;
-    for (int rank = 0; rank < ranks.rank(); ++rank) first_member += models[rank];
-    DetectionCursor cursor(local, first_member);
+    std::vector<Member> rest(local.begin(), local.end());
     std::vector<Detection> result;
     for (std::int64_t start = 0; start < images;) {
         std::vector<std::vector<MemberDetection>> sent;  // [rank that fuses these images]
         for (int rank = 0; rank < ranks.size(); ++rank) {
             start += std::min(chunk_images, images - start);
-            sent.push_back(cursor.read_until(start));
+            sent.push_back(take_until(start, first_member, rest));
         }
         const std::vector<Detection> fused =
             comm::gather(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options));

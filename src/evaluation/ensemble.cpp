@@ -10,8 +10,7 @@ namespace {
 
 constexpr int kRoot = 0;
 
-/// Checks that all ranks have the same sizes. Otherwise the reductions of different ranks would not
-/// match, and some ranks would wait forever.
+/// Checks that all ranks have the same sizes, because unequal reductions would wait forever.
 void check_agreement(comm::Communicator& members, std::int64_t samples, std::int64_t classes,
                      std::int64_t chunk_rows) {
     const std::array<std::int64_t, 3> local{samples, classes, chunk_rows};
@@ -23,50 +22,37 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
     }
 }
 
-/// Returns the number of samples, or -1 if the sizes do not match.
-std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
-    const std::int64_t size = std::ssize(probabilities);
-    return classes < 1 || size % classes != 0 ? -1 : size / classes;
+/// Sets `rows` (mask.size(), classes + 1). Each row whose `mask` is 1 takes its first columns from
+/// the front of `packed`, which advances; its last column is 1. Other rows are 0.
+void unpack(std::span<const std::uint8_t> mask, std::span<const float>& packed,
+            std::span<float> rows) {
+    const std::size_t classes = rows.size() / mask.size() - 1;
+    std::ranges::fill(rows, 0.0F);
+    for (std::size_t row = 0; row < mask.size(); ++row) {
+        if (mask[row] == 0) continue;
+        float* target = rows.data() + row * (classes + 1);
+        std::ranges::copy(packed.first(classes), target);
+        target[classes] = 1.0F;
+        packed = packed.subspan(classes);
+    }
 }
 
-/// The out-of-bag rows of one chunk, (rows, classes + 1). The last column counts members.
-class OutOfBagChunk {
-public:
-    OutOfBagChunk(std::size_t rows, std::size_t classes)
-        : width_(classes + 1), values_(rows * width_) {}
-
-    /// Copies rows from the front of `packed` to the rows whose `mask` is 1, and advances `packed`.
-    void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
-        std::ranges::fill(values_, 0.0F);
-        for (std::size_t row = 0; row < mask.size(); ++row) {
-            if (mask[row] == 0) continue;
-            float* target = values_.data() + row * width_;
-            std::ranges::copy(packed.first(width_ - 1), target);
-            target[width_ - 1] = 1.0F;
-            packed = packed.subspan(width_ - 1);
-        }
+/// Adds the counts of `rows`, the sums of unpack() over the members.
+void count_out_of_bag(std::span<const float> rows, std::span<const std::int32_t> labels,
+                      OutOfBagQuality& quality) {
+    const std::size_t width = rows.size() / labels.size();
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+        // The sum has the same ranking as the mean.
+        const std::span<const float> sum = rows.subspan(row * width, width);
+        if (sum.back() == 0.0F) continue;
+        const TopK hits = top_k(sum.first(width - 1), labels.subspan(row, 1),
+                                static_cast<std::int64_t>(width - 1));
+        quality.counts.correct_1 += hits.correct_1;
+        quality.counts.correct_5 += hits.correct_5;
+        quality.counts.samples += hits.samples;
+        ++quality.covered;
     }
-
-    std::span<float> first(std::size_t rows) { return std::span(values_).first(rows * width_); }
-
-    void count(std::span<const std::int32_t> labels, OutOfBagQuality& quality) const {
-        for (std::size_t row = 0; row < labels.size(); ++row) {
-            // The sum has the same ranking as the mean.
-            const std::span<const float> sum = std::span(values_).subspan(row * width_, width_);
-            if (sum.back() == 0.0F) continue;
-            const TopK hits = top_k(sum.first(width_ - 1), labels.subspan(row, 1),
-                                    static_cast<std::int64_t>(width_ - 1));
-            quality.counts.correct_1 += hits.correct_1;
-            quality.counts.correct_5 += hits.correct_5;
-            quality.counts.samples += hits.samples;
-            ++quality.covered;
-        }
-    }
-
-private:
-    std::size_t width_;
-    std::vector<float> values_;
-};
+}
 
 bool sizes_match(const OutOfBagPredictions& local) {
     const auto ones = std::ranges::count_if(local.out_of_bag, [](auto bit) { return bit != 0; });
@@ -87,7 +73,8 @@ bool labels_match(const OutOfBagPredictions& local, std::span<const std::int32_t
 std::vector<float> ensemble_vote(comm::Communicator& members, Vote vote,
                                  std::span<const float> probabilities, std::int64_t classes,
                                  std::int64_t chunk_rows) {
-    const std::int64_t samples = samples_in(probabilities, classes);
+    const std::int64_t size = std::ssize(probabilities);
+    const std::int64_t samples = classes < 1 || size % classes != 0 ? -1 : size / classes;
     check_agreement(members, samples, classes, chunk_rows);
     ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
            probabilities.size(), classes, chunk_rows);
@@ -113,22 +100,23 @@ OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredi
     const bool is_root = members.rank() == kRoot;
     const bool legal =
         sizes_match(local) && chunk_rows > 0 && (!is_root || labels_match(local, labels));
-    const auto samples = static_cast<std::int64_t>(local.out_of_bag.size());
+    const std::int64_t samples = std::ssize(local.out_of_bag);
     check_agreement(members, legal ? samples : -1, local.classes, chunk_rows);
     ensure(legal,
            "out-of-bag vote: invalid sizes: {} samples, {} probabilities, {} labels, {} classes",
            samples, local.probabilities.size(), labels.size(), local.classes);
     const auto chunk = static_cast<std::size_t>(std::min(chunk_rows, samples));
-    OutOfBagChunk rows(chunk, static_cast<std::size_t>(local.classes));
+    const auto width = static_cast<std::size_t>(local.classes) + 1;
+    std::vector<float> memory(chunk * width);
     std::span<const float> packed = local.probabilities;
     OutOfBagQuality quality;
     for (std::size_t start = 0; start < local.out_of_bag.size(); start += chunk) {
         const std::size_t count = std::min(chunk, local.out_of_bag.size() - start);
-        rows.fill(local.out_of_bag.subspan(start, count), packed);
-        members.reduce_sum(rows.first(count), kRoot);
-        if (is_root) rows.count(labels.subspan(start, count), quality);
+        const std::span<float> rows = std::span(memory).first(count * width);
+        unpack(local.out_of_bag.subspan(start, count), packed, rows);
+        members.reduce_sum(rows, kRoot);
+        if (is_root) count_out_of_bag(rows, labels.subspan(start, count), quality);
     }
-    if (is_root) quality.samples = samples;
     return quality;
 }
 

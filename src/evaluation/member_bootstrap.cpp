@@ -11,7 +11,6 @@ namespace hpcai::evaluation {
 
 constexpr double kMaxAdditions = 2e10;  // of probabilities; they take about ten seconds
 
-constexpr std::uint32_t kMemberReplicates = 1000;
 // Indices of the random streams of one replicate.
 constexpr std::uint32_t kMemberStream = 1, kSampleStream = 2;
 
@@ -23,7 +22,7 @@ MemberDraws draw_members(int members, std::uint64_t seed) {
     MemberDraws draws;
     draws.seed = seed;
     std::map<std::vector<float>, std::size_t> known;
-    for (std::uint32_t replicate = 0; replicate < kMemberReplicates; ++replicate) {
+    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
         CounterStream stream(seed, RandomPurpose::confidence, replicate, kMemberStream);
         std::vector<float> weights(static_cast<std::size_t>(members));
         for (int draw = 0; draw < members; ++draw) {

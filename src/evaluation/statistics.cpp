@@ -8,7 +8,6 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint32_t kReplicates = 1000;
 constexpr double kSumRounding = 1e-9;  // relative error of a sum in another order
 
 /// Returns the sum of seconds.size() steps, drawn in blocks of consecutive steps. Blocks wrap
@@ -127,13 +126,12 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
 }
 
 std::optional<Interval> image_interval_95(
-    std::int64_t images, int draws,
+    std::int64_t images,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& statistic,
     std::uint64_t seed) {
     std::vector<double> values;
-    for (int draw = 0; draw < draws; ++draw) {
-        const CounterStream stream(seed, RandomPurpose::confidence,
-                                   static_cast<std::uint32_t>(draw));
+    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+        const CounterStream stream(seed, RandomPurpose::confidence, replicate);
         if (const auto value = statistic(draw_images(images, stream))) values.push_back(*value);
     }
     return interval_of_draws(std::move(values));

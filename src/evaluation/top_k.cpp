@@ -9,13 +9,11 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::int64_t kWorst = std::numeric_limits<std::int64_t>::max();
-
-/// Returns how many classes rank before `label`; kWorst if a score is NaN.
+/// Returns how many classes rank before `label`; the largest integer if a score is NaN.
 std::int64_t rank_of(std::span<const float> row, std::size_t label) {
     std::int64_t before = 0;
     for (std::size_t index = 0; index < row.size(); ++index) {
-        if (std::isnan(row[index])) return kWorst;
+        if (std::isnan(row[index])) return std::numeric_limits<std::int64_t>::max();
         before += row[index] > row[label] || (row[index] == row[label] && index < label);
     }
     return before;

@@ -21,19 +21,14 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// Returns `quantity` x `factor`; if `quantity` is unknown, its reason.
-Quantity times(const Quantity& quantity, double factor) {
-    if (!quantity.value) return quantity;
-    return {*quantity.value * factor, ""};
-}
-
+/// Returns a x b, or the reason of the first that is unknown.
 Quantity times(const Quantity& a, const Quantity& b) {
-    return b.value ? times(a, *b.value) : (a.value ? b : a);
+    if (!a.value || !b.value) return a.value ? b : a;
+    return {*a.value * *b.value, ""};
 }
 
-void check_rate(const std::optional<double>& rate, std::string_view option, std::string_view unit) {
-    require(!rate || (std::isfinite(*rate) && *rate > 0), ExitCode::usage,
-            "{}: expected a number above 0, in {}, got {}", option, unit, rate.value_or(0));
+Quantity times(const Quantity& quantity, double factor) {
+    return times(quantity, Quantity{factor, ""});
 }
 
 void check(const EstimateRequest& request) {
@@ -44,10 +39,6 @@ void check(const EstimateRequest& request) {
     require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMaxSamples,
             ExitCode::usage, "training samples: expected 1 to {}, got {}", kMaxSamples,
             request.samples.value_or(1));
-    check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
-    check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
-    check_rate(request.images_per_second, "--images-per-second", "images/s");
-    check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
     const int rates = request.roofline.has_value() + request.flops_per_rank.has_value() +
                       request.images_per_second.has_value();
     require(rates <= 1, ExitCode::usage,

@@ -6,7 +6,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/prediction/flops_table.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 #include "estimate_parts.hpp"
 

@@ -15,8 +15,7 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 constexpr double kMebibyte = 1024 * 1024;
-/// Measured resident memory of a rank without a model: code, data, the resident pages of oneDNN,
-/// Open MPI and HDF5, and MPI's buffers.
+/// Measured resident memory of a rank without a model: code, data, libraries and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
 /// Returns the bytes that a node saves for its backward pass, in addition to values of the graph.
@@ -47,8 +46,7 @@ double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& 
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes per parameter element of the weights' working copies (in the compute type) for
-/// forward and for backward.
+/// Returns the bytes of an element of weights in the working copies for forward and for backward.
 std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -84,8 +82,7 @@ std::int64_t graph_input_bytes(const graph::Graph& graph, const ComputePrecision
     return bytes;
 }
 
-/// Returns the peak bytes of live values during inference of one sample. A value is live from its
-/// producer to its last reader.
+/// Returns the peak bytes in inference of one sample. A value is live until its last reader.
 double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);
@@ -123,16 +120,12 @@ double evaluation_bytes(const config::Config& config, int samples) {
            working_copy_bytes(built, precision) / 2;
 }
 
-double sample_bytes(const graph::Graph& graph) {
-    return static_cast<double>(graph_input_bytes(graph, {}));
-}
-
 /// Returns the bytes of the prefetched batches, the batch in use and the caches. A cache of
 /// synthetic fields holds at most all samples. Other caches are assumed to be full, because the
 /// sizes of photographs vary.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
-    const double sample = sample_bytes(graph);
+    const auto sample = static_cast<double>(graph_input_bytes(graph, {}));
     const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
     double cache = has_cache ? config.data.decoded_cache_mib * kMebibyte : 0;
     if (config.data.kind == config::DataKind::climate_synthetic && training_samples.value) {
@@ -145,7 +138,8 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
 
 /// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
 double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
-    return (layout.shards - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
+    const auto sample = static_cast<double>(graph_input_bytes(partition.model, {}));
+    return (layout.shards - 1) * sample * layout.micro_batches * samples;
 }
 
 double normalized_channels(const graph::Graph& graph) {

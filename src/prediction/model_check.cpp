@@ -9,20 +9,6 @@
 namespace hpcai::prediction {
 namespace {
 
-void check_tensor_parallelism(const config::Config& config, const plan::Layout& layout) {
-    require(layout.shards == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
-            "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
-            "layers yet, got {}{}; use parallel.mode data or pipeline, or device.kind cpu",
-            layout.shards, config.parallel.model_degree ? "" : " (auto)");
-}
-
-void check_backend(const config::Config& config, const plan::Layout& layout) {
-    const bool is_nccl = config.communication.backend == config::CommunicationBackend::nccl;
-    require(!is_nccl || plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
-            "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
-            "ranks, which synchronize through the host, got 'nccl'");
-}
-
 /// Rejects a BatchNorm over one value, which equals its mean: output and gradients are zero.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
@@ -64,8 +50,14 @@ void check_partition(const config::Config& config, const plan::Layout& layout,
 }  // namespace
 
 void check_model(const config::Config& config, const plan::Layout& layout) {
-    check_tensor_parallelism(config, layout);
-    check_backend(config, layout);
+    require(layout.shards == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
+            "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
+            "layers yet, got {}{}; use parallel.mode data or pipeline, or device.kind cpu",
+            layout.shards, config.parallel.model_degree ? "" : " (auto)");
+    const bool is_nccl = config.communication.backend == config::CommunicationBackend::nccl;
+    require(!is_nccl || plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
+            "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
+            "ranks, which synchronize through the host, got 'nccl'");
     const graph::Graph model = models::make_model(config);
     check_statistics(config, layout, model);
     check_partition(config, layout, model);

@@ -11,23 +11,14 @@
 namespace hpcai::prediction {
 namespace {
 
-/// Returns the probability that a sample is not in a group's bootstrap. For draws with replacement,
-/// the limit for many samples is 1/e.
+/// Returns the probability that a sample is not in a group's bootstrap: 1/e with replacement.
 double out_of_bag_probability(const config::BaggingConfig& bagging) {
-    switch (bagging.sampler) {
-        case config::Sampler::poisson:
-        case config::Sampler::bootstrap:
-            return std::exp(-1.0);
-        case config::Sampler::subsample:
-            return 1 - bagging.subsample_fraction;
-        case config::Sampler::none:
-            return 0;
-    }
-    return 0;
+    if (bagging.sampler == config::Sampler::none) return 0;
+    if (bagging.sampler == config::Sampler::subsample) return 1 - bagging.subsample_fraction;
+    return std::exp(-1.0);
 }
 
-/// Returns whether one of the group ranks [first, end) reads training samples. Only ranks of the
-/// first stage that have the first shard do.
+/// Whether a group rank in [first, end) reads samples: has the first shard of the first stage.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.shards);  // shards of a replica are consecutive ranks
     return next < std::min(end, layout.data_degree() * layout.shards);

@@ -18,9 +18,6 @@
 namespace hpcai::prediction {
 namespace {
 
-// Backward is two of the three passes of a step.
-constexpr double kBackwardShare = 2.0 / 3;
-
 /// Returns ceil(log2(ranks)), the rounds of messages until each rank has data from all others.
 double message_rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
@@ -236,8 +233,8 @@ private:
         time_.exposed_seconds = {exposed_seconds(all_reduces) + messages, ""};
     }
 
-    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
-    /// and between nodes each, 2 x message_rounds() latencies, and the plan's bytes / bandwidth.
+    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005). Within
+    /// and between nodes, it takes 2 x message_rounds() latencies and the plan's bytes / bandwidth.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
                               bool spans_nodes) const {
         const int ranks = layout_.data_degree();
@@ -261,7 +258,8 @@ private:
     double exposed_seconds(double seconds) {
         if (seconds == 0) return 0;
         if (!config_.communication.overlap) return seconds;
-        const double max_overlap = kBackwardShare * *time_.compute_seconds.value;
+        // The backward pass is two of the three passes of a step.
+        const double max_overlap = 2.0 / 3 * *time_.compute_seconds.value;
         if (request_.machine && request_.machine->overlapped_share) {
             return seconds - std::min(*request_.machine->overlapped_share * seconds, max_overlap);
         }

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <hpcai/base/units.hpp>
-#include <hpcai/prediction/sweep.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
 namespace {
@@ -42,6 +42,10 @@ public:
         degree_ = config.bagging.degree.value_or(1);
         samples_ = std::max(1, config.training.batch_size / degree_);
         config_.parallel = {};  // Fig. 9 of the paper has data parallelism only
+        // The reference is one rank of a full node, which shares the node with the other ranks.
+        const int ranks = *request_.ranks_per_node;
+        one_rank_ = speed(one_model(1), request_, ranks, 1);
+        if (one_rank_.value) *one_rank_.value /= ranks;
     }
 
     SweepRecord sweep(const SweepRange& range) {
@@ -70,16 +74,7 @@ private:
         return config;
     }
 
-    SweepPoint point(int ranks) {
-        if (!one_rank_) {
-            EstimateRequest full_node = request_;
-            // The reference is one rank of a full node, which shares the node with the other ranks.
-            full_node.ranks = *request_.ranks_per_node;
-            config::Config config = one_model(1);
-            config.bagging.groups = full_node.ranks;
-            one_rank_ = speed(config, full_node, full_node.ranks, 1);
-            if (one_rank_->value) *one_rank_->value /= full_node.ranks;
-        }
+    SweepPoint point(int ranks) const {
         SweepPoint point{.ranks = ranks};
         point.bagging_flops = ranks % degree_ == 0
                                   ? speed(one_model(degree_), request_, ranks / degree_, degree_)
@@ -89,8 +84,8 @@ private:
         point.data_parallel_flops =
             fits_int ? speed(one_model(ranks), request_, 1, ranks)
                      : Quantity{std::nullopt, "the batch exceeds the largest integer"};
-        point.bagging_efficiency = efficiency(point.bagging_flops, ranks, *one_rank_);
-        point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, *one_rank_);
+        point.bagging_efficiency = efficiency(point.bagging_flops, ranks, one_rank_);
+        point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, one_rank_);
         return point;
     }
 
@@ -98,7 +93,7 @@ private:
     EstimateRequest request_;
     int degree_ = 1;
     int samples_ = 1;
-    std::optional<Quantity> one_rank_;
+    Quantity one_rank_;  // FLOP/s
 };
 
 std::string cell(const Quantity& flops, const Quantity& share) {

@@ -23,7 +23,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verify.hpp>
-#include <hpcai/workloads/confusions.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::results {
 namespace {

@@ -57,14 +57,13 @@ void write_checkpoint(const CheckpointLocation& location, const Checkpoint& chec
     storage::make_folder_durably(checkpoint_folder(location, step));
     const fs::path file = file_of(location, step, ".safetensors");
     checkpoint.snapshot.write(file);
-    CheckpointMarker marker;
-    marker.step = step;
-    marker.group_rank = location.group_rank;
-    marker.ranks = location.ranks;
-    marker.config_sha256 = location.config_sha256;
-    marker.program = checkpoint.launch_id;
-    marker.bytes = static_cast<std::int64_t>(fs::file_size(file));
-    marker.sha256 = storage::sha256_hex_of_file(file);
+    const CheckpointMarker marker{.step = step,
+                                  .group_rank = location.group_rank,
+                                  .ranks = location.ranks,
+                                  .config_sha256 = location.config_sha256,
+                                  .program = checkpoint.launch_id,
+                                  .bytes = static_cast<std::int64_t>(fs::file_size(file)),
+                                  .sha256 = storage::sha256_hex_of_file(file)};
     storage::write_file_durably(file_of(location, step, ".done"), records::to_json(marker));
 }
 
@@ -123,22 +122,21 @@ void BackgroundWork::start(std::function<void()> work) {
     wait();
     result_ = std::async(std::launch::async, [work = std::move(work)] {
         const Stopwatch watch;
-        Result result;
+        std::string failure;
         try {
             work();
         } catch (const std::exception& error) {
-            result.failure = error.what();
+            failure = error.what();
         }
-        result.seconds = watch.seconds();
-        return result;
+        return std::pair(failure, watch.seconds());
     });
 }
 
 std::string BackgroundWork::wait() {
     if (!result_.valid()) return {};
-    Result result = result_.get();
-    seconds_ = result.seconds;
-    return std::move(result.failure);
+    std::string failure;
+    std::tie(failure, seconds_) = result_.get();
+    return failure;
 }
 
 }  // namespace hpcai::training

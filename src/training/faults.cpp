@@ -3,8 +3,11 @@
 #include <csignal>
 #include <iostream>
 #include <new>
+#include <ranges>
+#include <regex>
 #include <thread>
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <hpcai/base/text.hpp>
@@ -16,30 +19,23 @@ namespace {
 enum class Effect { ends_or_hangs_rank, corrupts_gradient, flips_bit, slows_rank, fails_loader };
 
 struct Kind {
-    const char* name;
+    std::string_view name;
     Effect effect;
     void (*inject)() = nullptr;  // for ends_or_hangs_rank
     float gradient = 0;          // for corrupts_gradient
 };
 
-void raise_signal(int signal) {
-    kill(getpid(), signal);
-}
-
-void hang() {
-    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
+constexpr std::chrono::hours kLongTime{24 * 365};  // longer than any job
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr Effect kEnds = Effect::ends_or_hangs_rank;
 constexpr std::array kKinds{
-    Kind{"kill", kEnds, [] { raise_signal(SIGKILL); }},
-    Kind{"segv", kEnds, [] { raise_signal(SIGSEGV); }},
+    Kind{"kill", kEnds, [] { kill(getpid(), SIGKILL); }},
+    Kind{"segv", kEnds, [] { kill(getpid(), SIGSEGV); }},
     Kind{"exit", kEnds, [] { _exit(0); }},
     Kind{"abort", kEnds, [] { std::abort(); }},
-    Kind{"stop", kEnds, [] { raise_signal(SIGSTOP); }},
-    Kind{"hang", kEnds, hang},
+    Kind{"stop", kEnds, [] { kill(getpid(), SIGSTOP); }},
+    Kind{"hang", kEnds, [] { std::this_thread::sleep_for(kLongTime); }},
     Kind{"throw", kEnds, [] { throw std::bad_alloc(); }},
     Kind{"loader", Effect::fails_loader},
     Kind{"nan", Effect::corrupts_gradient, nullptr, kNaN},
@@ -49,8 +45,7 @@ constexpr std::array kKinds{
 };
 
 const Kind* find_kind(std::string_view name) {
-    const auto found = std::ranges::find(
-        kKinds, name, [](const Kind& kind) { return std::string_view(kind.name); });
+    const auto found = std::ranges::find(kKinds, name, &Kind::name);
     return found == kKinds.end() ? nullptr : &*found;
 }
 
@@ -60,39 +55,17 @@ const Kind& kind_of(const Fault& fault) {
     return *kind;
 }
 
-/// Returns the text before the next `end` and removes both from `text`; empty without an `end`.
-std::optional<std::string_view> take_until(char end, std::string_view& text) {
-    const std::size_t at = text.find(end);
-    if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view part = text.substr(0, at);
-    text.remove_prefix(at + 1);
-    return part;
-}
-
-template <typename Number>
-bool read_number(std::optional<std::string_view> text, Number& number) {
-    number = parse_number<Number>(text.value_or("")).value_or(-1);
-    return number >= 0;
-}
-
-Fault read_fault(std::string_view text) {
-    Fault fault;
-    std::string_view rest = text;
-    const auto kind = take_until('@', rest);
-    const auto group = take_until(':', rest);
-    const auto rank = take_until(':', rest);
-    const bool is_valid = kind && find_kind(*kind) != nullptr && read_number(group, fault.group) &&
-                          read_number(rank, fault.rank) &&
-                          read_number(std::optional(rest), fault.step);
-    std::string kinds;
-    for (const Kind& each : kKinds) kinds += std::string(kinds.empty() ? "" : ", ") + each.name;
+Fault read_fault(const std::string& text) {
+    std::smatch match;
+    std::regex_match(text, match, std::regex("(\\w+)@(\\d+):(\\d+):(\\d+)"));
+    const auto group = parse_number<int>(match[2].str()), rank = parse_number<int>(match[3].str());
+    const auto step = parse_number<std::int64_t>(match[4].str());
     require(
-        is_valid, ExitCode::usage,
+        find_kind(match[1].str()) != nullptr && group && rank && step, ExitCode::usage,
         "{}: expected kind@group:rank:step, several separated by commas, where kind is one of {} "
         "and the others are integers from 0, such as kill@1:0:5, got '{}'",
-        kFaultsVariable, kinds, text);
-    fault.kind = *kind;
-    return fault;
+        kFaultsVariable, fmt::join(std::views::transform(kKinds, &Kind::name), ", "), text);
+    return {match[1], *group, *rank, *step};
 }
 
 std::string text_of(const Fault& fault) {
@@ -194,8 +167,10 @@ bool faults_are_built_in() {
 std::vector<Fault> read_faults(std::string_view text) {
     std::vector<Fault> faults;
     if (text.empty()) return faults;
-    while (const auto fault = take_until(',', text)) faults.push_back(read_fault(*fault));
-    faults.push_back(read_fault(text));
+    for (std::size_t begin = 0, end = 0; begin <= text.size(); begin = end + 1) {
+        end = std::min(text.find(',', begin), text.size());
+        faults.push_back(read_fault(std::string(text.substr(begin, end - begin))));
+    }
     return faults;
 }
 

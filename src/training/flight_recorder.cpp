@@ -50,8 +50,7 @@ void FlightRecorder::fill_record(FlightRecord& record) const {
         record.events.push_back(
             {event.step, event.phase != nullptr ? event.phase : fmt::format("sum {}", event.bucket),
              static_cast<std::int64_t>(event.bytes), event.begin_seconds,
-             has_ended ? Quantity{event.end_seconds, ""}
-                       : Quantity{std::nullopt, "has not ended"}});
+             has_ended ? Quantity{event.end_seconds, ""} : no_value("has not ended")});
     }
 }
 

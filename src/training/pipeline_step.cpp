@@ -34,8 +34,7 @@ public:
         }
     }
 
-    /// Call it before the first step with the ranges of all calls of finish(). They must not
-    /// overlap.
+    /// Call it before the first step with the disjoint ranges of all calls of finish().
     void prepare(const std::vector<comm::Range>& ranges) {
         if (micro_batches_ == 1) return;
         for (const comm::Range& elements : ranges) {
@@ -77,19 +76,15 @@ private:
     std::map<std::size_t, std::unique_ptr<device::Kernel>> add_to_gradients_;  // by first element
 };
 
-constexpr int kLabelTag = 8194;  // after the tags of StageBoundary
-
 constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};  // as feed_padding(): label -1
 
-/// Returns the route by which the first stage sends this rank's labels of a step to the last stage.
-Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
+/// Returns the route of a step's labels, from the first stage to the last; the peer is in `stage`.
+Route label_route(const StepSetup& setup, const PipelineShare& share, int stage) {
     const plan::Layout& layout = share.layout;
-    const int rank = share.group.rank();
     const int rows =
         layout.micro_batch_size(setup.config.training.batch_size) * layout.micro_batches;
-    return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, layout.replica_of(rank),
-                                 layout.model_shard_of(rank)),
-            kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
+    return {peer_in_stage(layout, share.group.rank(), stage), kLabelTag,
+            static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
 class PipelineStep final : public StepRunner {
@@ -102,10 +97,10 @@ public:
           tasks_(plan::pipeline_tasks(setup.config.parallel.schedule, layout().stages, stage_,
                                       layout().micro_batches)),
           accumulator_(accumulator),
-          boundary_(share_.group, device_, network_, neighbours_of(layout(), share_.group.rank())),
-          labels_out_(label_route(setup, share, true)),
+          boundary_(share_.group, layout(), device_, network_),
+          labels_out_(label_route(setup, share, layout().stages - 1)),
           label_outbox_(share_.group),
-          labels_in_(share_.group, label_route(setup, share, false)),
+          labels_in_(share_.group, label_route(setup, share, 0)),
           labels_(labels_out_.bytes) {
         ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
                "got {} networks for {} micro-batches in flight", share_.networks.size(),

@@ -18,29 +18,6 @@ constexpr std::array kHashedParts{HashedPart{"parameters", &ReplicaHashes::param
                                   HashedPart{"optimizer state", &ReplicaHashes::optimizer_state},
                                   HashedPart{"statistics", &ReplicaHashes::statistics}};
 
-std::vector<std::vector<int>> ranks_by_shard(std::span<const int> shards) {
-    std::map<int, std::vector<int>> ranks;
-    for (std::size_t rank = 0; rank < shards.size(); ++rank) {
-        ranks[shards[rank]].push_back(static_cast<int>(rank));
-    }
-    std::vector<std::vector<int>> all;
-    for (auto& [shard, shard_ranks] : ranks) all.push_back(std::move(shard_ranks));
-    return all;
-}
-
-std::vector<ReplicaHashes> select_hashes(std::span<const ReplicaHashes> by_group_rank,
-                                         const std::vector<int>& ranks) {
-    std::vector<ReplicaHashes> hashes;
-    for (const int rank : ranks) hashes.push_back(by_group_rank[rank]);
-    return hashes;
-}
-
-bool differs(std::span<const ReplicaHashes> shard, const HashedPart& part) {
-    return std::ranges::any_of(shard, [&](const ReplicaHashes& replica) {
-        return replica.*part.hash != shard.front().*part.hash;
-    });
-}
-
 /// Returns the hashes that more than half of the replicas have; null without such a majority.
 const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
     for (const ReplicaHashes& replica : all) {
@@ -57,41 +34,35 @@ std::string message(const Divergence& divergence) {
         fmt::join(divergence.group_ranks, ", "));
 }
 
-/// Waits until all ranks have all hashes. No rank may throw earlier: it would announce its failure,
-/// which ends the calls of other ranks before they can report the difference.
-void wait_for_all(comm::Communicator& group) {
-    try {
-        group.barrier();
-    } catch (const Error&) {
-        // Another rank passed the barrier first and has thrown.
-    }
-}
-
 }  // namespace
 
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
                                           std::span<const int> shards, std::int64_t step) {
-    const std::vector<std::vector<int>> all = ranks_by_shard(shards);
-    Divergence found;
-    found.step = step;
-    for (const HashedPart& part : kHashedParts) {
-        if (std::ranges::any_of(all, [&](const std::vector<int>& ranks) {
-                return differs(select_hashes(by_group_rank, ranks), part);
-            })) {
-            found.parts.emplace_back(part.name);
+    std::map<int, std::vector<int>> ranks_of_shard;
+    for (std::size_t rank = 0; rank < shards.size(); ++rank) {
+        ranks_of_shard[shards[rank]].push_back(static_cast<int>(rank));
+    }
+    Divergence found{.step = step};
+    std::array<bool, kHashedParts.size()> differs{};
+    for (const auto& [shard, ranks] : ranks_of_shard) {
+        std::vector<ReplicaHashes> replicas;
+        for (const int rank : ranks) replicas.push_back(by_group_rank[rank]);
+        if (std::ranges::count(replicas, replicas.front()) == std::ssize(replicas)) continue;
+        found.ranks += static_cast<int>(ranks.size());
+        const ReplicaHashes* correct = majority(replicas);
+        for (std::size_t index = 0; index < ranks.size(); ++index) {
+            if (correct != nullptr && replicas[index] == *correct) continue;
+            found.group_ranks.push_back(ranks[index]);
+        }
+        for (std::size_t index = 0; index < differs.size(); ++index) {
+            const auto hash = kHashedParts[index].hash;
+            differs[index] |=
+                std::ranges::count(replicas, replicas.front().*hash, hash) < std::ssize(replicas);
         }
     }
-    if (found.parts.empty()) return std::nullopt;
-    for (const std::vector<int>& ranks : all) {
-        const std::vector<ReplicaHashes> shard = select_hashes(by_group_rank, ranks);
-        const ReplicaHashes* correct = majority(shard);
-        const bool has_diverged = std::ranges::any_of(
-            kHashedParts, [&](const HashedPart& part) { return differs(shard, part); });
-        if (has_diverged) found.ranks += static_cast<int>(ranks.size());
-        for (std::size_t replica = 0; replica < ranks.size(); ++replica) {
-            if (correct != nullptr && shard[replica] == *correct) continue;
-            found.group_ranks.push_back(ranks[replica]);
-        }
+    if (found.group_ranks.empty()) return std::nullopt;
+    for (std::size_t index = 0; index < differs.size(); ++index) {
+        if (differs[index]) found.parts.emplace_back(kHashedParts[index].name);
     }
     std::ranges::sort(found.group_ranks);
     return found;
@@ -111,9 +82,9 @@ std::uint64_t ReplicaAudit::hash_optimizer_state() {
 
 void ReplicaAudit::audit(std::int64_t step, bool compares) {
     if (!has_replicas()) return;
-    compare(compares ? ReplicaHashes{device_.hash(store_.parameters()), hash_optimizer_state(), 0}
-                     : ReplicaHashes{},
-            step);
+    ReplicaHashes mine;
+    if (compares) mine = {device_.hash(store_.parameters()), hash_optimizer_state(), 0};
+    compare(mine, step);
 }
 
 void ReplicaAudit::audit_final_state(std::int64_t step) {
@@ -127,7 +98,13 @@ void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     const std::vector<ReplicaHashes> all = comm::all_gather(group_, mine);
     if (auto divergence = find_divergence(all, shards_, step)) {
         divergence->passed_before = passed_;
-        wait_for_all(group_);
+        // No rank may throw before all have the hashes: it would announce its failure, which ends
+        // the calls of other ranks before they can report the difference.
+        try {
+            group_.barrier();
+        } catch (const Error&) {
+            // Another rank passed the barrier first and has thrown.
+        }
         throw ReplicaDivergence(std::move(*divergence));
     }
     const bool has_compared = std::ranges::count(all, ReplicaHashes{}) < group_.size();

@@ -23,6 +23,23 @@ storage::StoredTensor tensor_of(const std::string& name, storage::ElementType ty
     return {name, type, {std::ssize(values)}, std::as_bytes(std::span(values))};
 }
 
+template <typename T>
+const T& find(const Snapshot& snapshot, const std::map<std::string, T, std::less<>>& all,
+              std::string_view name) {
+    const auto found = all.find(name);
+    if (found == all.end()) snapshot.fail(name, "is missing");
+    return found->second;
+}
+
+template <typename T>
+std::span<const T> require_count(const Snapshot& snapshot, std::string_view name,
+                                 std::span<const T> values, std::size_t count) {
+    if (values.size() != count) {
+        snapshot.fail(name, fmt::format("expected {} values, got {}", count, values.size()));
+    }
+    return values;
+}
+
 }  // namespace
 
 void Snapshot::fail(std::string_view name, const std::string& why) const {
@@ -30,36 +47,23 @@ void Snapshot::fail(std::string_view name, const std::string& why) const {
 }
 
 std::span<const float> Snapshot::floats(std::string_view name, std::size_t count) const {
-    const auto found = floats_.find(name);
-    if (found == floats_.end()) fail(name, "is missing");
-    if (found->second.size() != count) {
-        fail(name, fmt::format("expected {} values, got {}", count, found->second.size()));
-    }
-    return found->second;
+    return require_count<float>(*this, name, find(*this, floats_, name), count);
 }
 
 std::span<const double> Snapshot::table(std::string_view name, std::size_t columns) const {
-    const auto found = numbers_.find(name);
-    if (found == numbers_.end()) fail(name, "is missing");
-    if (found->second.size() % columns != 0) {
-        fail(name, fmt::format("expected rows of {} values, got {} values", columns,
-                               found->second.size()));
-    }
-    return found->second;
-}
-
-std::span<const double> Snapshot::numbers(std::string_view name, std::size_t count) const {
-    const std::span<const double> all = table(name, 1);
-    if (all.size() != count) {
-        fail(name, fmt::format("expected {} values, got {}", count, all.size()));
+    const std::vector<double>& all = find(*this, numbers_, name);
+    if (all.size() % columns != 0) {
+        fail(name, fmt::format("expected rows of {} values, got {} values", columns, all.size()));
     }
     return all;
 }
 
+std::span<const double> Snapshot::numbers(std::string_view name, std::size_t count) const {
+    return require_count<double>(*this, name, find(*this, numbers_, name), count);
+}
+
 const std::string& Snapshot::text(std::string_view name) const {
-    const auto found = texts_.find(name);
-    if (found == texts_.end()) fail(name, "is missing");
-    return found->second;
+    return find(*this, texts_, name);
 }
 
 std::int64_t Snapshot::integer(std::string_view name, double value, std::int64_t min,

@@ -17,9 +17,10 @@ struct Route {
     std::size_t bytes = 0;  // of each message; 0: no messages
 };
 
-// Both are below the tags of all-reduces of gradients.
+// The tags are below those of the all-reduces of gradients.
 inline constexpr int kValueTag = 8192;
 inline constexpr int kGradientTag = 8193;
+inline constexpr int kLabelTag = 8194;
 
 /// A message and its memory, which stays valid as long as the transport may use it.
 class MessageBuffer {
@@ -112,45 +113,34 @@ private:
     int pending_ = 0;
 };
 
-/// The group ranks with the same replica and shard in the adjacent stages; -1: no such stage.
-struct Neighbours {
-    int previous = -1;
-    int next = -1;
-};
-
-inline Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
-    const int stage = layout.stage_of(group_rank);
-    const auto rank_in = [&](int other) {
-        return layout.group_rank_of(other, layout.replica_of(group_rank),
-                                    layout.model_shard_of(group_rank));
-    };
-    Neighbours neighbours;
-    if (stage > 0) neighbours.previous = rank_in(stage - 1);
-    if (stage + 1 < layout.stages) neighbours.next = rank_in(stage + 1);
-    return neighbours;
+/// Returns the rank of the same replica and shard in `stage`; -1 if there is no such stage.
+inline int peer_in_stage(const plan::Layout& layout, int group_rank, int stage) {
+    if (stage < 0 || stage >= layout.stages) return -1;
+    return layout.group_rank_of(stage, layout.replica_of(group_rank),
+                                layout.model_shard_of(group_rank));
 }
 
-/// Exchanges activations and their gradients with the neighbouring stages through host memory: one
-/// message for each micro-batch and direction.
+/// Exchanges activations and their gradients with the neighbouring stages through host memory.
 class StageBoundary {
     using Network = graph::Network;
 
 public:
-    /// `network` is any network of the stage.
-    StageBoundary(comm::Communicator& group, device::Device& device, const Network& network,
-                  const Neighbours& neighbours)
-        : device_(device),
+    /// `network` is any network of this rank's stage.
+    StageBoundary(comm::Communicator& group, const plan::Layout& layout, device::Device& device,
+                  const Network& network)
+        : previous_(peer_in_stage(layout, group.rank(), layout.stage_of(group.rank()) - 1)),
+          next_(peer_in_stage(layout, group.rank(), layout.stage_of(group.rank()) + 1)),
+          device_(device),
           received_(names_of(network.graph(), received_values(network.graph()), false)),
           received_gradients_(names_of(network.graph(), received_values(network.graph()), true)),
           outputs_(names_of(network.graph(), network.graph().outputs(), false)),
           output_gradients_(names_of(network.graph(), network.graph().outputs(), true)),
           outbox_(group),
-          values_out_(make_route(neighbours.next, kValueTag, outputs_, network, &Network::value)),
-          gradients_out_(make_route(neighbours.previous, kGradientTag, received_gradients_, network,
+          values_out_(make_route(next_, kValueTag, outputs_, network, &Network::value)),
+          gradients_out_(make_route(previous_, kGradientTag, received_gradients_, network,
                                     &Network::received_gradient)),
-          values_in_(group, make_route(neighbours.previous, kValueTag, received_, network,
-                                       &Network::input)),
-          gradients_in_(group, make_route(neighbours.next, kGradientTag, output_gradients_, network,
+          values_in_(group, make_route(previous_, kValueTag, received_, network, &Network::input)),
+          gradients_in_(group, make_route(next_, kGradientTag, output_gradients_, network,
                                           &Network::output_gradient)) {}
 
     /// Begins to receive the messages of a step.
@@ -237,6 +227,7 @@ private:
         });
     }
 
+    int previous_, next_;  // group ranks in the adjacent stages
     device::Device& device_;
     Names received_, received_gradients_, outputs_, output_gradients_;
     Outbox outbox_;

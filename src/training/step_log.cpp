@@ -12,12 +12,14 @@ using metrics::kPhaseSpreads;
 constexpr std::size_t kColumns = 6 + std::size(kPhaseSpreads);  // numbers of a saved step
 constexpr int kMaxEpoch = 65535;  // limit of workload.epochs, so a larger number is damaged
 
+const metrics::NamedSpread& row_of(Phase phase) {
+    return kPhaseSpreads[static_cast<std::size_t>(phase)];
+}
+
 }  // namespace
 
 const char* name_of(Phase phase) {
-    static constexpr std::array kNames{"input_wait",    "forward",   "backward",
-                                       "communication", "optimizer", "other"};
-    return kNames.at(static_cast<std::size_t>(phase));
+    return row_of(phase).name;
 }
 
 void PhaseClock::begin(double now) {
@@ -43,8 +45,11 @@ void PhaseClock::enter(Phase phase, double now) {
 
 PhaseSeconds PhaseClock::end(double now) {
     enter(Phase::other, now);
-    return {seconds(Phase::input_wait),    seconds(Phase::forward),   seconds(Phase::backward),
-            seconds(Phase::communication), seconds(Phase::optimizer), seconds(Phase::other)};
+    PhaseSeconds result;
+    for (std::size_t phase = 0; phase < seconds_.size(); ++phase) {
+        result.*kPhaseSpreads[phase].phase = seconds_[phase];
+    }
+    return result;
 }
 
 void StepTrace::after(const graph::KernelCall& call) {
@@ -134,16 +139,13 @@ void StepLog::end_step(StepRecord record, bool is_read) {
 
 /// Traces the device's phases backwards from the end of the step, when its results were read.
 void StepLog::trace_device(const StepRecord& record) {
-    const PhaseSeconds& phases = record.phases;
     double end = record.end_seconds;
-    const auto trace_before = [&](Phase phase, double seconds) {
-        trace_.phase(phase, end - seconds, end);
-        end -= seconds;
-    };
-    trace_before(Phase::optimizer, phases.optimizer);
-    trace_before(Phase::communication, phases.communication);
-    trace_before(Phase::backward, phases.backward);
-    trace_before(Phase::forward, phases.forward);
+    for (const Phase phase :
+         {Phase::optimizer, Phase::communication, Phase::backward, Phase::forward}) {
+        const double begin = end - record.phases.*row_of(phase).phase;
+        trace_.phase(phase, begin, end);
+        end = begin;
+    }
     trace_.step(record.step, end, record.end_seconds);
 }
 

@@ -30,11 +30,6 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     return policy;
 }
 
-float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) {
-    if (is_dynamic) return kFirstDynamicScale;
-    return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
-}
-
 /// Returns the gradients that must be finite, and the failure status, which follows them. The
 /// status is infinite if a rank has failed, so that all ranks skip the step. In a classifier, the
 /// gradient of the last bias is enough: it is a sum over all samples, so any non-finite logit makes
@@ -91,9 +86,6 @@ constexpr std::int64_t kStepsBeforeRecording = 2;
 device::OptimizerRule rule_of(const config::TrainingConfig& training) {
     const auto momentum = static_cast<float>(training.momentum);
     const auto epsilon = [&training](double usual) { return training.epsilon.value_or(usual); };
-    const auto adam = [&](bool decoupled_decay) {
-        return device::Adam{training.beta1, training.beta2, epsilon(1e-8), decoupled_decay};
-    };
     switch (training.optimizer) {
         case config::Optimizer::sgd:
             break;
@@ -104,9 +96,9 @@ device::OptimizerRule rule_of(const config::TrainingConfig& training) {
         case config::Optimizer::lamb:
             return device::Lamb{training.beta1, training.beta2, epsilon(1e-6)};
         case config::Optimizer::adam:
-            return adam(false);
         case config::Optimizer::adamw:
-            return adam(true);
+            return device::Adam{training.beta1, training.beta2, epsilon(1e-8),
+                                training.optimizer == config::Optimizer::adamw};
         case config::Optimizer::adagrad:
             return device::AdaGrad{static_cast<float>(epsilon(1e-10))};
     }
@@ -130,7 +122,9 @@ StepRunner::StepRunner(const StepSetup& setup)
                 setup.config.communication.overlap},
                setup.before_all_reduce),
       steps_between_reads_(setup.config.run.loss_steps) {
-    const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
+    const float scale = loss_scale_.dynamic
+                            ? kFirstDynamicScale
+                            : static_cast<float>(std::max(1, setup.config.training.loss_scale));
     network_.reset_step_scalars(scale * loss_scale_.loss_weight);
     set_scalar(&device::StepScalars::gradient_factor, 1 / scale);
     if (log_ == nullptr) return;
@@ -142,8 +136,7 @@ StepRunner::StepRunner(const StepSetup& setup)
 void StepRunner::begin_step(double learning_rate, bool has_failed) {
     set_scalar(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
-    // Updates also write these copies. They need a refresh only at first and after
-    // ParameterStore::write().
+    // Updates also write these copies, so only ParameterStore::write() requires a refresh.
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
     network_.prepare_optimizer_copies(no_observer);

@@ -27,9 +27,9 @@ bool all_finite(const graph::ParameterStore& store, std::span<const float> value
 
 std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
-    if (setup.pipeline == nullptr) return shards;
-    for (int rank = 0; rank < ranks; ++rank)
+    for (int rank = 0; setup.pipeline != nullptr && rank < ranks; ++rank) {
         shards[rank] = setup.pipeline->layout.partition_of(rank);
+    }
     return shards;
 }
 
@@ -82,16 +82,12 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     try {
         return train_steps(number, source, listener);
     } catch (const std::exception& error) {
-        announce_failure(to_error(error));
+        // Other ranks may wait for this rank. After the announcement, this rank can destroy its
+        // pending requests without waiting for other ranks.
+        group_.announce_failure(to_error(error));
+        replicas_.announce_failure(to_error(error));
         throw;
     }
-}
-
-/// Notifies the other ranks, which may wait for this rank. After the announcement, this rank can
-/// destroy its pending requests without waiting for other ranks.
-void Trainer::announce_failure(const Error& error) {
-    group_.announce_failure(error);
-    replicas_.announce_failure(error);
 }
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,
@@ -105,7 +101,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size, is_read});
-        audit_.audit_if_due(steps_done_);
+        if (audit_.is_due(steps_done_)) audit_.audit(steps_done_);
         if (log_ != nullptr) log_step(is_read);
         epoch_.steps_seconds = epoch_.watch.seconds();
         if (is_read && step_callback_ != nullptr)
@@ -154,8 +150,7 @@ void Trainer::log_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank that cannot load a batch trains on padding until results are read. Otherwise the other
-/// ranks would wait for it forever.
+/// A rank that cannot load a batch trains on padding until results are read, so that no rank waits.
 void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -271,8 +266,7 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
-/// Audits before a checkpoint: if a wrong replica were saved, all ranks would restore it, and no
-/// later audit could find the error.
+/// Audits before a checkpoint, because a resume copies one replica to all ranks, even a wrong one.
 void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
     // If an audit is due, train_steps has just made it.

@@ -51,28 +51,19 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
     return result;
 }
 
-/// Calls body(index in the store, index in the file) for every element.
-template <typename Body>
-void for_each_element(std::int64_t elements, std::int64_t rows, std::int64_t pixels,
-                      const Body& body) {
-    const std::int64_t channels = elements / rows / pixels;
+/// Converts (rows, a, b) to (rows, b, a).
+std::vector<float> swap_axes(const std::vector<float>& values, std::int64_t rows, std::int64_t a) {
+    if (a == 1 || values.empty()) return values;
+    const std::int64_t b = std::ssize(values) / rows / a;
+    std::vector<float> swapped(values.size());
     for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-            for (std::int64_t channel = 0; channel < channels; ++channel) {
-                body((row * pixels + pixel) * channels + channel,
-                     (row * channels + channel) * pixels + pixel);
+        for (std::int64_t i = 0; i < a; ++i) {
+            for (std::int64_t j = 0; j < b; ++j) {
+                swapped[(row * b + j) * a + i] = values[(row * a + i) * b + j];
             }
         }
     }
-}
-
-std::vector<float> stored_values(const graph::ParameterStore& store, const Entry& entry) {
-    const std::vector<float> values = store.read(entry.target);
-    if (entry.pixels == 1) return values;
-    std::vector<float> stored(values.size());
-    for_each_element(std::ssize(values), entry.shape.front(), entry.pixels,
-                     [&](std::int64_t here, std::int64_t there) { stored[there] = values[here]; });
-    return stored;
+    return swapped;
 }
 
 const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file,
@@ -124,10 +115,7 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
     std::vector<float> stored(tensor.bytes.size() / sizeof(float));
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     if (pixels == 1 || stored.empty()) return stored;
-    std::vector<float> values(stored.size());
-    for_each_element(std::ssize(values), rows, pixels,
-                     [&](std::int64_t here, std::int64_t there) { values[here] = stored[there]; });
-    return values;
+    return swap_axes(stored, rows, std::ssize(stored) / rows / pixels);
 }
 
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
@@ -136,7 +124,7 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
     std::vector<std::vector<float>> values;
     std::vector<storage::StoredTensor> tensors;
     for (const Entry& entry : all) {
-        values.push_back(stored_values(store, entry));
+        values.push_back(swap_axes(store.read(entry.target), entry.shape.front(), entry.pixels));
         tensors.push_back({entry.name, storage::ElementType::f32, entry.shape,
                            std::as_bytes(std::span(values.back()))});
     }

@@ -223,7 +223,7 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
     if (a.labels_sha256.empty() || a.labels_sha256 != b.labels_sha256)
         return compare_intervals(a.confidence_interval, b.confidence_interval);
     return workloads::workload_of(first.config.workload)
-        .compare({first.config, first.directory, second.directory});
+        .compare({first.config, first.directory / "evaluation", second.directory / "evaluation"});
 }
 
 std::vector<MetricComparison> compare_metrics(const StoredResult& first,

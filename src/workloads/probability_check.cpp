@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Returns the maximum difference of two means of `members` values that were summed in different
-/// orders. The sum of up to two values does not depend on the order.
-float mean_tolerance(int members) {
-    return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
-}
-
 bool are_close(float stored, float computed, float tolerance) {
     if (std::isnan(stored) || std::isnan(computed))
         return std::isnan(stored) == std::isnan(computed);
@@ -37,7 +31,7 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
       soft_(evaluation::Vote::soft, task_.classes),
       majority_(evaluation::Vote::majority, task_.classes) {
     labels_ = read<std::int32_t>(labels_name(), task_.label_shape(result_.samples), labels_digest_);
-    check_unscored();
+    if (labels_) count_unscored();
     const auto lines = result_.inspector.read_text("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
@@ -74,26 +68,26 @@ void ProbabilityCheck::check_folders(const std::string& names) {
 }
 
 /// Reports the first row that is no probability distribution. A softmax of non-finite outputs is
-/// NaN for all classes. Returns whether a value lies between 0 and 1, where two models differ.
+/// NaN for all classes. Returns whether a value lies between 0 and 1: no other model has the same.
 bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
     constexpr double kTolerance = 1e-3;  // of the sum of a row
     const auto width = static_cast<std::size_t>(task_.classes);
-    bool is_specific = false;
+    bool has_inner_value = false;
     for (std::size_t first = 0; first < values.size(); first += width) {
         const auto row = values.subspan(first, width);
         if (std::ranges::all_of(row, [](float value) { return std::isnan(value); })) continue;
-        const float least = *std::ranges::min_element(row);
+        const float minimum = *std::ranges::min_element(row);
         const double sum = std::accumulate(row.begin(), row.end(), 0.0);
-        if (!(least >= 0 && std::abs(sum - 1) <= kTolerance)) {
+        if (!(minimum >= 0 && std::abs(sum - 1) <= kTolerance)) {
             result_.inspector.report(name,
                                      "{} {} has values from {} with sum {}; must be probabilities: "
                                      "0 or more with sum 1",
-                                     row_name(), first / width, least, sum);
+                                     row_name(), first / width, minimum, sum);
             return false;
         }
-        is_specific |= std::ranges::any_of(row, [](float p) { return p > 0 && p < 1; });
+        has_inner_value |= std::ranges::any_of(row, [](float p) { return p > 0 && p < 1; });
     }
-    return is_specific;
+    return has_inner_value;
 }
 
 bool ProbabilityCheck::add_member(int group, GroupResult& result) {
@@ -125,15 +119,15 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     if (!stored || !is_complete_ || member_names_.empty()) return;
     const std::span<const float> predicted = stored->as<float>();
     const std::vector<float> majority = majority_.result();
-    compare_probabilities(name, predicted, uses_majority() ? majority : soft_.result());
+    const bool uses_majority = result_.config.bagging.aggregation == config::Aggregation::majority;
+    compare_probabilities(name, predicted, uses_majority ? majority : soft_.result());
     const auto labels = labels_->as<std::int32_t>();
     const MetricRecord stored_metric = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
-        task_.score_vote(
-            {{predicted, labels, task_.classes},
-             {uses_majority() ? predicted : std::span(majority), labels, task_.classes},
-             uses_majority()},
-            quality);
+        task_.score_vote({{predicted, labels, task_.classes},
+                          {uses_majority ? predicted : std::span(majority), labels, task_.classes},
+                          uses_majority},
+                         quality);
     });
     add_quality(labels, stored_metric, quality);
 }
@@ -153,35 +147,24 @@ void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, s
     rows.insert(rows.end(), values.begin(), values.end());
 }
 
-bool ProbabilityCheck::uses_majority() const {
-    return result_.config.bagging.aggregation == config::Aggregation::majority;
-}
-
-/// Checks that no sample lacks a label unless the run skips damaged samples.
-void ProbabilityCheck::check_unscored() {
-    if (!labels_) return;
-    unscored_ = count_unscored(labels_->as<std::int32_t>());
-    const auto policy = result_.config.data.on_bad_sample;
-    if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        report_unscored("0, according to data.on_bad_sample");
-    }
-}
-
-/// Counts the samples without labels. Reports the first sample that has labels in only some rows.
-std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
+/// Counts the samples without labels, which only a run that skips damaged samples may have. Reports
+/// the first sample that has labels in only some rows.
+void ProbabilityCheck::count_unscored() {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
-    std::int64_t unscored = 0;
+    const auto labels = labels_->as<std::int32_t>();
     for (std::size_t first = 0; first < labels.size(); first += rows) {
-        const auto sample = labels.subspan(first, rows);
-        const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
-        if (absent > 0) ++unscored;
+        const auto absent =
+            std::ranges::count(labels.subspan(first, rows), evaluation::kPaddingLabel);
+        if (absent > 0) ++unscored_;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
         result_.inspector.report(labels_name(),
                                  "sample {} has {} unscored of {} cells; must have none or all",
                                  first / rows, absent, rows);
         break;
     }
-    return unscored;
+    if (unscored_ > 0 && result_.config.data.on_bad_sample != config::BadSamplePolicy::skip) {
+        report_unscored("0, according to data.on_bad_sample");
+    }
 }
 
 void ProbabilityCheck::report_unscored(const std::string& limit) {
@@ -206,7 +189,9 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    const float tolerance = mean_tolerance(static_cast<int>(member_names_.size()));
+    // The means may be of sums in different orders, which for up to two values are equal.
+    const auto members = static_cast<float>(member_names_.size());
+    const float tolerance = members < 3 ? 0 : members * 0x1p-23F;
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);

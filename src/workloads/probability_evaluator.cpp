@@ -18,10 +18,9 @@ void require_array(const storage::NpyArray& array, tensor::DType dtype, const te
 
 ComparedProbabilities read_probabilities(const ComparedResults& results, std::int64_t classes,
                                          std::int64_t rows_per_sample) {
-    ComparedProbabilities all{
-        storage::read_npy(results.file_of_first(kProbabilityFiles.labels)),
-        storage::read_npy(results.file_of_first(kProbabilityFiles.ensemble)),
-        storage::read_npy(results.file_of_second(kProbabilityFiles.ensemble))};
+    ComparedProbabilities all{storage::read_npy(results.first / kProbabilityFiles.labels),
+                              storage::read_npy(results.first / kProbabilityFiles.ensemble),
+                              storage::read_npy(results.second / kProbabilityFiles.ensemble)};
     const std::int64_t rows = all.labels.shape().rank() == 1 ? all.labels.shape()[0] : 0;
     require_array(all.labels, tensor::DType::s32, {rows}, kProbabilityFiles.labels + ": ");
     require(rows > 0 && rows % rows_per_sample == 0, ExitCode::data,
@@ -49,9 +48,9 @@ void ProbabilityEvaluator::score(const MemberPredictions& member, GroupResult& r
 
 void ProbabilityEvaluator::store(const training::Predictions& predictions,
                                  const std::filesystem::path& directory) const {
-    const auto samples = static_cast<std::int64_t>(predictions.labels.size());
     storage::write_npy(directory / kProbabilityFiles.member,
-                       std::span<const float>(predictions.outputs), task_.shape(samples));
+                       std::span<const float>(predictions.outputs),
+                       task_.shape(std::ssize(predictions.labels)));
 }
 
 void ProbabilityEvaluator::load(const std::filesystem::path& directory,
@@ -68,10 +67,11 @@ EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& membe
                                                   comm::Communicator& leaders,
                                                   QualityRecord& quality) const {
     const std::vector<float>& outputs = member.validation.outputs;
-    std::vector<float> soft =
-        evaluation::ensemble_vote(leaders, evaluation::Vote::soft, outputs, task_.classes);
-    std::vector<float> majority =
-        evaluation::ensemble_vote(leaders, evaluation::Vote::majority, outputs, task_.classes);
+    const auto vote = [&](evaluation::Vote kind) {
+        return evaluation::ensemble_vote(leaders, kind, outputs, task_.classes);
+    };
+    std::vector<float> soft = vote(evaluation::Vote::soft);
+    std::vector<float> majority = vote(evaluation::Vote::majority);
     EnsemblePredictions ensemble;
     ensemble.labels = labels_of(member.validation.labels);
     const bool uses_majority = config_.bagging.aggregation == config::Aggregation::majority;

@@ -119,7 +119,7 @@ TEST(Consistency, RejectsSegmentationsThatCannotWork) {
                 HasSubstr("workload.model: expected segmentation_net, as workload.kind is"));
 }
 
-TEST(Consistency, RejectsSeedsThatRepetitionsWouldLeave) {
+TEST(Consistency, RejectsSeedsThatRepetitionsWouldExceed) {
     EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
     EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
                 HasSubstr("run.seed: expected at most 9007199254740989, as run.repeat is 3"));

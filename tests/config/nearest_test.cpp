@@ -26,7 +26,7 @@ TEST(Nearest, FindsANearNameAndNothingWhereAllAreFar) {
     EXPECT_EQ(did_you_mean("q", names), "");
 }
 
-TEST(Nearest, KnowsOtherNamesThatLookLikeSomethingElse) {
+TEST(Nearest, FindsSynonymsThatLookLikeAnotherName) {
     const std::vector<std::string> kinds = {"auto", "cpu", "cuda"};
     EXPECT_EQ(did_you_mean("gpu", kinds), "; did you mean 'cuda'?");
     EXPECT_EQ(did_you_mean("GPU", kinds), "; did you mean 'cuda'?");

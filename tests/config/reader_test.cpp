@@ -171,7 +171,7 @@ TEST(Reader, RejectsSettingsThatContradict) {
                 HasSubstr("training.momentum: expected a number above 0"));
 }
 
-TEST(Reader, RejectsSettingsThatTheOptimizerHasNoUseFor) {
+TEST(Reader, RejectsSettingsThatTheOptimizerDoesNotUse) {
     EXPECT_EQ(message_of("training:\n  optimizer: adam\n  momentum: 0.5\n"),
               "f.yaml:3:13: training.momentum: expected 0.9, as training.optimizer is adam, got "
               "'0.5'");
@@ -210,7 +210,7 @@ TEST(Reader, RejectsAnEpsilonThatWouldDivideZeroByZero) {
     EXPECT_EQ(message_of("training: {optimizer: lars, epsilon: 0}\n"), "accepted");
 }
 
-TEST(Reader, RejectsSettingsThatTheWayToSumHasNoUseFor) {
+TEST(Reader, RejectsSettingsThatTheAllReduceDoesNotUse) {
     EXPECT_THAT(message_of("communication: {torus_columns: 2}\n"),
                 HasSubstr("communication.torus_columns: expected auto, as communication.algorithm "
                           "is all_reduce"));

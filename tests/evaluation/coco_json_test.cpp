@@ -201,7 +201,7 @@ TEST(CocoJson, ReadsDamagedFilesOrRejectsThemAsData) {
     const std::string texts[] = {coco_annotations(annotations()),
                                  coco_detections(annotations(), detections)};
     storage::Dice dice(1);
-    int refused = 0;
+    int rejected = 0;
     for (int round = 0; round < 3000; ++round) {
         const auto bytes = storage::bytes_of(texts[round % 2]);
         const auto damaged = storage::mutated({bytes.begin(), bytes.end()}, dice);
@@ -217,10 +217,10 @@ TEST(CocoJson, ReadsDamagedFilesOrRejectsThemAsData) {
             }
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::data) << error.what();
-            ++refused;
+            ++rejected;
         }
     }
-    EXPECT_GT(refused, 1000);
+    EXPECT_GT(rejected, 1000);
 }
 
 TEST(CocoJson, WritesNothingThatDoesNotFit) {

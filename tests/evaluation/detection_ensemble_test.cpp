@@ -146,20 +146,22 @@ std::optional<Interval> interval_of(const std::vector<Detections>& models,
 }
 
 TEST(DetectionBootstrap, OfEqualMembersCoversTheImagesOnly) {
-    const Detections said = random_detections({.images = 12, .detections = 80}, 0);
+    const Detections detections = random_detections({.images = 12, .detections = 80}, 0);
     DetectionTruth truth{12, 3, {}};
-    for (std::size_t index = 0; index < said.size(); index += 3) {
-        truth.boxes.push_back({said[index].image, said[index].category, said[index].box});
+    for (std::size_t index = 0; index < detections.size(); index += 3) {
+        truth.boxes.push_back(
+            {detections[index].image, detections[index].category, detections[index].box});
     }
-    const auto one = interval_of({said}, {1}, truth, FusionMethod::suppression);
-    const auto three = interval_of({said, said, said}, {3}, truth, FusionMethod::suppression);
+    const auto one = interval_of({detections}, {1}, truth, FusionMethod::suppression);
+    const auto three =
+        interval_of({detections, detections, detections}, {3}, truth, FusionMethod::suppression);
     ASSERT_TRUE(one && three);
     EXPECT_LT(one->low, one->high);
     EXPECT_EQ(one->low, three->low);
     EXPECT_EQ(one->high, three->high);
 }
 
-TEST(DetectionBootstrap, KnowsHowMuchOneMemberMatters) {
+TEST(DetectionBootstrap, CoversTheInfluenceOfOneMember) {
     DetectionTruth truth{10, 1, {}};
     Detections right;
     for (std::int64_t image = 0; image < 10; ++image) {

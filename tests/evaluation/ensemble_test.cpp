@@ -185,14 +185,12 @@ OutOfBagQuality out_of_bag(const std::vector<Bag>& bags, const std::vector<std::
     return quality;
 }
 
-TEST(OutOfBagVote, AsksOnlyTheMembersThatDidNotTrainOnASample) {
+TEST(OutOfBagVote, UsesOnlyTheMembersThatDidNotTrainOnASample) {
     // Sample 0: member 0 predicts 0. Sample 1: the mean (1.1, 1.9) / 3 gives 1. Sample 2: in every
     // bag. Sample 3: member 1 predicts 1. Sample 4: NaN, wrong.
     for (const std::int64_t chunk_rows : {1, 2, 3, 100}) {
-        EXPECT_EQ(out_of_bag(kBags, {0, 1, 0, 1, 1}, chunk_rows),
-                  (OutOfBagQuality{{3, 3, 4}, 5, 4}));
-        EXPECT_EQ(out_of_bag(kBags, {1, 0, 1, 0, 0}, chunk_rows),
-                  (OutOfBagQuality{{0, 3, 4}, 5, 4}));
+        EXPECT_EQ(out_of_bag(kBags, {0, 1, 0, 1, 1}, chunk_rows), (OutOfBagQuality{{3, 3, 4}, 4}));
+        EXPECT_EQ(out_of_bag(kBags, {1, 0, 1, 0, 0}, chunk_rows), (OutOfBagQuality{{0, 3, 4}, 4}));
     }
 }
 
@@ -203,7 +201,7 @@ TEST(OutOfBagVote, IsTheSameInEveryOrderOfTheMembers) {
 
 TEST(OutOfBagVote, CoversNothingWhenEverySampleIsInEveryBag) {
     const Bag full{{0, 0, 0, 0, 0}, {}};
-    EXPECT_EQ(out_of_bag({full, full}, {0, 1, 0, 1, 1}, 2), (OutOfBagQuality{{0, 0, 0}, 5, 0}));
+    EXPECT_EQ(out_of_bag({full, full}, {0, 1, 0, 1, 1}, 2), (OutOfBagQuality{{0, 0, 0}, 0}));
 }
 
 TEST(OutOfBagVote, RejectsPredictionsOrLabelsThatDoNotFit) {

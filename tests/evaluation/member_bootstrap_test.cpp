@@ -84,7 +84,7 @@ TEST(MemberBootstrap, CountsWhatIsNoNumberAsWrongAndLeavesPaddingOut) {
     EXPECT_FALSE(nobody.interval());
 }
 
-TEST(MemberBootstrap, ObjectsToWhatCostsTooMuch) {
+TEST(MemberBootstrap, ReportsWhenItWouldTakeTooMuchTimeOrMemory) {
     EXPECT_EQ(MemberBootstrap({2, 50000, 1000, 1}, Vote::soft).reason_to_skip(), "");
     EXPECT_NE(MemberBootstrap({64, 50000, 1000, 1}, Vote::soft).reason_to_skip(), "");
     EXPECT_NE(MemberBootstrap({64, 1, 1000000, 1}, Vote::soft).reason_to_skip(), "");

@@ -74,7 +74,7 @@ TEST(TimeRatio, IsUnknownWithoutTwoStepsAGroup) {
 }
 
 TEST(PairedInterval, DrawsAsManyImagesAsThereAre) {
-    const auto interval = image_interval_95(50, 200, [](auto times) -> std::optional<double> {
+    const auto interval = image_interval_95(50, [](auto times) -> std::optional<double> {
         double sum = 0;
         for (const std::uint32_t count : times) sum += count;
         EXPECT_EQ(sum, 50);
@@ -83,7 +83,7 @@ TEST(PairedInterval, DrawsAsManyImagesAsThereAre) {
     ASSERT_TRUE(interval);
     EXPECT_EQ(interval->low, 0);
     EXPECT_GE(interval->high, 2);
-    EXPECT_FALSE(image_interval_95(5, 10, [](auto) { return std::optional<double>(); }));
+    EXPECT_FALSE(image_interval_95(5, [](auto) { return std::optional<double>(); }));
 }
 
 }  // namespace

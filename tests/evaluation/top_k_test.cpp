@@ -48,7 +48,7 @@ TEST(TopKCount, DoesNotCountPadding) {
     EXPECT_EQ(top_k(scores, std::vector{0, kPaddingLabel, kPaddingLabel}, 2), (TopK{1, 1, 1}));
 }
 
-TEST(TopKCount, HoldsARowWithANanForWrongWhereverTheNanIs) {
+TEST(TopKCount, CountsARowWithANanAsWrongWhereverTheNanIs) {
     for (std::size_t place = 0; place < 3; ++place) {
         std::vector<float> row{0.5F, 0.3F, 0.2F};
         row[place] = kNan;

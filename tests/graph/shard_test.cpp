@@ -313,7 +313,7 @@ TEST(Split, CutsEachParameterInSlicesThatMakeTheWhole) {
     }
 }
 
-TEST(Split, RejectsMorePartsThanALayerHasChannels) {
+TEST(Split, RejectsMoreShardsThanALayerHasChannels) {
     try {
         shard(uneven_resnet(), 6, 0);
         ADD_FAILURE() << "it was split";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -67,10 +66,6 @@ TEST(Estimate, RejectsNumbersOutOfRange) {
     EXPECT_EQ(refusal(config, {.ranks = std::numeric_limits<int>::max()}), ExitCode::usage);
     EXPECT_EQ(refusal(config, {.ranks = 1, .ranks_per_node = 0}), ExitCode::usage);
     EXPECT_EQ(refusal(config, {.ranks = 1, .samples = 0}), ExitCode::usage);
-    for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-        EXPECT_EQ(refusal(config, {.ranks = 1, .flops_per_rank = rate}), ExitCode::usage) << rate;
-        EXPECT_EQ(refusal(config, {.ranks = 1, .watts_per_rank = rate}), ExitCode::usage) << rate;
-    }
 }
 
 TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
@@ -104,7 +99,7 @@ TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
     EXPECT_EQ(estimate(synthetic, {}).data.samples.value, synthetic.data.synthetic_samples);
 }
 
-TEST(Estimate, InventsNoSizeOfOtherData) {
+TEST(Estimate, HasNoSizeOfOtherData) {
     for (auto change : {+[](config::WorkloadConfig& workload) { workload.classes = 21; },
                         +[](config::WorkloadConfig& workload) { workload.image_size = 128; },
                         +[](config::WorkloadConfig& workload) { workload.backbone_width = 32; },
@@ -162,7 +157,7 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
         << "a group of one rank has no all-reduce";
 }
 
-TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
+TEST(Estimate, CountsWhatEachAllReduceSendsBetweenNodesOfTwoRanks) {
     using config::AllReduceAlgorithm;
     struct Case {
         AllReduceAlgorithm algorithm;
@@ -189,7 +184,7 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
     }
 }
 
-TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
+TEST(Estimate, CountsBatchNormStatisticsOverRanks) {
     config::Config config = official();
     config.bagging.degree = 8;
     const PlanRecord apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
@@ -246,7 +241,7 @@ TEST(EstimateText, HasLinesOf80Columns) {
     for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
-TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
+TEST(EstimateText, ShowsEverySectionAndNoUnknownNumber) {
     const std::string text = to_text(estimate(small(), {.ranks = 4, .ranks_per_node = 4}));
     for (const char* words :
          {"4 ranks = M 1 x P_degree 4", "group 0: node0[0-3]", "work of one model, by table3",

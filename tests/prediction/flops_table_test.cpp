@@ -10,7 +10,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/prediction/flops_table.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
 namespace {

@@ -32,7 +32,7 @@ TEST(PipelineEstimate, ShowsTheStagesOfAPipeline) {
                      kTrainingFlops * 128 * pipeline.largest_stage_share * (11.0 / 8) / 1e12);
 }
 
-TEST(PipelineEstimate, ShowsThePartsOfLayers) {
+TEST(PipelineEstimate, ShowsTheShardsOfLayers) {
     config::Config config = official();
     config.bagging.groups = 1;
     const PlanRecord whole = estimate(config, {.ranks = 1});
@@ -59,7 +59,7 @@ TEST(PipelineEstimate, ShowsThePartsOfLayers) {
     EXPECT_EQ(parts.traffic_per_rank.gradient_bytes, 0);
 }
 
-TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
+TEST(PipelineEstimate, CountsTheBytesThatShardsExchangeAndForward) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
@@ -71,7 +71,7 @@ TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
     EXPECT_GT(parts.parallel.shard_bytes_per_step, 4 * 2 * 0.75 * gathered + 3 * samples);
 }
 
-TEST(PipelineEstimate, CountsWhatAllPartsOnANodeSendToOthers) {
+TEST(PipelineEstimate, CountsTheBytesThatAllShardsOfANodeSendToOthers) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.parallel = {.mode = config::ParallelMode::mixed, .data_degree = 2, .model_degree = 2};
@@ -82,7 +82,7 @@ TEST(PipelineEstimate, CountsWhatAllPartsOnANodeSendToOthers) {
     EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step, of_one);
 }
 
-TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
+TEST(PipelineEstimate, NamesTheStagesOfShardsByTheModelsNodes) {
     config::Config config = staged(2, 8);
     const PlanRecord whole = estimate(config, {.ranks = 2});
     config.parallel.mode = config::ParallelMode::mixed;
@@ -94,7 +94,7 @@ TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
     EXPECT_NE(to_text(parts).find("of 2 stages x 2 shards"), std::string::npos);
 }
 
-TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichSlice) {
+TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichShard) {
     config::Config config = staged(2, 8);
     config.parallel.mode = config::ParallelMode::mixed;
     config.parallel.model_degree = 2;
@@ -111,7 +111,7 @@ TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichSlice) {
         << "too many to be read";
 }
 
-TEST(PipelineEstimate, RejectsMorePartsThanALayerHasChannels) {
+TEST(PipelineEstimate, RejectsMoreShardsThanALayerHasChannels) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.training.batch_size = 128;
@@ -127,7 +127,7 @@ TEST(PipelineEstimate, RejectsMorePartsThanALayerHasChannels) {
     }
 }
 
-TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
+TEST(PipelineEstimate, CountsTheMemoryAndAllReducesOfEachStageAlone) {
     const PlanRecord whole = estimate(staged(1, 8), {.ranks = 2});
     const PlanRecord plan = estimate(staged(2, 8), {.ranks = 4});
     EXPECT_LT(plan.memory_per_rank.activation_bytes, whole.memory_per_rank.activation_bytes * 2);

@@ -9,7 +9,6 @@
 
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/prediction/sweep.hpp>
 #include <hpcai/records/json.hpp>
 
 #include "configurations.hpp"
@@ -76,7 +75,7 @@ TEST(StepTime, GrowsWhereMoreRanksShareTheCores) {
     EXPECT_DOUBLE_EQ(step_seconds(two_threads, measured(2)), 1.0);
 }
 
-TEST(StepTime, HasTheMeasuredShareOfTheSums) {
+TEST(StepTime, HasTheMeasuredExposureOfAllReduces) {
     config::Config config = single(32);
     config.bagging.degree = 2;
     const PlanRecord plan = estimate(config, measured(2));
@@ -92,7 +91,7 @@ TEST(StepTime, HasTheMeasuredShareOfTheSums) {
     EXPECT_EQ(*plain.time.exposed_seconds.value, *plain.time.communication_seconds.value);
 }
 
-TEST(StepTime, OfSumsBetweenNodesNeedsTheirBandwidth) {
+TEST(StepTime, OfAllReducesBetweenNodesNeedsTheirBandwidth) {
     config::Config config = single(64);
     config.bagging.degree = 4;
     EstimateRequest request = measured(4);
@@ -103,7 +102,7 @@ TEST(StepTime, OfSumsBetweenNodesNeedsTheirBandwidth) {
         << plan.time.step_seconds.reason;
 }
 
-TEST(StepTime, TakesADescribedMachineForSums) {
+TEST(StepTime, UsesTheLinksOfAMachineForAllReduces) {
     config::Config config = single(64);
     config.bagging.degree = 4;
     EstimateRequest request = measured(4);
@@ -194,7 +193,7 @@ TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
     EXPECT_DOUBLE_EQ(step_seconds(config, request), 2 * at_8);
 }
 
-TEST(StepTime, IsNoMatterOfTwoRates) {
+TEST(StepTime, RejectsTwoRates) {
     EstimateRequest request = measured(1);
     request.flops_per_rank = 1e12;
     EXPECT_EQ(refusal(single(8), request), ExitCode::usage);

@@ -57,13 +57,13 @@ protected:
         return checkpoint_folder(place(), step) / (std::string("rank-0") + suffix);
     }
     /// Returns the newest checkpoint that can be read, and the messages of newer ones.
-    std::optional<Checkpoint> newest(std::vector<std::string>* refused = nullptr) const {
+    std::optional<Checkpoint> newest(std::vector<std::string>* rejected = nullptr) const {
         for (const std::int64_t step : list_checkpoints(place().folder)) {
             try {
                 return read_checkpoint(place(), step);
             } catch (const Error& error) {
                 EXPECT_EQ(error.code(), ExitCode::data) << error.what();
-                if (refused != nullptr) refused->push_back(error.what());
+                if (rejected != nullptr) rejected->push_back(error.what());
             }
         }
         return std::nullopt;
@@ -157,15 +157,15 @@ TEST_F(CheckpointFiles, WithADamagedOneAreRejectedAndThePreviousOneIsUsed) {
         const auto damaged = storage::mutated(whole, dice);
         if (damaged == whole) continue;
         overwrite(file(2, in_marker ? ".done" : ".safetensors"), damaged);
-        std::vector<std::string> refused;
-        const auto found = newest(&refused);
+        std::vector<std::string> rejected;
+        const auto found = newest(&rejected);
         overwrite(file(2), sound);
         overwrite(file(2, ".done"), marker);
         ASSERT_TRUE(found && is_whole(*found)) << damage;
         // A marker without a blank has the same meaning.
         if (in_marker && found->step == 2) continue;
         ASSERT_EQ(found->step, 1) << damage;
-        ASSERT_THAT(refused.at(0), HasSubstr("step-000000000002/rank-0"));
+        ASSERT_THAT(rejected.at(0), HasSubstr("step-000000000002/rank-0"));
     }
 }
 
@@ -173,7 +173,7 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRejectedWithTheFile) {
     write_checkpoint(place(), checkpoint_of(2));
     const auto sound = storage::read_file_bytes(file(2), 1 << 20);
     storage::Dice dice(6);
-    int refused = 0;
+    int rejected = 0;
     for (int damage = 0; damage < 300; ++damage) {
         // Most bytes are values; errors in earlier bytes matter to a reader.
         auto damaged = sound;
@@ -187,18 +187,18 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRejectedWithTheFile) {
             const Snapshot read = read_checkpoint(place(), 2).snapshot;
             read.floats("parameters", kValues);
         } catch (const Error& error) {
-            ++refused;
+            ++rejected;
             ASSERT_EQ(error.code(), ExitCode::data) << error.what();
             ASSERT_THAT(error.what(), HasSubstr("rank-0.safetensors"));
         }
     }
-    EXPECT_GT(refused, 100);
+    EXPECT_GT(rejected, 100);
 }
 
 TEST_F(CheckpointFiles, WithHostileHeadersAreRejected) {
     write_checkpoint(place(), checkpoint_of(2));
-    const auto refuse = [&](std::uint64_t length, const std::string& header,
-                            const std::string& expected) {
+    const auto expect_rejected = [&](std::uint64_t length, const std::string& header,
+                                     const std::string& expected) {
         std::vector<std::byte> bytes(sizeof length);
         std::memcpy(bytes.data(), &length, sizeof length);
         const auto text = storage::bytes_of(header);
@@ -209,13 +209,14 @@ TEST_F(CheckpointFiles, WithHostileHeadersAreRejected) {
                     testing::AllOf(HasSubstr("rank-0.safetensors"), HasSubstr(expected)))
             << header;
     };
-    refuse(std::uint64_t{1} << 63, "{}", "header");
+    expect_rejected(std::uint64_t{1} << 63, "{}", "header");
     const std::string overflow =
         R"({"parameters":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})";
-    refuse(overflow.size(), overflow, "parameters");
+    expect_rejected(overflow.size(), overflow, "parameters");
     const std::string wrong_type =
         R"({"parameters":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})";
-    refuse(wrong_type.size(), wrong_type, "parameters: expected values of type F32 or F64");
+    expect_rejected(wrong_type.size(), wrong_type,
+                    "parameters: expected values of type F32 or F64");
 }
 
 /// Writes steps 2, 3, ... after step 1 as training does, in a separate process.
@@ -232,8 +233,8 @@ protected:
                 remove_checkpoints_except(place().folder, step - 1, step);
             }
         } catch (const std::exception& error) {
-            const std::string said = error.what();
-            _exit(said.find("No space left") != std::string::npos ? 3 : 4);
+            const std::string message = error.what();
+            _exit(message.find("No space left") != std::string::npos ? 3 : 4);
         }
         _exit(0);
     }
@@ -302,13 +303,14 @@ TEST_F(CheckpointKills, AtRandomMomentsLeaveTheOldOrTheNewOne) {
         int status = 0;
         ASSERT_EQ(waitpid(child, &status, 0), child);
         ASSERT_TRUE(WIFSIGNALED(status));
-        std::int64_t said = 1;
-        while (::read(pipe[0], &said, sizeof said) == sizeof said) continue;
+        std::int64_t finished = 1;
+        while (::read(pipe[0], &finished, sizeof finished) == sizeof finished) continue;
         ::close(pipe[0]);
         const auto found = newest();
         ASSERT_TRUE(found && is_whole(*found)) << kill_number;
-        ASSERT_TRUE(found->step == said || found->step == said + 1) << found->step << " " << said;
-        ++(found->step == said ? loaded_old : loaded_new);
+        ASSERT_TRUE(found->step == finished || found->step == finished + 1)
+            << found->step << " " << finished;
+        ++(found->step == finished ? loaded_old : loaded_new);
     }
     std::cout << kills << " kills: " << loaded_old << " loads of the last with a marker, "
               << loaded_new << " of the next one, none of anything else\n";

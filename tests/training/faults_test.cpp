@@ -37,7 +37,7 @@ TEST(Faults, AreReadFromTheirNames) {
     EXPECT_EQ(describe_faults({}), "none");
 }
 
-TEST(Faults, OfAnotherFormAreRejectedWithWhatIsLegal) {
+TEST(Faults, OfAnotherFormAreRejectedWithTheLegalForm) {
     for (const char* text : {"kill",
                              "kill@",
                              "kill@1",
@@ -50,7 +50,7 @@ TEST(Faults, OfAnotherFormAreRejectedWithWhatIsLegal) {
                              "kill@-1:0:5",
                              "kill@1:0:-5",
                              "kill@1:0: 5",
-                             "murder@1:0:5",
+                             "unknown@1:0:5",
                              "@1:0:5",
                              "KILL@1:0:5",
                              "kill@1:0:5,",
@@ -63,8 +63,8 @@ TEST(Faults, OfAnotherFormAreRejectedWithWhatIsLegal) {
         EXPECT_THAT(why, HasSubstr("kill, segv, exit, abort, stop, hang, throw, loader, nan, "
                                    "overflow, flip, slow"));
     }
-    EXPECT_THAT(refusal_of([] { read_faults("kill@1:0:5,murder@1:0:5"); }),
-                HasSubstr("got 'murder@1:0:5'"));
+    EXPECT_THAT(refusal_of([] { read_faults("kill@1:0:5,unknown@1:0:5"); }),
+                HasSubstr("got 'unknown@1:0:5'"));
 }
 
 TEST(Faults, OfGroupsAndRanksThatAreNotThereAreRejected) {
@@ -116,10 +116,10 @@ protected:
 TEST_F(InjectedFault, IsNoneWhereOthersAreMeant) {
     EXPECT_EQ(injector(""), nullptr);
     EXPECT_EQ(injector("kill@0:0:0"), nullptr);
-    const auto beside = injector("kill@1:1:0");
-    ASSERT_NE(beside, nullptr);
-    beside->begin_step(0);
-    EXPECT_FALSE(beside->before_all_reduce());
+    const auto other_rank = injector("kill@1:1:0");
+    ASSERT_NE(other_rank, nullptr);
+    other_rank->begin_step(0);
+    EXPECT_FALSE(other_rank->before_all_reduce());
     EXPECT_TRUE(injector("nan@1:1:0")->before_all_reduce())
         << "no rank of the group records its steps";
 }

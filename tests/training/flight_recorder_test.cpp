@@ -18,7 +18,7 @@ struct Flight {
     }
 };
 
-TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
+TEST(FlightRecorder, HasPhasesAndAllReducesInTheOrderInWhichTheyBegan) {
     Flight flight;
     flight.recorder.enter("forward");           // 1
     flight.recorder.enter("backward");          // 2
@@ -49,7 +49,7 @@ TEST(FlightRecorder, CountsEventsInTheCurrentStep) {
     EXPECT_EQ(record.events.at(1).step, 1);
 }
 
-TEST(FlightRecorder, ForgetsAllButTheLast256) {
+TEST(FlightRecorder, KeepsOnlyTheLast256Events) {
     Flight flight;
     flight.recorder.begin_all_reduce(7, 1);
     for (int event = 0; event < 300; ++event) flight.recorder.enter("other");

@@ -68,7 +68,7 @@ TEST_F(Phases, AreEnteredAgainByEachMicroBatch) {
     EXPECT_EQ(clock_.readings(), 6);
 }
 
-TEST_F(Phases, ForgetTheStepBeforeAndThePauseAfterIt) {
+TEST_F(Phases, IncludeNeitherTheStepBeforeNorThePauseAfterIt) {
     clock_.begin(now_);
     clock_.enter(Phase::forward, now_);
     spend(5, 1);

@@ -73,7 +73,7 @@ TEST(ReplicaAudit, ComparesTheRanksOfEachStageWithOneAnother) {
     EXPECT_EQ(two->parts, (Parts{"parameters", "optimizer state", "statistics"}));
 }
 
-TEST(ReplicaAudit, ComparesRanksOfASliceThatDoNotFollowOneAnother) {
+TEST(ReplicaAudit, ComparesRanksOfAShardThatAreNotConsecutive) {
     const std::vector<ReplicaHashes> right{kRight, kOther, kRight, kOther, kRight, kOther};
     const std::vector<int> parts{0, 1, 0, 1, 0, 1};
     EXPECT_FALSE(find_divergence(right, parts, 7).has_value());

@@ -128,7 +128,7 @@ protected:
     std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
 };
 
-TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
+TEST_F(ResumedTraining, EndsWithTheBitsOfUninterruptedTraining) {
     for (const auto optimizer :
          {config::Optimizer::sgd, config::Optimizer::lars, config::Optimizer::lamb,
           config::Optimizer::adam, config::Optimizer::adamw, config::Optimizer::adagrad}) {
@@ -173,7 +173,7 @@ TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {
     EXPECT_THAT(message, testing::HasSubstr("is not finite after step 2; try"));
 }
 
-TEST_F(ResumedTraining, RejectsWhatIsNoPlaceInIt) {
+TEST_F(ResumedTraining, RejectsAnImpossiblePosition) {
     const config::Config config = config_of(config::Optimizer::adam);
     Rank rank(config, *self_, nullptr);
     Snapshot saved("rank-0.safetensors");

@@ -172,7 +172,7 @@ TEST_F(Predict, GivesEverySampleOnceInOrderAndLeavesPaddingOut) {
     EXPECT_EQ(predict_with(model, 0).labels.size(), 8U);
 }
 
-TEST_F(Predict, SeesWhatHasBeenTrainedSince) {
+TEST_F(Predict, UsesTheWeightsTrainedSince) {
     SmallModel model = make(3, 12);
     graph::Network network(small_graph(4), *model.device, model.store,
                            {device::Mode::inference, tensor::DType::f32});

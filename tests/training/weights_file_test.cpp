@@ -55,7 +55,7 @@ protected:
 
     /// Expects that reading fails with a message with the file and `part`, and that no parameter
     /// has changed.
-    void expect_refused(const std::string& part) {
+    void expect_rejected(const std::string& part) {
         graph::ParameterStore store(graph_, *device_);
         fill(store, 1000);
         const std::vector<float> before = contents(store);
@@ -136,21 +136,21 @@ TEST_F(WeightsFile, IsRejectedWhenATensorIsMissing) {
         rewrite([&name](auto& tensors) {
             std::erase_if(tensors, [&](const StoredTensor& t) { return t.name == name; });
         });
-        expect_refused("tensor " + name + " is missing");
+        expect_rejected("tensor " + name + " is missing");
     }
 }
 
 TEST_F(WeightsFile, IsRejectedWhenAShapeDiffers) {
     rewrite([](auto& tensors) { named(tensors, "conv2.weight").shape = {16, 1, 1, 16}; });
-    expect_refused("tensor conv2.weight has shape (16, 1, 1, 16), expected (16, 16, 1, 1)");
+    expect_rejected("tensor conv2.weight has shape (16, 1, 1, 16), expected (16, 16, 1, 1)");
     write_weights(path_, graph_, store_, 1);
     rewrite([](auto& tensors) { named(tensors, "fc.weight").shape = {80}; });
-    expect_refused("tensor fc.weight has shape (80), expected (5, 16)");
+    expect_rejected("tensor fc.weight has shape (80), expected (5, 16)");
 }
 
 TEST_F(WeightsFile, IsRejectedWhenATypeDiffers) {
     rewrite([](auto& tensors) { named(tensors, "bn0.bias").type = ElementType::i32; });
-    expect_refused("tensor bn0.bias must be F32");
+    expect_rejected("tensor bn0.bias must be F32");
 }
 
 TEST_F(WeightsFile, IsRejectedWithATensorOfAnotherModel) {
@@ -158,18 +158,18 @@ TEST_F(WeightsFile, IsRejectedWithATensorOfAnotherModel) {
     rewrite([&zeros](auto& tensors) {
         tensors.push_back({"layer9.weight", ElementType::f32, {16}, zeros});
     });
-    expect_refused("tensor layer9.weight does not belong to this model");
+    expect_rejected("tensor layer9.weight does not belong to this model");
 }
 
 TEST_F(WeightsFile, IsRejectedWhenCutAnywhere) {
     const auto whole = std::filesystem::file_size(path_);
     for (const auto size : {std::uintmax_t{0}, std::uintmax_t{7}, whole / 8, whole - 1}) {
         std::filesystem::resize_file(path_, size);
-        expect_refused("");
+        expect_rejected("");
         write_weights(path_, graph_, store_, 1);
     }
     std::filesystem::remove(path_);
-    expect_refused("");
+    expect_rejected("");
 }
 
 /// A convolution, its norm and a linear layer over 2 x 2 pixels of 16 channels.
@@ -245,7 +245,7 @@ TEST_F(WeightsFile, CannotBeWrittenIntoAFolderThatIsNotThere) {
     EXPECT_NE(message.find("nowhere"), std::string::npos) << message;
 }
 
-TEST_F(WeightsFile, DigestSeesEveryNumber) {
+TEST_F(WeightsFile, DigestDependsOnEveryNumber) {
     const std::string digest = training_digest(graph_, store_);
     EXPECT_EQ(digest.size(), 64U);
     for (float* number : {&store_.parameters().front(), &store_.statistics().back()}) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/storage/npy.hpp>
-#include <hpcai/workloads/confusions.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "storage/temporary_folder.hpp"
 

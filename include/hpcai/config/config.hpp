@@ -46,15 +46,15 @@ struct RunConfig {
     Level level = Level::custom;
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
     int repeat = 1;
-    bool keep_weights = true;  // of a complete run, in its result directory
+    bool keep_weights = true;  // in the result directory of a complete run
     int evaluate_epochs = 0;   // epochs between evaluations; 0: only at the end
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum, between checkpoints at ends of epochs; 0: none
+    double checkpoint_seconds = 600;  // minimum, between ends of epochs; 0: only on request
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
-    double first_step_timeout_seconds = 900;  // of the watchdog, until the first read of results
-    double step_timeout_seconds = 0;          // later reads; 0: max(300, 10 x the longest so far)
+    double first_step_timeout_seconds = 900;  // watchdog: until the first read of results
+    double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
 };
 
@@ -226,25 +226,20 @@ constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }
 
-/// Returns true if training::PipelineStep runs the steps, which it does for stages, shards and
-/// several micro-batches.
+/// Returns true if training::PipelineStep runs the steps: for stages, shards or micro-batches.
 constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
+/// Returns true if the optimizer keeps running means of gradients and of their squares.
+constexpr bool has_betas(Optimizer optimizer) {
+    return optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
+           optimizer == Optimizer::adamw;
+}
+
 /// Returns the number of state values per parameter; device::state_count() must return the same.
 constexpr int optimizer_states(Optimizer optimizer) {
-    switch (optimizer) {
-        case Optimizer::sgd:
-        case Optimizer::lars:
-        case Optimizer::adagrad:
-            return 1;
-        case Optimizer::lamb:
-        case Optimizer::adam:
-        case Optimizer::adamw:
-            break;
-    }
-    return 2;
+    return has_betas(optimizer) ? 2 : 1;
 }
 
 /// Width of the network's input in pixels.

@@ -57,11 +57,11 @@ struct Section {
 const std::vector<Section>& sections();
 const std::vector<Key>& keys();
 
-/// Return null if no section or key has this name.
-const Section* find_section(std::string_view name);
+/// Returns null if the section has no key of this name.
 const Key* find_key(std::string_view section, std::string_view name);
 
-/// Returns "workload.epochs" for "epochs" or its full name; of several keys the first; else "".
+/// Returns the full name of the first key with this name, full name or synonym (resolve_synonym):
+/// "workload.epochs" for "epochs". Returns an empty string if there is none.
 std::string full_name_of(std::string_view name);
 
 /// Describes the legal values for messages: "an integer from 1 to 9", "one of a, b".

@@ -14,8 +14,9 @@ struct Sources {
     std::vector<std::string> overrides;  // "section.key=value"; they replace values of files
 };
 
-/// Reads and checks a configuration; data::load_config() also counts the classes. Throws
-/// Error(usage) as read_file() and parse().
+/// Reads and checks a configuration. workload.classes may be `auto`, for which
+/// data::load_config() counts the classes. Otherwise throws Error(usage) as read_file() and
+/// parse().
 Config load(const Sources& sources);
 
 /// Parses one YAML document and then applies `overrides` ("training.batch_size=64").

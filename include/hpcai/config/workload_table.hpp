@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-/// Tables of workloads and models with their names and legal combinations, for the configuration
-/// and the workloads.
+/// Tables of workloads and models with their names and legal combinations.
 namespace hpcai::config {
 
-/// What a model predicts for a sample: its class, its boxes, or the class of each of its cells.
+/// What a model predicts for a sample: its class, its boxes, or the classes of 8 x 8-pixel cells.
 enum class Task { classification, detection, segmentation };
 enum class WorkloadKind {
     image_classification,
@@ -67,14 +66,14 @@ inline constexpr std::array kWorkloads{
                 kListOf<DataKind::voc, DataKind::coco>, "finds objects in images"},
     WorkloadRow{WorkloadKind::climate_segmentation, "climate_segmentation", Task::segmentation,
                 kListOf<Model::segmentation_net>, kVotes, kWeather,
-                "classifies each 8 x 8 pixels of weather fields"},
+                "classifies each square of 8 x 8 pixels of weather fields"},
 };
 
 constexpr const WorkloadRow& row_of(WorkloadKind kind) {
     return *std::ranges::find(kWorkloads, kind, &WorkloadRow::value);
 }
 
-/// Returns the values of a table with their names, in order.
+/// Returns the values and names in the rows of a table, in order.
 template <typename Row, std::size_t count>
 auto names_of(const std::array<Row, count>& rows) {
     std::vector<std::pair<decltype(Row::value), std::string>> names;

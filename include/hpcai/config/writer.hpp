@@ -10,13 +10,11 @@ namespace hpcai::config {
 /// Returns every key with its value, as YAML that parses to the same Config.
 std::string to_yaml(const Config& config);
 
-/// Returns every key with its value, as a JSON object of sections, which parses to the same Config.
-/// Names are sorted; `auto` is the string "auto".
+/// Returns the same as a JSON object of sections. Names are sorted; `auto` is the string "auto".
 std::string to_json(const Config& config);
 
 /// Returns meaning, unit, default and legal values of one key ("training.batch_size"), of the keys
-/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name
-/// for any other `name`.
+/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name.
 std::string explain(const std::string& name);
 
 /// Returns the text of docs/CONFIG.md: all keys as Markdown.

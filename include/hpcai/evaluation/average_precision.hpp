@@ -39,16 +39,15 @@ struct DetectionQuality {
     std::optional<AveragePrecision> mean;     // over the categories with labelled boxes
 };
 
-/// Computes the average precision of each category and their mean. Throws Error(internal) for an
-/// image or category that `truth` does not have.
+/// Throws Error(internal) for an image or category that `truth` does not have.
 DetectionQuality detection_quality(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
 /// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
-/// 1000 draws of as many images with replacement. Draws without a box are skipped. The seed
-/// of the draws is fixed. The interval covers the choice of test images, not training.
-/// Returns nothing if no draw has a box. Throws as detection_quality does.
+/// 1000 draws of as many images with replacement. Draws without a box are skipped; nothing if all
+/// are. The seed of the draws is fixed. The interval covers the choice of test images, not
+/// training. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
                                               double threshold);
@@ -57,6 +56,6 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
 /// image_interval_95(). Throws as detection_quality does.
 std::optional<Interval> paired_precision_interval_95(const DetectionTruth& truth,
                                                      std::span<const Detection> first,
-                                                     std::span<const Detection> second, int draws);
+                                                     std::span<const Detection> second);
 
 }  // namespace hpcai::evaluation

@@ -10,24 +10,20 @@ namespace hpcai::evaluation {
 enum class Vote { soft, majority };
 
 /// Sets `votes` (samples, width) to `probabilities` in a soft vote. In a majority vote, sets them
-/// to 1 for the class that `probabilities` predict, else to 0. A row with a NaN then casts no vote:
-/// its row of `votes` is all 0.
+/// to 1 for the class that `probabilities` predict, else to 0; all to 0 in a row with a NaN.
 void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
                 std::size_t width);
 
-/// Divides `votes`, sums over the members, by `member_count`. In a majority vote, a row without
-/// votes becomes all NaN.
+/// Divides sums of votes by `member_count`. In a majority vote, a row without votes becomes NaN.
 void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so
 /// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.
 class Ballot {
 public:
-    /// Begins a vote on `classes` classes.
     Ballot(Vote vote, std::int64_t classes);
 
-    /// Adds one member's `probabilities` (samples, classes). Throws Error(internal) unless all
-    /// members have the same size.
+    /// Adds a member's `probabilities` (samples, classes). Throws Error(internal) for another size.
     void add(std::span<const float> probabilities);
 
     /// Returns (samples, classes): the mean probabilities, or the fraction of members that

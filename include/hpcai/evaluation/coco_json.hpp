@@ -8,8 +8,7 @@
 
 #include <hpcai/evaluation/detection.hpp>
 
-/// Labels and detections in the formats of COCO (cocodataset.org, "data format" and "results
-/// format"), which pycocotools reads.
+/// Labels and detections in COCO's data format and results format, which pycocotools reads.
 namespace hpcai::evaluation {
 
 struct TestImage {

@@ -31,6 +31,7 @@ struct FusionOptions {
     double overlap = kFusionOverlap;  // intersection over union (IoU)
     double min_score = 0.01;          // detections below it are ignored
     std::int64_t limit = 100;         // maximum number of detections per image
+    bool operator==(const FusionOptions&) const = default;
 };
 
 struct MemberDetection {

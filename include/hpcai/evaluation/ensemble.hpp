@@ -6,11 +6,11 @@
 #include <hpcai/evaluation/top_k.hpp>
 
 /// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
-/// completed groups, has one member. Collective: every rank must pass the same sizes, which
-/// are checked first (Error(internal) on all ranks otherwise). Predictions are summed in fp32 by
-/// reductions over `chunk_rows` samples and then divided. A rank thus holds only its own
-/// predictions, one chunk and, at rank 0, the result. The order of the sum depends on the
-/// transport; for different orders, means of M probabilities differ by at most 2^-23 M.
+/// completed groups, has one member. Collective: every rank must pass the same sizes. If they
+/// differ, all ranks throw Error(internal) first. Predictions are summed in fp32 by reductions over
+/// `chunk_rows` samples and then divided. A rank thus holds only its own predictions, one chunk
+/// and, at rank 0, the result. The order of the sum depends on the transport; for different orders,
+/// means of M probabilities differ by at most 2^-23 M.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;
@@ -38,15 +38,14 @@ struct OutOfBagPredictions {
 
 struct OutOfBagQuality {
     TopK counts;               // over the covered samples
-    std::int64_t samples = 0;  // in the data set
-    std::int64_t covered = 0;  // out of bag for at least one member
+    std::int64_t covered = 0;  // samples that are out of bag for at least one member
     bool operator==(const OutOfBagQuality&) const = default;
 };
 
 /// Out-of-bag vote (L. Breiman, Machine Learning 24 (1996) 123-140): a sample's prediction is the
 /// mean over the members that did not train on it. Samples that all members trained on are not
 /// counted. Rank 0 reads `labels` (samples) and returns the result. On other ranks, `labels` may be
-/// empty and the result is all zero. A rank holds only its own predictions and one chunk.
+/// empty and the result is all zero.
 OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& local,
                                 std::span<const std::int32_t> labels,
                                 std::int64_t chunk_rows = kVoteChunkRows);

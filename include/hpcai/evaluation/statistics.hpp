@@ -41,14 +41,15 @@ using StepSeconds = std::vector<std::vector<double>>;
 /// the draws then do not describe these runs.
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 
+inline constexpr std::uint32_t kReplicates = 1000;  // draws of a bootstrap
 inline constexpr std::uint64_t kDrawSeed = 2;
 
-/// 95 % interval of a statistic by the percentile bootstrap with `draws` draws of `images` test
+/// 95 % interval of a statistic by the percentile bootstrap with kReplicates draws of `images` test
 /// images; of a difference, by the paired bootstrap (Efron and Tibshirani 1993, chapter 13).
 /// `statistic` is called with the number of times that each image is drawn. Draws for which it
 /// returns nothing are skipped; nothing if all draws are.
 std::optional<Interval> image_interval_95(
-    std::int64_t images, int draws,
+    std::int64_t images,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& statistic,
     std::uint64_t seed = kDrawSeed);
 

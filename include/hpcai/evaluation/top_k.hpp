@@ -38,8 +38,7 @@ struct Interval {
 /// Wilson's 95 % score interval for the probability of success after `correct` successes in
 /// `samples` trials: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209-212, recommended by Brown,
 /// Cai, DasGupta, Stat. Sci. 16 (2001) 101-133. [0, 1] without samples. It covers only the finite
-/// test set, not the variation between training runs. Throws Error(internal) unless 0 <= correct <=
-/// samples.
+/// test set, not the variation between runs. Throws Error(internal) unless 0 <= correct <= samples.
 Interval wilson_interval_95(std::int64_t correct, std::int64_t samples);
 
 }  // namespace hpcai::evaluation

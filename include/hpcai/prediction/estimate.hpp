@@ -7,9 +7,10 @@
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
+/// Estimates before a run: arithmetic on the configuration, without MPI or a device.
 namespace hpcai::prediction {
 
-/// The input of `hpcai500 plan`. Rates are given by the user or measured.
+/// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
     std::optional<int> ranks_per_node;        // absent: the ranks of one group
@@ -34,6 +35,32 @@ PlanRecord estimate(const config::Config& config, const EstimateRequest& request
 
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
+
+/// Numbers of ranks: `first` times powers of two below `last`, and `last`.
+struct SweepRange {
+    int first = 1;
+    int last = 1;
+};
+
+/// Predicts the speed of bagging and of one data-parallel model for each number of ranks. In
+/// bagging, each base model has bagging.P_degree ranks (1 for auto). Each rank computes
+/// training.batch_size / P_degree samples per step. `request` must have a roofline; request.ranks
+/// is ignored. A value is absent, with a reason, if no layout has that number of ranks or the speed
+/// is unknown. Throws Error(usage) for an invalid range.
+SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
+                  const SweepRange& range);
+
+/// Formats the sweep as a table.
+std::string to_text(const SweepRecord& sweep);
+
+/// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
+/// its output shape, parameters, activation bytes, and FLOPs of one sample by pass in the three
+/// ledgers; then the totals. Activations are in training.precision; `auto` is taken as fp32,
+/// because no device is queried.
+std::string flops_table(const config::Config& config);
+
+/// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.
+std::string flops_json(const config::Config& config);
 
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics

@@ -49,19 +49,13 @@ class BackgroundWork {
 public:
     /// Waits for the previous function first; its exception is lost unless wait() was called.
     void start(std::function<void()> work);
-    /// Waits for the function. Returns the text of its exception; empty if it threw none or no
-    /// function was started.
+    /// Waits for the function. Returns the text of its exception; empty without one.
     std::string wait();
     /// Returns the duration of the last function; call it after wait().
     double seconds() const { return seconds_; }
 
 private:
-    struct Result {
-        std::string failure;
-        double seconds = 0;
-    };
-
-    std::future<Result> result_;
+    std::future<std::pair<std::string, double>> result_;  // failure and seconds
     double seconds_ = 0;
 };
 

@@ -8,8 +8,7 @@
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>
 
-/// Fault injection for tests, only in programs that are built with -DHPCAI500_FAULTS=ON. Results of
-/// such programs are never rankable.
+/// Fault injection for tests, in programs built with -DHPCAI500_FAULTS=ON, which are never ranked.
 namespace hpcai::training {
 
 inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
@@ -34,14 +33,12 @@ std::string program_version();
 /// without faults throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
-/// Returns the faults in the process's environment.
 inline std::vector<Fault> faults_of_environment() {
     const char* const text = std::getenv(kFaultsVariable);
     return read_faults(text == nullptr ? "" : text);
 }
 
-/// Throws Error(usage) with the first fault whose group or rank does not exist. `degree` is the
-/// number of ranks in each group.
+/// Throws Error(usage) with the first fault whose group or rank (below `degree`) does not exist.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
 /// Returns a text such as "kill@1:0:5, slow@0:1:2", or "none".

@@ -10,8 +10,7 @@
 
 namespace hpcai::training {
 
-/// Records the last phases and all-reduces of a rank. One thread records; any other thread may call
-/// fill_record() at the same time.
+/// Records the last phases and all-reduces of a rank in one thread; fill_record() is thread-safe.
 class FlightRecorder {
 public:
     static constexpr std::size_t kMaxEvents = 256;

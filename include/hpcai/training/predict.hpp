@@ -7,8 +7,7 @@
 
 namespace hpcai::training {
 
-/// Sets the inputs "images", "labels", "boxes" and "keys" (seeds of a detector's random sampling),
-/// as far as the network has them.
+/// Sets the inputs "images", "labels", "boxes" and "keys" (random seeds) that the network has.
 void feed(graph::Network& network, const data::Batch& batch);
 
 /// Sets all inputs to padding: labels to -1, other inputs to zero, which means no boxes.

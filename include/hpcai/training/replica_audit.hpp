@@ -22,8 +22,8 @@ struct ReplicaHashes {
 struct Divergence {
     std::int64_t step = 0;           // steps done
     std::vector<std::string> parts;  // differing "parameters", "optimizer state", "statistics"
-    // Ascending. Of each affected shard: the replicas that differ from the majority, or all
-    // replicas if no majority has equal hashes.
+    // In each affected shard, the replicas that differ from the majority, or all replicas if no
+    // majority has equal hashes. Ascending.
     std::vector<int> group_ranks;
     int ranks = 0;                   // number of ranks that hold an affected shard
     std::int64_t passed_before = 0;  // number of audits that passed before
@@ -64,14 +64,9 @@ public:
         return steps_between_ != 0 && step % steps_between_ == 0 && has_replicas();
     }
 
-    /// Compares parameters and optimizer state if an audit is due after `step` steps. Throws
-    /// ReplicaDivergence on all ranks if they differ. Collective.
-    void audit_if_due(std::int64_t step) {
-        if (is_due(step)) audit(step);
-    }
-
-    /// Like audit_if_due, even if no audit is due. If `compares` is false, this shard is not
-    /// compared; all its ranks must pass false. An audit that compares no shard does not count.
+    /// Compares parameters and optimizer state after `step` steps. Throws ReplicaDivergence on all
+    /// ranks if they differ. If `compares` is false, this shard is not compared; all its ranks must
+    /// pass false. An audit that compares no shard does not count. Collective.
     void audit(std::int64_t step, bool compares = true);
 
     /// Like audit(), but also compares the averaged running statistics. Collective.

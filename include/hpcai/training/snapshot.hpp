@@ -29,8 +29,7 @@ public:
     }
     void put_text(const std::string& name, std::string text) { texts_[name] = std::move(text); }
 
-    /// floats() and numbers() return an array. They throw Error(data) with file and array unless it
-    /// has `count` values.
+    /// Return an array. Throw Error(data) with file and array unless it has `count` values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
     std::span<const double> numbers(std::string_view name, std::size_t count) const;
     /// Returns all rows of `columns` values.

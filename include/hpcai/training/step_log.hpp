@@ -9,6 +9,7 @@
 
 namespace hpcai::training {
 
+/// In the order of metrics::kPhaseSpreads.
 enum class Phase { input_wait, forward, backward, communication, optimizer, other };
 
 /// Returns the name of the phase in PhaseSeconds, such as "input_wait".
@@ -59,7 +60,6 @@ public:
     }
     /// Switches tracing on or off for the following calls.
     void enable(bool is_traced) { is_on_ = is_traced; }
-
     bool is_on() const { return is_on_; }
 
     void before(const graph::KernelCall&) override { kernel_begin_ = now_(); }
@@ -97,45 +97,37 @@ public:
     StepLog(StepLogOptions options, device::Device& device);
 
     StepLog(const StepLog&) = delete;
-    StepLog& operator=(const StepLog&) = delete;
 
-    /// Reserves memory for `steps` steps.
     void reserve(std::int64_t steps);
     /// Sets the function that returns the seconds of exposed communication so far.
     void set_communication_clock(std::function<double()> seconds) {
         communication_ = std::move(seconds);
     }
 
-    /// Begins the next step now, for example after a pause. Without this call the step begins when
-    /// the previous step ends.
+    /// Begins the next step now, instead of at the end of the previous step.
     void begin() { begin(options_.now()); }
     /// Begins the next step at the end of the last logged step, which may be from before a resume.
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
-    /// Begins a phase of the step.
     void enter(Phase phase);
     /// Logs that the all-reduce of a bucket with `bytes` bytes of gradients began or is complete.
     void log_all_reduce(std::size_t bucket, std::size_t bytes, bool is_complete);
     /// Sets the phases, by the device's clock, of the step whose results were read last.
     void set_device_phases(const PhaseSeconds& phases) { device_phases_ = phases; }
-    /// Ends the step and adds the times to its `record`. `is_read`: the step's results were read,
-    /// so the device has completed it.
+    /// Ends the step and adds the times to its `record`. `is_read`: the step's results were read.
     void end_step(StepRecord record, bool is_read);
 
-    /// Returns seconds on the group's clock.
     double now() const { return options_.now(); }
     bool is_asynchronous() const { return is_asynchronous_; }
     /// Returns the observer of the step's kernels; null if the step is not traced.
     graph::Observer* kernels() { return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr; }
     const StepTrace& trace() const { return trace_; }
 
-    /// Returns the steps that have ended, in order.
-    const std::vector<StepRecord>& steps() const { return steps_; }
+    const std::vector<StepRecord>& steps() const { return steps_; }  // that have ended, in order
     /// Returns the seconds of each step; on an asynchronous device, of steps with read results.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
     /// Saves all steps that have ended. Call it after a step whose results were read.
     void save(Snapshot& to) const;
-    /// Call it before the first step. Restores a saved log of `steps` steps. Throws Error(data)
-    /// with the array that does not fit.
+    /// Restores a saved log of `steps` steps. Throws Error(data) with the array that does not fit.
     void restore(const Snapshot& from, std::int64_t steps);
 
     bool measures_phases() const { return options_.measure_phases; }
@@ -159,8 +151,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-/// Reports the kernels of a traced step to the log's trace and calls `after_kernel(call)` after
-/// each kernel.
+/// Adds the kernels of a traced step to the log's trace. Calls `after_kernel(call)` after each.
 template <typename AfterKernel>
 class KernelObserver final : public graph::Observer {
 public:

@@ -22,8 +22,7 @@ struct StepSetup {
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
     StepLog* log = nullptr;          // null: no log
-    // Called with the elements of each bucket before its all-reduce; may be null. If set, steps are
-    // not captured as a CUDA graph.
+    // Called with each bucket's elements before its all-reduce; may be null. Prevents CUDA graphs.
     std::function<void(const comm::Range& elements)> before_all_reduce = nullptr;
 };
 
@@ -77,8 +76,7 @@ public:
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
-    /// Returns the seconds that the host has spent in all-reduces of gradients and in messages that
-    /// did not overlap with computation.
+    /// Returns the host's seconds in all-reduces and messages without overlapping computation.
     virtual double communication_seconds() const;
 
     /// Returns zeros unless make_pipeline_step() made the runner.

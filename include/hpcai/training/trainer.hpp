@@ -43,8 +43,7 @@ public:
     virtual ~StepCallback() = default;
     /// Whether results must be read after `steps_done` steps.
     virtual bool must_read_results(std::int64_t steps_done) const = 0;
-    /// Called after a step whose results were read. An exception ends the training on all ranks.
-    /// Collective in the group.
+    /// Called after results were read. An exception ends the training on all ranks. Collective.
     virtual void after_results_read(Trainer& trainer, std::int64_t steps_done) = 0;
 };
 
@@ -69,8 +68,7 @@ struct TrainerSetup {
     int group = 0;                          // of this rank
 };
 
-/// Trains one base model with the ranks of its group. Every rank makes a Trainer and makes the same
-/// calls. All references must outlive the Trainer.
+/// Trains one base model. All ranks of its group make the same calls. References must outlive it.
 class Trainer {
 public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
@@ -101,8 +99,7 @@ public:
     /// position().steps batches. Throws Error(data) with the array that does not fit; another
     /// restore() then overwrites the partly restored state.
     void restore(const Snapshot& from);
-    /// Copies parameters and optimizer states from the first of the ranks that train the same
-    /// parameters to the others. Collective.
+    /// Copies parameters and optimizer states from the first replica to the others. Collective.
     void broadcast_parameters();
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
@@ -118,7 +115,7 @@ public:
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }
     MessageAccounting messages() const { return step_->messages(); }
     const ReplicaAudit& audit() const { return audit_; }
-    /// Returns the optimizer steps skipped since the start, because gradients were not finite.
+    /// Returns the number of optimizer steps without an update, because gradients were not finite.
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
@@ -147,7 +144,6 @@ private:
     void read_results();
     std::vector<std::span<float>> shared_values();
     NonFiniteParameters non_finite_parameters();
-    void announce_failure(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(const std::string& when);
 

@@ -34,8 +34,7 @@ private:
 struct WatchdogSettings {
     StepTimeout timeout;
     double grace_seconds = 30;  // from expiry until the watched thread must have called end()
-    // The watchdog's thread calls it with the reason, such as "no step was done for 60 s". Must not
-    // throw.
+    // The watchdog's thread calls it with the reason ("no step was done for 60 s"). Must not throw.
     std::function<void(const std::string&)> on_expiry;
     // The watchdog's thread calls it every few seconds after the grace period. Returns whether the
     // process, which cannot continue, may end with ExitCode::watchdog. Null: it may end.
@@ -43,8 +42,7 @@ struct WatchdogSettings {
     std::string rank_name = "a rank";  // the watched rank, for the last message of the process
 };
 
-/// Monitors that a thread completes steps in time. The monitored thread makes the calls; a thread
-/// of the watchdog checks the deadline.
+/// Monitors that a thread, which makes the calls, completes steps in time.
 class Watchdog {
 public:
     explicit Watchdog(WatchdogSettings settings);

@@ -6,8 +6,7 @@
 
 namespace hpcai::training {
 
-/// Converts an fp32 tensor from (rows, channels, pixels), the layout of a file, to (rows, pixels,
-/// channels), the layout of a store.
+/// Converts an fp32 tensor of a file, (rows, channels, pixels), to (rows, pixels, channels).
 std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int64_t rows,
                                    std::int64_t pixels);
 

@@ -59,9 +59,8 @@ public:
     /// predictions are `labels`. Reports the first difference of each file.
     virtual void check_samples(std::span<const std::int32_t> labels,
                                Inspector& inspector) const = 0;
-    /// Returns how the stored predictions differ from `again`, the recomputed predictions of the
-    /// same model, by more than processors may differ; empty if they do not. Probabilities and
-    /// scores may differ by `tolerance`.
+    /// Returns how the stored predictions differ from `again`, the recomputed ones, by more than
+    /// rounding on other processors can cause (`tolerance` in a probability or score); else empty.
     virtual std::string difference(const MemberPredictions& stored, const MemberPredictions& again,
                                    double tolerance) const = 0;
 };

@@ -92,8 +92,7 @@ public:
         return value;
     }
 
-    /// Adds a finding about the first line of `text`, the content of `file`, that differs from
-    /// `expected`.
+    /// Adds a finding about the first line of `text`, the content of `file`, that is not expected.
     void compare_lines(const std::string& file, std::string_view text, std::string_view expected);
 
     /// Adds a finding for every key of the JSON text `stored` that differs from `expected`, the

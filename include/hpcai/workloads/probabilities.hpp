@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/records/run_record.hpp>
@@ -30,6 +31,13 @@ struct VotedProbabilities {
 
     const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };
+
+/// Computes the mean intersection over union of one member. Throws as evaluation::count_cells().
+void score_cells(const Probabilities& predicted, GroupResult& result);
+
+/// Computes the quality of the ensemble with its interval, and of each class. Throws likewise.
+void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
+                     const std::vector<std::string>& class_names, QualityRecord& quality);
 
 /// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
 /// `predicted` or, if `other` is not null, of `other` - `predicted`. Nothing if no cell is scored.
@@ -63,11 +71,8 @@ void require_array(const storage::NpyArray& array, tensor::DType dtype, const te
 struct ComparedProbabilities {
     storage::NpyArray labels, first, second;
 
-    Probabilities first_probabilities() const { return probabilities_of(first); }
-    Probabilities second_probabilities() const { return probabilities_of(second); }
-
-private:
-    Probabilities probabilities_of(const storage::NpyArray& values) const {
+    /// `values` is `first` or `second`.
+    Probabilities with_labels(const storage::NpyArray& values) const {
         return {values.as<float>(), labels.as<std::int32_t>(), values.shape()[1]};
     }
 };

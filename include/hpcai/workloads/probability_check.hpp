@@ -35,12 +35,10 @@ protected:
     const CheckedResult result_;
 
 private:
-    bool uses_majority() const;
     const char* row_name() const { return task_.cells == 0 ? "sample" : "cell"; }
-    void check_unscored();
-    void check_folders(const std::string& names);
     bool check_rows(const std::string& name, std::span<const float> values);
-    std::int64_t count_unscored(std::span<const std::int32_t> labels);
+    void check_folders(const std::string& names);
+    void count_unscored();
     void report_unscored(const std::string& limit);
     template <typename T>
     std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
@@ -49,12 +47,12 @@ private:
                                const std::vector<float>& computed);
 
     const ProbabilityTask task_;
-    std::optional<storage::NpyArray> labels_;
+    std::optional<storage::NpyArray> labels_;  // none: missing or damaged
     std::string labels_digest_;
-    std::int64_t unscored_ = 0;
+    std::int64_t unscored_ = 0;  // samples without labels
     evaluation::Ballot soft_, majority_;
     std::vector<std::string> member_names_;
-    bool is_complete_ = true;
+    bool is_complete_ = true;  // all members were scored
 };
 
 }  // namespace hpcai::workloads

@@ -7,8 +7,7 @@
 
 namespace hpcai::workloads {
 
-/// Evaluates networks that predict rows of probabilities, one for each sample or cell. A vote
-/// combines the predictions.
+/// Evaluates networks that predict rows of probabilities, by a vote for each sample or cell.
 class ProbabilityEvaluator : public Evaluator {
 public:
     ProbabilityEvaluator(const config::Config& config, const data::SampleSets& samples,

@@ -35,15 +35,12 @@ inline IntervalRecord interval_record(const std::optional<evaluation::Interval>&
     return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
 }
 
-/// Makes quality.members_interval from the bootstrap's interval. `skip_reason` is why there was no
-/// bootstrap, or empty.
+/// Makes quality.members_interval from a bootstrap, or from the reason for which it was skipped.
 inline IntervalRecord members_interval_record(const std::string& skip_reason,
                                               const std::optional<evaluation::Interval>& interval) {
     return interval_record(interval, skip_reason.empty() ? "no sample was scored" : skip_reason,
                            "bootstrap over members and test samples");
 }
-
-inline constexpr int kPairedDraws = 1000;  // draws of a paired bootstrap
 
 /// Compares two results by the 95 % interval of their difference (second - first).
 inline QualityComparison comparison(const evaluation::Interval& interval, std::int64_t samples) {

@@ -13,8 +13,7 @@
 #include <hpcai/workloads/evaluator.hpp>
 #include <hpcai/workloads/inspector.hpp>
 
-/// The tasks of the benchmark: how predictions are scored, combined, stored, checked and compared.
-/// docs/METRICS.md defines the metrics.
+/// Tasks: how predictions are scored (docs/METRICS.md), combined, stored, checked and compared.
 namespace hpcai::workloads {
 
 /// Returns the group's folder, such as "groups/3/".
@@ -25,8 +24,8 @@ class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
     /// Scores the stored predictions of `group` and writes the scores to `result`. finish()
-    /// combines the predictions of all groups that were added. Returns whether the predictions are
-    /// so specific that no other model has the same.
+    /// combines the predictions of all groups that were added. Returns true if no other model can
+    /// have the same predictions, because they have values strictly between 0 and 1.
     virtual bool add_member(int group, GroupResult& result) = 0;
     /// Combines the members, compares the result with the stored ensemble, and writes the
     /// ensemble's scores to `quality`, whose metric must be of the workload's kind.
@@ -53,18 +52,11 @@ struct QualityComparison {
     std::string why;  // the statistics in one line
 };
 
-/// The directories of two results whose ensembles were scored with the same labels.
+/// Two results whose ensembles were scored with the same labels.
 struct ComparedResults {
     const config::Config& config;  // of the first result
-    std::filesystem::path first;
-    std::filesystem::path second;
-
-    std::filesystem::path file_of_first(const std::string& name) const {
-        return first / "evaluation" / name;
-    }
-    std::filesystem::path file_of_second(const std::string& name) const {
-        return second / "evaluation" / name;
-    }
+    std::filesystem::path first;   // folder evaluation/ of the first result
+    std::filesystem::path second;  // of the second
 };
 
 /// The interface of a task.
@@ -75,8 +67,7 @@ struct Workload {
     std::unique_ptr<const Evaluator> (*make_evaluator)(const config::Config& config,
                                                        const data::SampleSets& samples);
     std::unique_ptr<PredictionCheck> (*make_check)(const CheckedResult& result);
-    /// Compares the qualities of two ensembles by a paired test. Throws Error(data) for files that
-    /// do not match.
+    /// Compares two ensembles by a paired test. Throws Error(data) for files that do not match.
     QualityComparison (*compare)(const ComparedResults& results);
 };
 
@@ -86,6 +77,12 @@ const Workload& workload_of(const config::WorkloadConfig& workload);
 /// Makes the evaluator of the configured workload. `config` and `samples` must outlive it.
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
+
+/// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
+/// the files in the folder `evaluation`. A class is named by its number and the folder of its first
+/// sample. Empty for other tasks and for missing or damaged files.
+std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
+                                             const std::filesystem::path& evaluation);
 
 /// Returns a quality record with the kind of `metric`; every number is missing for `reason`.
 QualityRecord missing_quality(MetricRecord metric, const std::string& reason);

@@ -25,8 +25,7 @@ void score_classes(const Probabilities& predicted, GroupResult& result) {
     result.quality_top_5 = accuracy_or_reason(counts.correct_5, counts.samples);
 }
 
-/// Computes the ensemble's quality and its interval, without the out-of-bag quality. Throws as
-/// evaluation::top_k does.
+/// Computes the ensemble's quality and interval, without the out-of-bag quality. Throws as top_k().
 void score_class_vote(const VotedProbabilities& predicted, QualityRecord& quality) {
     const evaluation::TopK majority = count_hits(predicted.majority);
     const evaluation::TopK counts = predicted.uses_majority ? majority : count_hits(predicted.soft);
@@ -54,7 +53,7 @@ evaluation::MemberBootstrap make_member_bootstrap(const config::Config& config, 
 QualityComparison compare_classes(const ComparedResults& results) {
     const ComparedProbabilities all =
         read_probabilities(results, results.config.workload.classes, 1);
-    const Probabilities first = all.first_probabilities(), second = all.second_probabilities();
+    const Probabilities first = all.with_labels(all.first), second = all.with_labels(all.second);
     const auto classes = static_cast<std::size_t>(first.classes);
     std::int64_t only_first = 0, only_second = 0;
     for (std::size_t sample = 0; sample < first.labels.size(); ++sample) {

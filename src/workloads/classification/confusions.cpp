@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <hpcai/evaluation/top_k.hpp>
-#include <hpcai/workloads/confusions.hpp>
 #include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
@@ -19,8 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfusions = 10;
 constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 
-/// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg", and "3" if several
-/// classes are in one folder.
+/// Returns "3 folder" for class 3 with the first sample folder/file.jpg; "3" if folders are shared.
 std::map<std::int32_t, std::string> class_names(const fs::path& samples,
                                                 std::span<const std::int32_t> labels) {
     std::istringstream lines(storage::read_file_text(samples, kMaxNamesBytes));

@@ -11,8 +11,8 @@ namespace hpcai::workloads {
 namespace {
 
 // The network outputs x1, y1, x2, y2, score, category for each detection.
-constexpr std::int64_t kNumbersPerDetection = 6;
-constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
+constexpr std::size_t kNumbersPerDetection = 6;
+constexpr std::size_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
 using evaluation::Detection;
 using evaluation::Judgement;
@@ -22,8 +22,7 @@ const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json", "annot
 constexpr const char* kNoBox = "no test sample has a box";
 
 Quantity mean_of(const evaluation::DetectionQuality& quality) {
-    if (!quality.mean) return no_value(kNoBox);
-    return {quality.mean->coco, ""};
+    return quality.mean ? Quantity{quality.mean->coco, ""} : no_value(kNoBox);
 }
 
 CategoryRecord category_record(const evaluation::Category& category,
@@ -83,21 +82,17 @@ evaluation::FusionOptions fusion_options(const config::Config& config) {
             .limit = evaluation::kDetectionsPerImage};
 }
 
-struct DetectorMembers {
-    std::span<const evaluation::Member> local;
-    int first = 0;  // index of local.front() among all detectors
-    int total = 0;  // detectors of all ranks
-};
-
-/// Returns quality.members_interval on rank 0. Collective.
+/// Returns quality.members_interval on rank 0. Each rank has equally many `members`. Collective.
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
-                                  const DetectorMembers& members) {
-    const evaluation::MemberDraws draws = evaluation::draw_members(members.total, config.run.seed);
+                                  std::span<const evaluation::Member> members) {
+    const auto count = static_cast<int>(members.size());
+    const evaluation::MemberDraws draws =
+        evaluation::draw_members(ranks.size() * count, config.run.seed);
     const std::string reason = evaluation::reason_to_skip_draws(draws, truth.images);
     if (!reason.empty()) return members_interval_record(reason, std::nullopt);
     const auto interval =
-        evaluation::bootstrap_detections(ranks, {members.local, members.first, draws}, truth,
+        evaluation::bootstrap_detections(ranks, {members, ranks.rank() * count, draws}, truth,
                                          evaluation::kAp50Overlap, fusion_options(config));
     return members_interval_record(interval ? "" : kNoBox, interval);
 }
@@ -105,15 +100,14 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
 /// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results) {
     const auto annotations =
-        evaluation::read_coco_annotations(results.file_of_first(kDetectionFiles.labels));
-    const auto read = [&](const std::filesystem::path& file) {
-        return evaluation::read_coco_detections(file, annotations);
+        evaluation::read_coco_annotations(results.first / kDetectionFiles.labels);
+    const auto read = [&](const std::filesystem::path& folder) {
+        return evaluation::read_coco_detections(folder / kDetectionFiles.ensemble, annotations);
     };
-    const auto first = read(results.file_of_first(kDetectionFiles.ensemble));
-    const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
+    const auto first = read(results.first), second = read(results.second);
     if (first == second) return {Judgement::same, "both have the same detections"};
     const auto interval =
-        evaluation::paired_precision_interval_95(annotations.truth, first, second, kPairedDraws);
+        evaluation::paired_precision_interval_95(annotations.truth, first, second);
     if (!interval) return {Judgement::unclear, kNoBox};
     return comparison(*interval, annotations.truth.images);
 }
@@ -176,8 +170,8 @@ public:
             leaders, std::span(&member, 1), samples().samples(), fusion_options(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) score_fusion(truth, ensemble.detections, quality);
-        quality.members_interval = detectors_interval(
-            leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
+        quality.members_interval =
+            detectors_interval(leaders, config_, truth.truth, std::span(&member, 1));
         return ensemble;
     }
 
@@ -245,13 +239,11 @@ private:
         std::vector<Detection> detections;
         for (std::size_t image = 0; image < predictions.labels.size(); ++image) {
             if (predictions.labels[image] < 0) continue;
-            for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
-                const auto offset = static_cast<std::size_t>(
-                    (static_cast<std::int64_t>(image) * kRowsPerSample + row) *
-                    kNumbersPerDetection);
+            for (std::size_t row = 0; row < kRowsPerSample; ++row) {
                 const auto numbers =
                     std::span(predictions.outputs)
-                        .subspan(offset, static_cast<std::size_t>(kNumbersPerDetection));
+                        .subspan((image * kRowsPerSample + row) * kNumbersPerDetection,
+                                 kNumbersPerDetection);
                 const auto category = static_cast<std::int32_t>(numbers[5]);
                 if (category == 0) break;  // unused rows follow
                 detections.push_back(
@@ -303,17 +295,15 @@ public:
         const evaluation::DetectionTruth& truth = annotations_->truth;
         const std::vector<Detection> fused = evaluation::fuse_detections(
             *communicator, members, truth.images, fusion_options(config_));
-        for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
-            if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
-                continue;
-            inspector_.report(
-                name, "detection {} of {} differs from the {} fused detections of {}{}", index,
-                stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
-            break;
+        const auto [differing, stored_end] = std::ranges::mismatch(fused, *stored);
+        if (differing != fused.end() || stored_end != stored->end()) {
+            inspector_.report(name,
+                              "detection {} of {} differs from the {} fused detections of {}{}",
+                              differing - fused.begin(), stored->size(), fused.size(), "groups/*/",
+                              kDetectionFiles.member);
         }
         score_fusion(*annotations_, fused, quality);
-        quality.members_interval = detectors_interval(
-            *communicator, config_, truth, {members, 0, static_cast<int>(members.size())});
+        quality.members_interval = detectors_interval(*communicator, config_, truth, members);
     }
 
 private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/segmentation/score_cells.hpp"
-
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
 namespace {
@@ -13,13 +13,14 @@ namespace {
 /// samples.
 class ScoreCells : public testing::Test {
 protected:
-    static std::vector<float> saying(const std::vector<std::int32_t>& labels, int wrong_samples) {
+    static std::vector<float> scores_of(const std::vector<std::int32_t>& labels,
+                                        int wrong_samples) {
         std::vector<float> values;
         for (std::size_t cell = 0; cell < labels.size(); ++cell) {
             const bool is_wrong = cell % 4 == 0 && static_cast<int>(cell / 4) < wrong_samples;
-            const bool says_one = (labels[cell] == 1) != is_wrong;
-            values.push_back(says_one ? 0.25F : 0.75F);
-            values.push_back(says_one ? 0.75F : 0.25F);
+            const bool predicts_one = (labels[cell] == 1) != is_wrong;
+            values.push_back(predicts_one ? 0.25F : 0.75F);
+            values.push_back(predicts_one ? 0.75F : 0.25F);
         }
         return values;
     }
@@ -30,7 +31,7 @@ protected:
     }
 
     std::vector<std::int32_t> labels_ = labels();
-    std::vector<float> good_ = saying(labels_, 2), bad_ = saying(labels_, 8);
+    std::vector<float> good_ = scores_of(labels_, 2), bad_ = scores_of(labels_, 8);
 };
 
 TEST_F(ScoreCells, FillsInTheMeanIouOfTheVoteAndEachClass) {
