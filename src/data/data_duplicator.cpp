@@ -59,8 +59,8 @@ std::int64_t unlisted_files(const StagedSet& set) {
     std::int64_t count = 0;
     for (const Pack& pack : set.packs) {
         for (const std::uint32_t file : pack.files) {
-            const std::string path = set.source.path_of(file);
-            count += path != storage::kManifestName && !set.source.digests.contains(path);
+            count += set.source.path_of(file) != storage::kManifestName &&
+                     set.source.listed_digest(file).empty();
         }
     }
     return set.source.has_manifest ? count : 0;

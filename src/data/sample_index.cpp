@@ -350,13 +350,16 @@ SampleIndex read_index(const fs::path& file) {
     return index;
 }
 
-SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
+SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator,
+                         bool with_digests) {
     if (communicator.size() == 1) return load_samples(path);
     std::string text;  // up to 100 MB, so not encoded a second time for the broadcast
     comm::collective_try(communicator, [&] {
         if (communicator.rank() != 0) return;
         SampleIndex index = load_samples(path);
-        for (ShardRange& range : index.ranges) range.sha256.clear();
+        for (ShardRange& range : index.ranges) {
+            if (!with_digests) range.sha256.clear();
+        }
         text = to_lines(index, index.root.string());
     });
     text = comm::broadcast(communicator, std::move(text));

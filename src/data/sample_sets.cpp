@@ -47,8 +47,9 @@ StagingRequest staging_request(const SampleIndex& index) {
 SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
                        DataDuplicator* duplicator) {
     require_three_channels(config);
-    SampleIndex training = load_samples(config.data.path, group);
-    SampleIndex validation = load_samples(config.data.validation_path, group);
+    const bool is_staged = duplicator != nullptr;
+    SampleIndex training = load_samples(config.data.path, group, is_staged);
+    SampleIndex validation = load_samples(config.data.validation_path, group, is_staged);
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
@@ -126,10 +127,12 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
             "'{}' changed while it was staged: it had {} bytes, {} were read, now it has {}",
             path.string(), bytes, copied, now.bytes);
     const std::string digest = hash.finish_hex();
-    const auto listed = context.source.digests.find(context.source.path_of(number));
-    require(listed == context.source.digests.end() || listed->second == digest, ExitCode::data,
-            "'{}' is damaged: its SHA-256 is not the one that manifest.sha256 in '{}' lists",
-            path.string(), context.source.root.string());
+    const std::string_view listed = context.source.listed_digest(number);
+    require(listed.empty() || listed == digest, ExitCode::data,
+            "'{}' is damaged: its SHA-256 is not the one that {} in '{}' lists",
+            packed != nullptr ? packed->location_of(number) : path.string(),
+            packed != nullptr ? kShardIndexName : storage::kManifestName,
+            context.source.root.string());
     context.counters.written_bytes += bytes;
     return digest;
 }
@@ -158,10 +161,8 @@ bool has_digests(const CopyContext& context, const Pack& pack, const PackIndex& 
         const std::uint64_t read = for_each_block(
             file, path, bytes, context.stop, [&](storage::Bytes block) { hash.update(block); });
         if (read != bytes || hash.finish_hex() != index.digests[i]) return false;
-        const auto listed = context.source.digests.find(context.source.path_of(pack.files[i]));
-        if (listed != context.source.digests.end() && listed->second != index.digests[i]) {
-            return false;
-        }
+        const std::string_view listed = context.source.listed_digest(pack.files[i]);
+        if (!listed.empty() && listed != index.digests[i]) return false;
     }
     return true;
 }
