@@ -95,14 +95,11 @@ struct DataDuplicator::State {
     staging::NodePlace place;
     std::unique_ptr<comm::Communicator> node = {};
     std::array<std::optional<StagedSet>, 2> sets = {};  // by Split
-    std::shared_ptr<StagingLock> staging_lock = {};
-    staging::StageFolder* stage_folder = nullptr;  // of `staging_lock`
-    double seconds = 0;
+    StagingResult result = {};
+    staging::StageFolder* stage_folder = nullptr;  // of result.lock
     staging::CopyCounters counters = {};
     std::shared_ptr<std::atomic<std::int64_t>> lost_copies =
         std::make_shared<std::atomic<std::int64_t>>();
-    std::int64_t unlisted_files = 0;
-    StagingRecord record = {};
 
     /// Returns the metadata of all files. Each rank reads a block, because the file system is slow.
     std::vector<FileMetadata> read_metadata(const StagingRequest& request) {
@@ -167,7 +164,7 @@ struct DataDuplicator::State {
             set.unstaged_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
         });
         sets[index_of(split)] = std::move(set);
-        seconds += watch.seconds();
+        result.seconds += watch.seconds();
     }
     /// On the first rank of the node, locks the staging folder, removes old packs and checks that
     /// there is enough disk space.
@@ -198,7 +195,7 @@ struct DataDuplicator::State {
     }
     void keep_locked(std::unique_ptr<StagingLock::State> local) {
         stage_folder = &local->folder;
-        staging_lock = std::make_shared<StagingLock>(std::move(local));
+        result.lock = std::make_shared<StagingLock>(std::move(local));
     }
     void require_disk_space() const {
         constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
@@ -285,25 +282,30 @@ struct DataDuplicator::State {
             keep_locked(std::move(local));
         });
     }
-    void reduce_record() {
+    /// Sets the result from the work of all ranks.
+    void reduce_result() {
         const std::int64_t unreadable = counters.unreadable_files;
         std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(counters.written_bytes),
                                          static_cast<std::int64_t>(counters.verified_bytes),
                                          -unreadable, unreadable, 0};
-        std::array<double, 2> maxima{0, seconds};
+        std::array<double, 2> maxima{0, result.seconds};
         for (const std::optional<StagedSet>& set : sets) {
             if (!set || node->rank() != 0) continue;
             maxima[0] += static_cast<double>(bytes_of(set->packs));
             sums[3] += set->unstaged_files;
-            sums[4] += data::unlisted_files(*set);
+            sums[4] += unlisted_files(*set);
             sums[2] += files_of(set->packs);
         }
         everyone.all_reduce_sum(sums);
         everyone.all_reduce_max(maxima);
-        record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
-                  static_cast<std::int64_t>(maxima[0]),       sums[3]};
-        unlisted_files = sums[4];
-        seconds = maxima[1];
+        result.record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
+                         static_cast<std::int64_t>(maxima[0]),       sums[3]};
+        result.seconds = maxima[1];
+        if (sums[4] == 0) return;
+        result.notes.push_back(fmt::format(
+            "staged files that are not listed in the manifest.sha256 of their folder and were "
+            "not compared with it: {}",
+            sums[4]));
     }
 };
 
@@ -336,8 +338,8 @@ void DataDuplicator::run() {
     }
     state_->copy();
     state_->lock_for_reading();
-    state_->seconds += watch.seconds();
-    state_->reduce_record();
+    state_->result.seconds += watch.seconds();
+    state_->reduce_result();
 }
 
 std::shared_ptr<const StagedPictures> DataDuplicator::pictures(Split split) const {
@@ -352,24 +354,8 @@ std::filesystem::path DataDuplicator::folder(Split split) const {
     return staging::stage_path(state_->config.data.staging_directory) / set->name;
 }
 
-const StagingRecord& DataDuplicator::record() const {
-    return state_->record;
-}
-
-std::vector<std::string> DataDuplicator::notes() const {
-    if (state_->unlisted_files == 0) return {};
-    return {fmt::format(
-        "staged files that are not listed in the manifest.sha256 of their folder and were "
-        "not compared with it: {}",
-        state_->unlisted_files)};
-}
-
-double DataDuplicator::seconds() const {
-    return state_->seconds;
-}
-
-std::shared_ptr<StagingLock> DataDuplicator::staging_lock() const {
-    return state_->staging_lock;
+const StagingResult& DataDuplicator::result() const {
+    return state_->result;
 }
 
 }  // namespace hpcai::data

@@ -286,12 +286,8 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
     SampleSets sets = open_sets(config, group, duplicator);
     sets.sha256 =
         read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });
-    if (duplicator != nullptr) {
-        for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
-        sets.staging_lock = duplicator->staging_lock();
-        sets.staging = duplicator->record();
-        sets.staging_seconds = duplicator->seconds();
-    }
+    if (duplicator != nullptr) sets.staging = duplicator->result();
+    for (const std::string& note : sets.staging.notes) sets.notes.push_back(note);
     return sets;
 }
 

@@ -6,7 +6,6 @@
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/staging_lock.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
-#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
 
@@ -62,15 +61,8 @@ public:
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
     /// Returns the folder of copied files, after run(); "" for a split that is not copied.
     std::filesystem::path folder(Split split) const;
-    /// Returns the work of all nodes, after run().
-    const StagingRecord& record() const;
-    /// Returns notes for the log about copied files that the source's manifest does not list.
-    std::vector<std::string> notes() const;
-    /// Returns the seconds that the slowest rank spent in add_pictures(), add_files() and run().
-    double seconds() const;
-    /// Returns the lock of the staging folder. It must outlive all uses of pictures() and of files
-    /// in folder().
-    std::shared_ptr<StagingLock> staging_lock() const;
+    /// Returns the result of run().
+    const StagingResult& result() const;
 
 private:
     struct State;

@@ -6,8 +6,8 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
+#include <hpcai/data/staging_lock.hpp>
 #include <hpcai/data/transforms.hpp>
-#include <hpcai/records/run_record.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
@@ -79,8 +79,6 @@ public:
 };
 
 class DataDuplicator;
-class StagingLock;
-class StagedPictures;
 
 /// Makes samples of a folder of images. For training, only the crop is decoded, downscaled by the
 /// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0
@@ -107,9 +105,7 @@ struct SampleSets {
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
-    std::shared_ptr<StagingLock> staging_lock = nullptr;  // null without staging
-    StagingRecord staging = {};
-    double staging_seconds = 0;
+    StagingResult staging = {};
 };
 
 /// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
+
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
 
@@ -40,6 +40,15 @@ public:
 
 private:
     std::unique_ptr<State> state_;
+};
+
+/// The result of DataDuplicator::run().
+struct StagingResult {
+    StagingRecord record = {};  // the work of all nodes
+    double seconds = 0;         // of the slowest rank, in run() and in the calls that added files
+    std::vector<std::string> notes = {};  // for the log: files that the manifest does not list
+    /// Must outlive all uses of staged images and files; null without staging.
+    std::shared_ptr<StagingLock> lock = nullptr;
 };
 
 }  // namespace hpcai::data
