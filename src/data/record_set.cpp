@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -78,20 +77,17 @@ public:
     RecordIndex read(const json& document) {
         check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
         RecordIndex index;
-        index.dtype = dtype(member(document, "dtype"));
+        index.dtype = dtype(get<std::string>(document, "dtype"));
         index.height = static_cast<int>(integer(document, "height", 1, kMaxRecordSide));
         index.width = static_cast<int>(integer(document, "width", 1, kMaxRecordSide));
-        for (const json& name : array(document, "channels")) {
-            check(name.is_string(), "channels");
-            index.channels.push_back(name.get<std::string>());
-        }
+        index.channels = get<std::vector<std::string>>(document, "channels");
         check(!index.channels.empty() && index.channels.size() <= kMaxChannels, "channels");
-        index.statistics.mean = numbers(document, "mean", index.channels.size());
-        index.statistics.standard_deviation =
-            numbers(document, "standard_deviation", index.channels.size());
-        for (const double deviation : index.statistics.standard_deviation) {
-            check(deviation > 0, "standard_deviation");
-        }
+        index.statistics.mean = get<std::vector<double>>(document, "mean");
+        check(index.statistics.mean.size() == index.channels.size(), "mean");
+        std::vector<double>& deviations = index.statistics.standard_deviation;
+        deviations = get<std::vector<double>>(document, "standard_deviation");
+        check(deviations.size() == index.channels.size() && std::ranges::min(deviations) > 0,
+              "standard_deviation");
         for (const json& file : array(document, "files"))
             index.files.push_back(read_file(file, index));
         check(!index.files.empty(), "files");
@@ -99,76 +95,63 @@ public:
     }
 
 private:
-    void check(bool condition, const char* key) const {
-        require(condition, ExitCode::data,
-                "'{}': the value of {} is not as `data transcode` writes it", path_, key);
+    [[noreturn]] void fail(const char* key) const {
+        throw Error(
+            ExitCode::data,
+            fmt::format("'{}': the value of {} is not as `data transcode` writes it", path_, key));
     }
-    const json& member(const json& object, const char* key) const {
-        check(object.is_object() && object.contains(key), key);
-        return object.at(key);
+    void check(bool condition, const char* key) const {
+        if (!condition) fail(key);
+    }
+    template <typename T>
+    T get(const json& object, const char* key) const {
+        try {
+            return object.at(key).get<T>();
+        } catch (const json::exception&) {
+            fail(key);
+        }
     }
     const json& array(const json& object, const char* key) const {
-        const json& value = member(object, key);
-        check(value.is_array(), key);
-        return value;
+        check(object.is_object() && object.contains(key) && object[key].is_array(), key);
+        return object[key];
     }
     std::int64_t integer(const json& object, const char* key, std::int64_t low,
                          std::int64_t high) const {
-        const json& value = member(object, key);
+        const json value = get<json>(object, key);
         check(value.is_number_integer() && value >= low && value <= high, key);
         return value.get<std::int64_t>();
     }
-    std::vector<double> numbers(const json& object, const char* key, std::size_t count) const {
-        std::vector<double> result;
-        for (const json& value : array(object, key)) {
-            check(value.is_number() && std::isfinite(value.get<double>()), key);
-            result.push_back(value.get<double>());
-        }
-        check(result.size() == count, key);
-        return result;
-    }
-    tensor::DType dtype(const json& name) const {
+    tensor::DType dtype(const std::string& name) const {
         for (const tensor::DType dtype : kDTypes) {
-            if (name == std::string(tensor::name_of(dtype))) return dtype;
+            if (name == tensor::name_of(dtype)) return dtype;
         }
-        check(false, "dtype");
-        return {};
+        fail("dtype");
     }
     /// Reads a file name that cannot leave the folder.
     std::string file_name(const json& object, const char* key) const {
-        const json& value = member(object, key);
-        check(value.is_string(), key);
-        std::string name = value.get<std::string>();
+        std::string name = get<std::string>(object, key);
         check(!name.empty() && name[0] != '.' &&
                   name.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
               key);
         return name;
     }
     IndexedFile read_file(const json& object, const RecordIndex& index) const {
-        IndexedFile file{
-            file_name(object, "name"), file_name(object, "source"), generator(object), {}};
+        IndexedFile file{file_name(object, "name"), file_name(object, "source")};
+        if (object.contains("generator")) file.generator = get<std::string>(object, "generator");
+        check(file.generator.size() <= kMaxGeneratorBytes, "generator");
         for (const json& record : array(object, "records")) {
             file.records.push_back(
                 {integer(record, "number", 0, std::numeric_limits<std::int32_t>::max()),
-                 checksum(member(record, "crc32")), read_boxes(record, index)});
+                 checksum(get<std::string>(record, "crc32")), read_boxes(record, index)});
         }
         check(!file.records.empty(), "records");
         return file;
     }
-    /// Returns "" if the key is absent, as in the records of files without a generator.
-    std::string generator(const json& object) const {
-        if (!object.contains("generator")) return "";
-        const json& value = object.at("generator");
-        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGeneratorBytes,
-              "generator");
-        return value.get<std::string>();
-    }
-    std::uint32_t checksum(const json& value) const {
-        check(value.is_string() && value.get_ref<const std::string&>().size() == 8, "crc32");
-        const auto& text = value.get_ref<const std::string&>();
+    std::uint32_t checksum(const std::string& text) const {
         std::uint32_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + 8, number, 16);
-        check(error == std::errc{} && end == text.data() + 8, "crc32");
+        const char* const end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, number, 16);
+        check(text.size() == 8 && error == std::errc{} && rest == end, "crc32");
         return number;
     }
     std::vector<Box> read_boxes(const json& record, const RecordIndex& index) const {
