@@ -239,9 +239,9 @@ std::size_t RecordIndex::record_bytes() const {
     return channels.size() * height * width * tensor::size_of(dtype);
 }
 
-std::uint32_t checksum_of(std::span<const std::byte> record) {
+std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before) {
     return static_cast<std::uint32_t>(
-        ::crc32_z(0, reinterpret_cast<const Bytef*>(record.data()), record.size()));
+        ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder) {

@@ -37,7 +37,8 @@ struct RecordIndex {
     std::size_t record_bytes() const;
 };
 
-std::uint32_t checksum_of(std::span<const std::byte> record);
+/// Returns the CRC-32 of the bytes whose CRC-32 is `before`, followed by `bytes`.
+std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
 /// Reads records.json in `folder`. Throws Error(data) naming the file if it is invalid or its

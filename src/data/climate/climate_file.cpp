@@ -12,10 +12,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "hdf5_layout.hpp"
@@ -31,12 +32,12 @@ constexpr unsigned kOpenTimeoutSeconds = 120;
 constexpr hsize_t kMaxSamples = 200'000;
 constexpr hsize_t kMaxSide = 16'384;  // pixels
 constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
-constexpr double kHeightBoundary = 2000;  // m; 1000 hPa is far below, 100 hPa far above
+constexpr double kHeightBoundary = 2000;  // m; heights at 1000 hPa are lower, at 100 hPa higher
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
 enum class ChildResult : std::uint8_t { survived, crashed, too_slow };
 
-/// Disables MPI's signal handlers, core files and output in a child process, and sets an alarm.
+/// In a child process, disables MPI's signal handlers, core files and output, and sets an alarm.
 void isolate_child() {
     constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
     for (const int number : kSignals) std::signal(number, SIG_DFL);
@@ -99,12 +100,6 @@ ChildResult run_in_child(const std::function<void()>& action) {
     const bool is_slow = was_alarmed(child);
     if (has_survived) return ChildResult::survived;
     return is_slow ? ChildResult::too_slow : ChildResult::crashed;
-}
-
-void require_file(const fs::path& path) {
-    std::error_code error;
-    require(fs::is_regular_file(path, error), ExitCode::data, "cannot read '{}': {}", path.string(),
-            error ? error.message() : "not a regular file");
 }
 
 Hdf5Handle open_file(const fs::path& path) {
@@ -172,7 +167,7 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 
-/// Reads the entire chunk index, but no chunk.
+/// Reads the entire index of chunks, because a damaged one can crash the library; reads no chunk.
 void read_chunk_index(const Hdf5Dataset& images) {
     hsize_t chunks = 0;
     const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
@@ -209,12 +204,6 @@ std::string generator_of(const Hdf5Handle& file) {
     return is_name ? name : "an unnamed generator";
 }
 
-template <typename T>
-std::uint32_t checksum(std::uint32_t before, const std::vector<T>& numbers) {
-    return static_cast<std::uint32_t>(::crc32_z(
-        before, reinterpret_cast<const Bytef*>(numbers.data()), numbers.size() * sizeof(T)));
-}
-
 }  // namespace
 
 std::vector<std::string> channel_names(GeopotentialLevel level) {
@@ -230,10 +219,10 @@ struct ClimateFile::State {
     Hdf5Dataset images;
 };
 
-std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
+std::shared_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
                                                       const ClimateFileSettings& settings,
                                                       Metadata& metadata) {
-    auto state = std::make_unique<State>();
+    auto state = std::make_shared<State>();
     state->file = open_file(path);
     state->images =
         climate::open_dataset(state->file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
@@ -257,15 +246,17 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
     const std::vector<float> row = middle_row(images);
     metadata.level = level_of(row);
     metadata.generator = generator_of(state->file);
-    metadata.fingerprint = checksum(checksum(checksum(0, images.extents), table.rows), row);
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(images.extents)));
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(table.rows)), metadata.fingerprint);
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(row)), metadata.fingerprint);
     return state;
 }
 
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
     const auto try_open = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
-    require_file(path);
+    storage::open_for_reading(path);  // throws unless it is a readable regular file
     if (!settings.is_verified && !storage::matches_manifest(path)) {
         const ChildResult result = run_in_child(try_open);
         require(result != ChildResult::too_slow, ExitCode::data,
@@ -277,17 +268,13 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     state_ = open(path, settings, metadata_);
 }
 
-ClimateFile::~ClimateFile() = default;
-ClimateFile::ClimateFile(ClimateFile&&) noexcept = default;
-ClimateFile& ClimateFile::operator=(ClimateFile&&) noexcept = default;
-
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
     return metadata_.boxes[sample];
 }
 
 void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     const auto& e = state_->images.extents;
     ensure(first >= 0 && count >= 1 && first <= samples() - count, "samples {} to {} of {}", first,
            first + count - 1, samples());

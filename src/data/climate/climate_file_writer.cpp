@@ -93,7 +93,7 @@ struct ClimateFileWriter::State {
 ClimateFileWriter::ClimateFileWriter(const std::filesystem::path& path,
                                      const ClimateFileShape& shape)
     : state_(std::make_unique<State>(path)) {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     State& s = *state_;
     const auto samples = static_cast<hsize_t>(shape.samples);
     const auto height = static_cast<hsize_t>(shape.height);
@@ -123,7 +123,6 @@ ClimateFileWriter::~ClimateFileWriter() = default;
 
 void ClimateFileWriter::write(std::int64_t sample, std::span<const float> fields,
                               std::span<const Box> boxes) {
-    const climate::QuietHdf5 quiet;
     State& s = *state_;
     const auto& e = s.image_extents;
     ensure(sample >= 0 && static_cast<hsize_t>(sample) < e[0], "sample {} of {}", sample, e[0]);
@@ -136,7 +135,6 @@ void ClimateFileWriter::write(std::int64_t sample, std::span<const float> fields
 }
 
 void ClimateFileWriter::finish() {
-    const climate::QuietHdf5 quiet;
     State& s = *state_;
     s.images = {};
     s.boxes = {};
