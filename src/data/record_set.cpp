@@ -21,33 +21,20 @@
 namespace hpcai::data {
 namespace {
 
-/// A memory-mapped regular file.
-class MappedFile {
-public:
-    /// Maps a file of `bytes` >= 1 bytes. Throws Error(data) naming the path if it has another size
-    /// or cannot be mapped.
-    MappedFile(const std::filesystem::path& path, std::size_t bytes) {
-        const storage::Descriptor file = storage::open_for_reading(path);
-        struct stat status {};
-        ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
-        require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
-                "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
-        void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
-        require(memory != MAP_FAILED, ExitCode::data, "cannot map '{}': {}", path.string(),
-                std::strerror(errno));
-        bytes_ = {static_cast<const std::byte*>(memory), bytes};
-    }
-    MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-    MappedFile& operator=(MappedFile&&) = delete;
-    ~MappedFile() {
-        if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-    }
-
-    std::span<const std::byte> bytes() const { return bytes_; }
-
-private:
-    std::span<const std::byte> bytes_;
-};
+/// Maps a regular file of `bytes` >= 1 bytes into memory. Throws Error(data) naming the path if it
+/// has another size or cannot be mapped.
+std::shared_ptr<const std::byte> map_file(const std::filesystem::path& path, std::size_t bytes) {
+    const storage::Descriptor file = storage::open_for_reading(path);
+    struct stat status {};
+    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+    require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
+            "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
+    require(memory != MAP_FAILED, ExitCode::data, "cannot map '{}': {}", path.string(),
+            std::strerror(errno));
+    return {static_cast<const std::byte*>(memory),
+            [memory, bytes](const std::byte*) { ::munmap(memory, bytes); }};
+}
 
 using nlohmann::json;
 
@@ -177,16 +164,16 @@ private:
 }  // namespace
 
 struct RecordSet::Contents {
-    std::vector<MappedFile> files;
-    std::vector<std::atomic<bool>> checked;  // by sample
+    std::vector<std::shared_ptr<const std::byte>> files;  // mapped into memory
+    std::vector<std::atomic<bool>> checked;               // by sample; whether its checksum matched
 };
 
 RecordSet::RecordSet(const std::filesystem::path& folder)
     : folder_(folder), index_(read_record_index(folder)), contents_(std::make_shared<Contents>()) {
     for (const IndexedFile& file : index_.files) {
-        contents_->files.emplace_back(folder / file.name, file.records.size() * record_bytes());
-        first_samples_.push_back(first_samples_.back() +
-                                 static_cast<std::int64_t>(file.records.size()));
+        contents_->files.push_back(
+            map_file(folder / file.name, file.records.size() * record_bytes()));
+        first_samples_.push_back(first_samples_.back() + std::ssize(file.records));
     }
     contents_->checked = std::vector<std::atomic<bool>>(first_samples_.back());
 }
@@ -205,8 +192,8 @@ std::string RecordSet::name(std::int64_t sample) const {
 
 std::span<const std::byte> RecordSet::record(std::int64_t sample) const {
     const Position position = locate(sample);
-    const auto bytes = contents_->files[position.file].bytes().subspan(
-        position.record * record_bytes(), record_bytes());
+    const std::byte* const file = contents_->files[position.file].get();
+    const std::span bytes(file + position.record * record_bytes(), record_bytes());
     std::atomic<bool>& checked = contents_->checked[sample];
     if (checked.load(std::memory_order_relaxed)) return bytes;
     require(checksum_of(bytes) == record_at(position).checksum, ExitCode::data,

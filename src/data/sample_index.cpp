@@ -5,6 +5,8 @@
 #include <set>
 #include <system_error>
 
+#include <strings.h>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -22,12 +24,11 @@ constexpr const char* kIndexSchema = "hpcai500-index-1";
 constexpr const char* kShardsSchema = "hpcai500-shards-1";
 
 bool has_picture_extension(const fs::path& path) {
-    std::string extension = path.extension().string();
-    for (char& letter : extension) {
-        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    }
-    constexpr std::array<std::string_view, 3> kExtensions{".jpg", ".jpeg", ".jpe"};
-    return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
+    constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe"};
+    const std::string extension = path.extension().string();
+    return std::ranges::any_of(kExtensions, [&](const char* known) {
+        return ::strcasecmp(extension.c_str(), known) == 0;
+    });
 }
 
 /// Returns the names in a folder, sorted by their bytes.
@@ -268,23 +269,13 @@ std::optional<std::int32_t> test_number(const fs::path& path) {
     return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
 }
 
-/// Counts names that ImageNet-1k does not have, and keeps the first.
-class MismatchedNames {
-public:
-    void add(const std::string& name) {
-        if (count_++ == 0) first_ = name;
-    }
-    void report(std::string_view what, std::string_view expected,
-                std::vector<std::string>& reasons) const {
-        if (count_ == 0) return;
-        reasons.push_back(fmt::format("{} not named as in ImageNet-1k ({}): {}, the first '{}'",
-                                      what, expected, count_, printable(first_)));
-    }
-
-private:
-    std::int64_t count_ = 0;
-    std::string first_;
-};
+/// Adds the number of `names`, which ImageNet-1k does not have, and the first of them to `reasons`.
+void report_names(const std::vector<const std::string*>& names, std::string_view what,
+                  std::string_view expected, std::vector<std::string>& reasons) {
+    if (names.empty()) return;
+    reasons.push_back(fmt::format("{} not named as in ImageNet-1k ({}): {}, the first '{}'", what,
+                                  expected, names.size(), printable(*names[0])));
+}
 
 }  // namespace
 
@@ -368,23 +359,24 @@ SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator,
 
 std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
                                                     const SampleIndex& validation) {
-    MismatchedNames classes, training_files, test_files;
+    std::vector<const std::string*> classes, training_files, test_files;
     for (const std::string& name : training.classes) {
-        if (!is_wordnet_number(name)) classes.add(name);
+        if (!is_wordnet_number(name)) classes.push_back(&name);
     }
     for (const Sample& sample : training.samples) {
         const std::string& name = training.classes[sample.label];
-        if (!is_training_name(name, sample.path)) training_files.add(sample.path);
+        if (!is_training_name(name, sample.path)) training_files.push_back(&sample.path);
     }
     std::set<std::int32_t> known;
     for (const Sample& sample : validation.samples) {
         const auto number = test_number(sample.path);
-        if (!number || !known.insert(*number).second) test_files.add(sample.path);
+        if (!number || !known.insert(*number).second) test_files.push_back(&sample.path);
     }
     std::vector<std::string> disqualifications;
-    classes.report("classes", "n01440764", disqualifications);
-    training_files.report("training files", "n01440764_10026.JPEG", disqualifications);
-    test_files.report("test files", "ILSVRC2012_val_00000001.JPEG, each once", disqualifications);
+    report_names(classes, "classes", "n01440764", disqualifications);
+    report_names(training_files, "training files", "n01440764_10026.JPEG", disqualifications);
+    report_names(test_files, "test files", "ILSVRC2012_val_00000001.JPEG, each once",
+                 disqualifications);
     return disqualifications;
 }
 

@@ -51,54 +51,38 @@ void isolate_child() {
     ::alarm(kOpenTimeoutSeconds);
 }
 
-[[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
+[[noreturn]] void run_and_exit(const std::function<void()>& action,
+                               const storage::Descriptor& out) {
     try {
         action();
     } catch (const std::exception&) {  // the parent gets the same error when it opens the file
     }
-    const char byte = 1;
-    const bool is_written = ::write(out, &byte, 1) == 1;
-    ::_exit(is_written ? 0 : 1);
-}
-
-/// Returns whether a byte arrives before the other end of the pipe is closed.
-bool receives_byte(int in) {
-    char byte = 0;
-    return TEMP_FAILURE_RETRY(::read(in, &byte, 1)) == 1;
-}
-
-/// Waits for the child and returns whether its alarm ended it; false if there is no exit status.
-bool was_alarmed(pid_t child) {
-    int status = 0;
-    return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
-           WTERMSIG(status) == SIGALRM;
-}
-
-/// Throws Error(internal), because the system has failed, not the file.
-[[noreturn]] void throw_start_error(int error) {
-    throw Error(ExitCode::internal,
-                fmt::format("cannot start a process to open the file: {}", std::strerror(error)));
+    constexpr std::byte kSurvived{1};
+    ::_exit(storage::try_write(out, {&kSurvived, 1}) ? 0 : 1);
 }
 
 /// Runs `action` in a child process without output and waits for it. Returns survived if `action`
 /// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
 /// ignored, returns crashed for too_slow. Throws Error(internal) if no process can be started.
 ChildResult run_in_child(const std::function<void()>& action) {
-    std::array<int, 2> pipe_ends{};
-    if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_start_error(errno);
-    const pid_t child = ::fork();
+    std::array<int, 2> pipe_ends{-1, -1};
+    const bool has_pipe = ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;
+    const storage::Descriptor in(pipe_ends[0]);
+    storage::Descriptor out(pipe_ends[1]);
+    const pid_t child = has_pipe ? ::fork() : -1;
+    require(child >= 0, ExitCode::internal, "cannot start a process to open the file: {}",
+            std::strerror(errno));
     if (child == 0) {
-        ::close(pipe_ends[0]);
         isolate_child();
-        run_and_exit(action, pipe_ends[1]);
+        run_and_exit(action, out);
     }
-    const int error = errno;
-    ::close(pipe_ends[1]);
-    const bool has_survived = child > 0 && receives_byte(pipe_ends[0]);
-    ::close(pipe_ends[0]);
-    if (child < 0) throw_start_error(error);
-    const bool is_slow = was_alarmed(child);
+    out.close();
+    std::byte byte{};
+    const bool has_survived = storage::try_read(in, {&byte, 1}) == 1;
+    int status = 0;
+    const bool has_status = TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child;
     if (has_survived) return ChildResult::survived;
+    const bool is_slow = has_status && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
     return is_slow ? ChildResult::too_slow : ChildResult::crashed;
 }
 
