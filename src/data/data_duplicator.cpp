@@ -33,21 +33,21 @@ struct StagedSet {
 };
 
 /// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t kMaxSum = std::uint64_t{1} << 62;
-    return std::min(a, kMaxSum) + std::min(b, kMaxSum) > kMaxSum ? kMaxSum : a + b;
+std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
+    constexpr std::int64_t kMaxSum = std::int64_t{1} << 62;
+    return a > kMaxSum - std::min(b, kMaxSum) ? kMaxSum : a + b;
 }
 
-std::uint64_t bytes_of(const std::vector<Pack>& packs) {
-    std::uint64_t bytes = 0;
+std::int64_t bytes_of(const std::vector<Pack>& packs) {
+    std::int64_t bytes = 0;
     for (const Pack& pack : packs) bytes = capped_sum(bytes, pack.bytes);
     return bytes;
 }
 
 std::int64_t files_of(const std::vector<Pack>& packs) {
-    std::size_t files = 0;
-    for (const Pack& pack : packs) files += pack.files.size();
-    return static_cast<std::int64_t>(files);
+    std::int64_t files = 0;
+    for (const Pack& pack : packs) files += std::ssize(pack.files);
+    return files;
 }
 
 constexpr std::size_t index_of(Split split) {
@@ -147,10 +147,8 @@ struct DataDuplicator::State {
     void add(Split split, const StagingRequest& request, bool is_packed) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
         const Stopwatch watch;
-        StagedSet set{staging::kSetNames[index_of(split)],
-                      {request.root, request.files, request.path_of, read_metadata(request), {}},
-                      is_packed};
-        set.source.packed = request.packed;
+        StagedSet set{
+            staging::kSetNames[index_of(split)], {request, read_metadata(request)}, is_packed};
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
             if (!is_packed) {
@@ -159,7 +157,7 @@ struct DataDuplicator::State {
             }
             const std::vector<std::uint8_t> needed =
                 staging::needed_samples(config, split, request.files, place, layout);
-            const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
+            const std::int64_t pack_bytes = std::int64_t{config.data.staging_pack_mib} << 20;
             set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
             set.unstaged_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
         });
@@ -198,22 +196,21 @@ struct DataDuplicator::State {
         result.lock = std::make_shared<StagingLock>(std::move(local));
     }
     void require_disk_space() const {
-        constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
-        constexpr std::uint64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
-        std::uint64_t needed = 0, sum = 0;
+        constexpr std::int64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
+        constexpr std::int64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
+        std::int64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
             sum = capped_sum(sum, bytes_of(set->packs));
             for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
                 if (set->is_staged[pack] != std::byte{0}) continue;
-                const std::uint64_t index_bytes =
-                    kEntry * set->packs[pack].files.size() + 2 * kBlock;
+                const std::int64_t index_bytes =
+                    kEntry * std::ssize(set->packs[pack].files) + 2 * kBlock;
                 needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
             }
         }
-        const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib)
-                                      << 20;
-        const std::uint64_t free = stage_folder->free_bytes();
+        const std::int64_t reserve = std::int64_t{config.data.staging_reserve_mib} << 20;
+        const std::int64_t free = stage_folder->free_bytes();
         require(
             needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
@@ -239,9 +236,8 @@ struct DataDuplicator::State {
             copy_or_check(*mine[i].set, mine[i].pack, stop);
         };
         std::optional<WorkerPool> worker_pool;
-        comm::collective_try(everyone, [&] {
-            worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
-        });
+        comm::collective_try(everyone,
+                             [&] { worker_pool.emplace(std::ssize(mine), threads, work, stop); });
         std::array<double, 2> flags{};  // 1 if any rank has failed; 1 if any rank still copies
         do {
             const bool done = worker_pool->wait(kErrorCheckInterval);
@@ -285,8 +281,7 @@ struct DataDuplicator::State {
     /// Sets the result from the work of all ranks.
     void reduce_result() {
         const std::int64_t unreadable = counters.unreadable_files;
-        std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(counters.written_bytes),
-                                         static_cast<std::int64_t>(counters.verified_bytes),
+        std::array<std::int64_t, 5> sums{counters.written_bytes, counters.verified_bytes,
                                          -unreadable, unreadable, 0};
         std::array<double, 2> maxima{0, result.seconds};
         for (const std::optional<StagedSet>& set : sets) {

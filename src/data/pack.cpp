@@ -91,17 +91,14 @@ PackJob plan_shards(const PackOptions& options) {
                 "{}: class '{}' cannot be packed; expected a name of at most {} bytes",
                 index.root.string(), name, kMaxClassName);
     }
-    staging::Source source{index.root,
-                           static_cast<std::uint32_t>(index.samples.size()),
-                           [&](std::uint32_t sample) { return index.samples[sample].path; },
-                           std::vector<staging::FileMetadata>(index.samples.size()),
-                           {}};
+    staging::Source source{{index.root, static_cast<std::uint32_t>(index.samples.size()),
+                            [&](std::uint32_t sample) { return index.samples[sample].path; }},
+                           std::vector<staging::FileMetadata>(index.samples.size())};
     parallel_for(source.files, options.threads, [&](std::int64_t sample) {
         source.metadata[sample] = staging::read_metadata(index.path_of(sample));
     });
-    const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mib) << 20;
     job.shards = staging::plan_packs(source, std::vector<std::uint8_t>(source.files, 1),
-                                     shard_bytes, kMaxPictureBytes);
+                                     std::int64_t{options.shard_mib} << 20, kMaxPictureBytes);
     job.metadata = std::move(source.metadata);
     require(!job.shards.empty(), ExitCode::data, "{}: no image can be read", index.root.string());
     require(job.shards.size() <= kMaxShards, ExitCode::usage,

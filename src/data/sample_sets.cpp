@@ -54,14 +54,14 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
         stage_pictures(duplicator, staging_request(training), staging_request(validation));
-    const int image_size = config.workload.image_size;
+    const int size = config.workload.image_size;
     SampleSets sets;
     if (config.workload.problem_class == config::ProblemClass::official) {
         sets.disqualifications = disqualifications_of_names(training, validation);
     }
-    sets.training = make_folder_samples(std::move(training), config.data, image_size, staged);
+    sets.training = make_folder_samples(std::move(training), config.data, size, staged);
     sets.validation =
-        make_folder_samples(std::move(validation), config.data, image_size, staged_validation);
+        make_folder_samples(std::move(validation), config.data, size, staged_validation);
     return sets;
 }
 
@@ -107,9 +107,9 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         require_every_class(read);
         return read;
     });
-    require(training.classes.size() == static_cast<std::size_t>(config.workload.classes),
-            ExitCode::data, "{}: classes with objects: {}, but workload.classes is {}",
-            training.root.string(), training.classes.size(), config.workload.classes);
+    require(std::ssize(training.classes) == config.workload.classes, ExitCode::data,
+            "{}: classes with objects: {}, but workload.classes is {}", training.root.string(),
+            training.classes.size(), config.workload.classes);
     choice.names = training.classes;
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
@@ -186,7 +186,7 @@ public:
         }
     }
 
-    std::int64_t samples() const override { return static_cast<std::int64_t>(chosen_.size()); }
+    std::int64_t samples() const override { return std::ssize(chosen_); }
     int classes() const override { return samples_->classes(); }
     const SampleFormat& format() const override { return samples_->format(); }
     std::int32_t label(std::uint32_t sample) const override {
@@ -207,12 +207,6 @@ public:
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& out) const override {
         return samples_->training_sample(chosen_[sample], std::move(random), out);
-    }
-    DecodedImage decode_full_size(std::uint32_t sample) const override {
-        return samples_->decode_full_size(chosen_[sample]);
-    }
-    TrainingView training_view(ImageSize size, CounterStream random) const override {
-        return samples_->training_view(size, std::move(random));
     }
     std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
         return samples_->evaluation_sample(chosen_[sample], out);

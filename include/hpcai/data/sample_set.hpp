@@ -66,7 +66,7 @@ public:
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_image(). Throws
-    /// Error(internal) for all sets except those of make_folder_samples() and their subsets.
+    /// Error(internal) for all sets except those of make_folder_samples().
     virtual DecodedImage decode_full_size(std::uint32_t sample) const;
     /// Returns the augmentation that training_sample() would draw for an image of this size.
     /// Throws Error(internal) like decode_full_size().

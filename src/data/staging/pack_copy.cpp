@@ -22,7 +22,7 @@ std::optional<PackIndex> from_json(const json& document) {
         return std::nullopt;
     }
     PackIndex index{document.at("fingerprint").get<std::string>(),
-                    document.at("bytes").get<std::uint64_t>(),
+                    document.at("bytes").get<std::int64_t>(),
                     document.at("sha256").get<std::vector<std::string>>()};
     const auto is_entry = [](const std::string& text) {
         return text.empty() || storage::is_sha256_hex(text);
@@ -34,7 +34,7 @@ std::optional<PackIndex> from_json(const json& document) {
     return index;
 }
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::int64_t kBlockBytes = 1 << 20;  // that are read at once
 
 FileMetadata metadata_of(const struct stat& status) {
     if (!S_ISREG(status.st_mode)) return {};
@@ -43,15 +43,15 @@ FileMetadata metadata_of(const struct stat& status) {
 
 /// Reads up to `bytes` bytes, calls consume(block) for each block, and returns the bytes read.
 template <typename Consume>
-std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
-                             std::uint64_t bytes, const std::atomic<bool>& stop,
-                             const Consume& consume) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(bytes, kBlockBytes));
-    std::uint64_t total = 0;
+std::int64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
+                            std::int64_t bytes, const std::atomic<bool>& stop,
+                            const Consume& consume) {
+    std::vector<std::byte> block(std::min(bytes, kBlockBytes));
+    std::int64_t total = 0;
     while (total < bytes) {
         if (stop) throw Stopped();
-        const std::size_t wanted = std::min<std::uint64_t>(bytes - total, block.size());
-        const std::size_t got = storage::read_some(file, path, std::span(block).first(wanted));
+        const std::int64_t wanted = std::min(bytes - total, kBlockBytes);
+        const std::int64_t got = storage::read_some(file, path, std::span(block).first(wanted));
         consume(storage::Bytes(block).first(got));
         total += got;
         if (got < wanted) break;
@@ -71,10 +71,9 @@ public:
         if (!storage::try_write(file_, bytes)) fail();
     }
     /// Extends the file to `offset` and continues writing there.
-    void extend_to(std::uint64_t offset) {
-        const auto end = static_cast<off_t>(offset);
-        if (::ftruncate(file_.number(), end) != 0) fail();
-        if (::lseek(file_.number(), end, SEEK_SET) != end) fail();
+    void extend_to(std::int64_t offset) {
+        if (::ftruncate(file_.number(), offset) != 0) fail();
+        if (::lseek(file_.number(), offset, SEEK_SET) != offset) fail();
     }
 
 private:
@@ -106,7 +105,6 @@ auto read_source(const Read& read) {
 std::string copy_file(const CopyContext& context, std::uint32_t number, Output& output) {
     const std::filesystem::path path = context.source.full_path(number);
     const FileMetadata& expected = context.source.metadata[number];
-    const auto bytes = static_cast<std::uint64_t>(expected.bytes);
     storage::Sha256 hash;
     const storage::Descriptor file = read_source([&] { return storage::open_for_reading(path); });
     const SampleIndex* const packed = context.source.packed;
@@ -115,17 +113,17 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
         require(::lseek(file.number(), offset, SEEK_SET) == offset, ExitCode::data,
                 "'{}' cannot be read from byte {}", path.string(), offset);
     }
-    const std::uint64_t copied = read_source([&] {
-        return for_each_block(file, path, bytes, context.stop, [&](storage::Bytes block) {
+    const std::int64_t copied = read_source([&] {
+        return for_each_block(file, path, expected.bytes, context.stop, [&](storage::Bytes block) {
             hash.update(block);
             output.write(block);
         });
     });
     const FileMetadata now =
         packed != nullptr ? read_metadata(*packed, number) : read_metadata(file);
-    require(copied == bytes && now == expected, ExitCode::data,
+    require(copied == expected.bytes && now == expected, ExitCode::data,
             "'{}' changed while it was staged: it had {} bytes, {} were read, now it has {}",
-            path.string(), bytes, copied, now.bytes);
+            path.string(), expected.bytes, copied, now.bytes);
     const std::string digest = hash.finish_hex();
     const std::string_view listed = context.source.listed_digest(number);
     require(listed.empty() || listed == digest, ExitCode::data,
@@ -133,20 +131,20 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
             packed != nullptr ? packed->location_of(number) : path.string(),
             packed != nullptr ? kShardIndexName : storage::kManifestName,
             context.source.root.string());
-    context.counters.written_bytes += bytes;
+    context.counters.written_bytes += expected.bytes;
     return digest;
 }
 
 /// Copies the file to `offset` of the pack like copy_file(). If a packed file cannot be read, skips
 /// its range and returns "".
-std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::uint64_t offset,
+std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::int64_t offset,
                          Output& output) {
     try {
         return copy_file(context, number, output);
     } catch (const Unreadable& unreadable) {
         if (!context.is_packed) throw unreadable.error;
     }
-    output.extend_to(offset + static_cast<std::uint64_t>(context.source.metadata[number].bytes));
+    output.extend_to(offset + context.source.metadata[number].bytes);
     ++context.counters.unreadable_files;
     return "";
 }
@@ -154,12 +152,12 @@ std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::
 bool has_digests(const CopyContext& context, const Pack& pack, const PackIndex& index) {
     const std::filesystem::path path = context.folder / pack.name;
     const storage::Descriptor file = storage::open_for_reading(path);
-    if (read_metadata(file).bytes != static_cast<std::int64_t>(pack.bytes)) return false;
+    if (read_metadata(file).bytes != pack.bytes) return false;
     for (std::size_t i = 0; i < pack.files.size(); ++i) {
-        const auto bytes = static_cast<std::uint64_t>(context.source.metadata[pack.files[i]].bytes);
+        const std::int64_t bytes = context.source.metadata[pack.files[i]].bytes;
         storage::Sha256 hash;
-        const std::uint64_t read = for_each_block(
-            file, path, bytes, context.stop, [&](storage::Bytes block) { hash.update(block); });
+        const std::int64_t read = for_each_block(file, path, bytes, context.stop,
+                                                 [&](storage::Bytes block) { hash.update(block); });
         if (read != bytes || hash.finish_hex() != index.digests[i]) return false;
         const std::string_view listed = context.source.listed_digest(pack.files[i]);
         if (!listed.empty() && listed != index.digests[i]) return false;
@@ -232,10 +230,10 @@ void copy_pack(const CopyContext& context, const Pack& pack) {
     PackIndex index{pack.fingerprint, pack.bytes, {}};
     {
         Output output(pending.path(), path);
-        std::uint64_t offset = 0;
+        std::int64_t offset = 0;
         for (const std::uint32_t file : pack.files) {
             index.digests.push_back(copy_or_skip(context, file, offset, output));
-            offset += static_cast<std::uint64_t>(context.source.metadata[file].bytes);
+            offset += context.source.metadata[file].bytes;
         }
     }
     write_index(path, index);

@@ -19,7 +19,7 @@ inline constexpr const char* kIndexSchema = "hpcai500-pack/1";
 /// name, so a pack with an index was written by this program.
 struct PackIndex {
     std::string fingerprint;
-    std::uint64_t bytes = 0;
+    std::int64_t bytes = 0;
     std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
     /// Returns whether the index belongs to `pack`. Does not hash the files.
@@ -53,8 +53,8 @@ FileMetadata read_metadata(const SampleIndex& packed, std::uint32_t sample);
 
 /// Totals of all copies of this rank, updated by many threads.
 struct CopyCounters {
-    std::atomic<std::uint64_t> written_bytes{0};    // to the staging folder
-    std::atomic<std::uint64_t> verified_bytes{0};   // in intact packs of an earlier run
+    std::atomic<std::int64_t> written_bytes{0};     // to the staging folder
+    std::atomic<std::int64_t> verified_bytes{0};    // in intact packs of an earlier run
     std::atomic<std::int64_t> unreadable_files{0};  // source files that are not staged
 };
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/config/config.hpp>
-#include <hpcai/data/sample_set.hpp>
-#include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 
 /// The assignment of source files to packs in the staging folder. It depends only on arguments that
 /// all ranks of a node have, so they compute the same plan without communication.
@@ -35,15 +33,12 @@ struct FileMetadata {
     bool operator==(const FileMetadata&) const = default;
 };
 
-/// Numbered files below a folder of the shared file system.
-struct Source {
-    std::filesystem::path root;
-    std::uint32_t files = 0;
-    std::function<std::string(std::uint32_t)> path_of;        // relative to root
-    std::vector<FileMetadata> metadata;                       // by file
-    std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from the manifest
+/// The files of a request, and what is known of them.
+struct Source : StagingRequest {
+    std::vector<FileMetadata> metadata;  // by file
+    /// SHA-256 by path, from the manifest.
+    std::map<std::string, std::string, std::less<>> digests = {};
     bool has_manifest = false;
-    const SampleIndex* packed = nullptr;  // if not null, its shards contain the files
 
     std::filesystem::path full_path(std::uint32_t file) const {
         return packed != nullptr ? packed->path_of(file) : root / path_of(file);
@@ -60,7 +55,7 @@ struct Source {
 struct Pack {
     std::string name;
     std::vector<std::uint32_t> files;
-    std::uint64_t bytes = 0;
+    std::int64_t bytes = 0;
     std::string fingerprint;  // SHA-256 of root, paths, sizes and modification times
 };
 
@@ -68,7 +63,7 @@ struct Pack {
 /// own pack. Omits files with -1 bytes or more than `max_file_bytes`. Limits the number of files
 /// per pack to bound the size of its index.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
-                             std::uint64_t pack_bytes, std::uint64_t max_file_bytes);
+                             std::int64_t pack_bytes, std::int64_t max_file_bytes);
 
 /// Plans one pack per file, named like the file. Throws Error(data) naming a file that has -1
 /// bytes, occurs twice, or has an invalid name (see DataDuplicator::add_files).

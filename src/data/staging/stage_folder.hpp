@@ -45,7 +45,7 @@ public:
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
     /// Returns the bytes that this user can still write to the folder.
-    std::uint64_t free_bytes() const;
+    std::int64_t free_bytes() const;
 
     /// Removes marks and temporary files of earlier runs, then creates the mark `running-<i>` for
     /// each of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
