@@ -103,23 +103,22 @@ SampleMoments moments_of(const ScannedSample& sample, int threads) {
     return moments;
 }
 
-/// Returns false when a value is NaN or infinite.
+/// Returns whether all values are finite.
 bool is_finite(const SampleMoments& moments) {
-    return std::all_of(moments.begin(), moments.end(), [](const Moments& m) {
-        return std::isfinite(m.mean) && std::isfinite(m.squares);
-    });
+    return std::ranges::all_of(moments,
+                               [](const Moments& m) { return std::isfinite(m.mean + m.squares); });
 }
 
 /// Opens the files one after the other, calls `action` for each and returns their level. Throws
 /// Error(usage) if there is no file, Error(data) for a file that is invalid or differs from earlier
 /// files in the size of its fields or the pressure level of channel 13.
-GeopotentialLevel for_each_file(const std::vector<std::filesystem::path>& paths,
+GeopotentialLevel for_each_file(const std::vector<fs::path>& paths,
                                 const ClimateFileSettings& settings,
                                 const std::function<void(const ClimateFile&)>& action) {
     require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
     int height = 0, width = 0;
     auto level = GeopotentialLevel::unknown;
-    for (const std::filesystem::path& path : paths) {
+    for (const fs::path& path : paths) {
         const ClimateFile file(path, settings);
         if (height == 0) {
             height = file.height();
@@ -148,9 +147,7 @@ public:
     void begin(const ClimateFile& file) {
         close();
         index_.files.push_back({fmt::format("records-{:05}.bin", index_.files.size()),
-                                file.path().filename().string(),
-                                file.generator(),
-                                {}});
+                                file.path().filename().string(), file.generator()});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
     /// Returns false, without writing, if a normalized number is not finite in the dtype.
@@ -238,20 +235,6 @@ void require_new(const fs::path& output) {
             output.string());
 }
 
-void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
-    report.samples_without_box += boxes.empty();
-    for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
-}
-
-void store_moments(const SampleMoments& moments, ClimateReport& report) {
-    for (const Moments& m : moments) {
-        report.statistics.mean.push_back(m.mean);
-        report.statistics.standard_deviation.push_back(m.deviation());
-        report.minimum.push_back(m.minimum);
-        report.maximum.push_back(m.maximum);
-    }
-}
-
 }  // namespace
 
 TranscodeReport transcode(const TranscodeOptions& options) {
@@ -307,7 +290,7 @@ std::vector<fs::path> climate_files_at(const fs::path& path) {
     require(!error, ExitCode::data, "cannot list '{}': {}", path.string(), error.message());
     require(!files.empty(), ExitCode::data, "'{}': the folder has no *.h5 or *.hdf5 file",
             path.string());
-    std::sort(files.begin(), files.end());
+    std::ranges::sort(files);
     return files;
 }
 
@@ -324,7 +307,9 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
         const bool has_ranges = file.box_order() == BoxOrder::ranges;
         ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
         for_each_sample(file, [&](const ScannedSample& sample) {
-            count_boxes(file.boxes(sample.number), report);
+            const std::vector<Box>& boxes = file.boxes(sample.number);
+            report.samples_without_box += boxes.empty();
+            for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
             const SampleMoments moments = moments_of(sample, threads);
             if (!is_finite(moments)) {
                 report.bad_samples.push_back(name_of(sample));
@@ -334,7 +319,12 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
         });
     });
     report.channel_names = channel_names(level);
-    store_moments(total, report);
+    for (const Moments& channel : total) {
+        report.statistics.mean.push_back(channel.mean);
+        report.statistics.standard_deviation.push_back(channel.deviation());
+        report.minimum.push_back(channel.minimum);
+        report.maximum.push_back(channel.maximum);
+    }
     return report;
 }
 
