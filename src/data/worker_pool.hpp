@@ -36,8 +36,6 @@ public:
     void finish();
 
 private:
-    void record_failure(std::int64_t task, std::exception_ptr failure);
-
     const std::int64_t count_;
     const std::function<void(std::int64_t)> work_;
     std::atomic<bool>& stop_;

@@ -94,10 +94,6 @@ public:
     std::vector<Box> boxes(Split split, std::uint32_t number) const;
 
 private:
-    struct Draw;
-
-    Draw draw(Split split, std::uint32_t number) const;
-
     ClimateSettings settings_;
     std::shared_ptr<const climate::Surface> surface_;
 };

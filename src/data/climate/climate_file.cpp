@@ -131,24 +131,18 @@ BoxOrder stated_order(const Hdf5Dataset& boxes) {
     return BoxOrder::detect;
 }
 
-/// A hyperslab of a dataset of rank 4.
-struct Block {
-    std::vector<hsize_t> start;
-    std::vector<hsize_t> count;
-};
-
-void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
+/// Reads the hyperslab of `count` elements from `start` on.
+void read_block(const Hdf5Dataset& images, const std::array<hsize_t, 4>& start,
+                const std::array<hsize_t, 4>& count, float* target) {
     const Hdf5Handle file_space(H5Dget_space(images.handle.id()), H5Sclose);
-    const Hdf5Handle memory_space(
-        H5Screate_simple(static_cast<int>(block.count.size()), block.count.data(), nullptr),
-        H5Sclose);
+    const Hdf5Handle memory_space(H5Screate_simple(4, count.data(), nullptr), H5Sclose);
     const bool read = file_space.valid() && memory_space.valid() &&
-                      H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, block.start.data(),
-                                          nullptr, block.count.data(), nullptr) >= 0 &&
+                      H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr,
+                                          count.data(), nullptr) >= 0 &&
                       H5Dread(images.handle.id(), H5T_NATIVE_FLOAT, memory_space.id(),
                               file_space.id(), H5P_DEFAULT, target) >= 0;
-    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location,
-            block.start[0], block.start[0] + block.count[0] - 1);
+    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location, start[0],
+            start[0] + count[0] - 1);
 }
 
 /// Reads the entire index of chunks, because a damaged one can crash the library; reads no chunk.
@@ -162,7 +156,7 @@ void read_chunk_index(const Hdf5Dataset& images) {
 std::vector<float> middle_row(const Hdf5Dataset& images) {
     const auto& e = images.extents;
     std::vector<float> row(e[3]);
-    read_block(images, {{0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}}, row.data());
+    read_block(images, {0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}, row.data());
     return row;
 }
 
@@ -265,7 +259,7 @@ void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> 
     const auto start = static_cast<hsize_t>(first), size = static_cast<hsize_t>(count);
     ensure(fields.size() == size * e[1] * e[2] * e[3], "{} values for {} samples", fields.size(),
            count);
-    read_block(state_->images, {{start, 0, 0, 0}, {size, e[1], e[2], e[3]}}, fields.data());
+    read_block(state_->images, {start, 0, 0, 0}, {size, e[1], e[2], e[3]}, fields.data());
 }
 
 }  // namespace hpcai::data
