@@ -22,7 +22,7 @@ public:
     /// it and rethrows its exceptions.
     using Complete = std::function<void(int slot, std::int64_t batch)>;
 
-    /// Of `slots` >= 2 slots, the caller uses one; the others are filled ahead. `threads` >= 1.
+    /// The caller uses one of `slots` >= 2; the others are filled ahead. `threads` >= 1.
     Prefetcher(int slots, int threads, Fill fill, Complete complete = nullptr);
     /// Waits for all threads to end.
     ~Prefetcher();

@@ -4,20 +4,10 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::data {
-
-/// The files of a data set on the shared file system.
-struct StagingRequest {
-    std::filesystem::path root;
-    std::uint32_t files = 0;
-    /// Returns the path of a file relative to `root`. Must be valid until run() returns.
-    std::function<std::string(std::uint32_t)> path_of;
-    /// The index whose shards contain the files, valid like path_of; null if there are no shards.
-    const SampleIndex* packed = nullptr;
-};
 
 /// The Data Duplicator of the paper: copies each sample once to the local storage of each node that
 /// needs it.

@@ -6,7 +6,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/tensor/dtype.hpp>
 

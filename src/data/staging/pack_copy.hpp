@@ -5,7 +5,7 @@
 #include <atomic>
 #include <exception>
 
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"

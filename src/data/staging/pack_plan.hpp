@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
 
 /// The assignment of source files to packs in the staging folder. It depends only on arguments that
 /// all ranks of a node have, so they compute the same plan without communication.

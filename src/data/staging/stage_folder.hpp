@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"

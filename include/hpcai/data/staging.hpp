@@ -4,9 +4,20 @@
 #include <memory>
 #include <vector>
 
+#include <hpcai/data/sample_index.hpp>
 #include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
+
+/// The files of a data set on the shared file system, for a DataDuplicator.
+struct StagingRequest {
+    std::filesystem::path root;
+    std::uint32_t files = 0;
+    /// Returns the path of a file relative to `root`. Must be valid until DataDuplicator::run()
+    /// returns, as must `packed`.
+    std::function<std::string(std::uint32_t)> path_of;
+    const SampleIndex* packed = nullptr;  // the index whose shards contain the files; may be null
+};
 
 /// The image files of a data set, in packs that a DataDuplicator has copied. Thread-safe.
 class StagedPictures {
