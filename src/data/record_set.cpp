@@ -46,16 +46,6 @@ constexpr std::size_t kMaxChannels = 1024;
 constexpr std::int32_t kMaxCategories = 1'000'000;
 constexpr std::size_t kMaxGeneratorBytes = 256;
 
-json json_of(const IndexedRecord& record) {
-    json boxes = json::array();
-    for (const Box& box : record.boxes) {
-        boxes.push_back({box.x1, box.y1, box.x2, box.y2, box.category});
-    }
-    return {{"number", record.number},
-            {"crc32", fmt::format("{:08x}", record.checksum)},
-            {"boxes", boxes}};
-}
-
 /// Parses the index, or throws Error(data) naming file and key.
 class IndexReader {
 public:
@@ -242,7 +232,15 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
                   {"files", json::array()}};
     for (const IndexedFile& file : index.files) {
         json records = json::array();
-        for (const IndexedRecord& record : file.records) records.push_back(json_of(record));
+        for (const IndexedRecord& record : file.records) {
+            json boxes = json::array();
+            for (const Box& box : record.boxes) {
+                boxes.push_back({box.x1, box.y1, box.x2, box.y2, box.category});
+            }
+            records.push_back({{"number", record.number},
+                               {"crc32", fmt::format("{:08x}", record.checksum)},
+                               {"boxes", std::move(boxes)}});
+        }
         json& row = document["files"].emplace_back(
             json{{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
         if (!file.generator.empty()) row["generator"] = file.generator;

@@ -65,10 +65,9 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     return "";
 }
 
-/// Uploads the images of the batch that are not yet in device memory.
-void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
-    for (const device::PictureView& view : views) {
-        Image image;
+void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
+    for (const device::PictureView& view : batch.views) {
+        Image image;  // that is not yet in device memory
         {
             const std::lock_guard lock(mutex_);
             const auto pending = pending_uploads_.extract(view.offset_bytes);
@@ -78,10 +77,6 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
         device_.enqueue_fresh_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
                                      std::as_bytes(std::span(image.pixels)));
     }
-}
-
-void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
-    enqueue_pictures(batch.views);
     enqueue_rows(batch, memory_->data(), images);
 }
 

@@ -48,7 +48,6 @@ private:
 
     LookupResult find(std::uint32_t sample) const;
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
-    void enqueue_pictures(std::span<const device::PictureView> views);
 
     std::unique_ptr<device::Memory> memory_;
     mutable std::mutex mutex_;  // guards all members below

@@ -145,13 +145,6 @@ void read_block(const Hdf5Dataset& images, const std::array<hsize_t, 4>& start,
             start[0] + count[0] - 1);
 }
 
-/// Reads the entire index of chunks, because a damaged one can crash the library; reads no chunk.
-void read_chunk_index(const Hdf5Dataset& images) {
-    hsize_t chunks = 0;
-    const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
-    H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
-}
-
 /// Reads the middle row of channel 13 of the first sample.
 std::vector<float> middle_row(const Hdf5Dataset& images) {
     const auto& e = images.extents;
@@ -233,7 +226,13 @@ std::shared_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
     climate::configure_hdf5();
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
-    const auto try_open = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
+    const auto try_open = [&] {
+        const auto state = open(path, settings, metadata_);
+        const hid_t images = state->images.handle.id();
+        const Hdf5Handle space(H5Dget_space(images), H5Sclose);
+        hsize_t chunks = 0;
+        H5Dget_num_chunks(images, space.id(), &chunks);  // reads the index of all chunks
+    };
     storage::open_for_reading(path);  // throws unless it is a readable regular file
     if (!settings.is_verified && !storage::matches_manifest(path)) {
         const ChildResult result = run_in_child(try_open);

@@ -34,12 +34,6 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Returns Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
-std::array<float, 4> cubic_weights(float t) {
-    return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
-            (t + 1) * t * (t - 1) / 6};
-}
-
 /// Four nodes around a row or column, and their weights in cubic interpolation.
 struct Stencil {
     int node = 0;  // the first node; node + 1 is the last one that does not exceed the pixel
@@ -49,7 +43,10 @@ struct Stencil {
 Stencil stencil_of(int pixel, int spacing) {
     const int node = floor_division(pixel, spacing);
     const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
-    return {node - 1, cubic_weights(t)};
+    // Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
+    return {node - 1,
+            {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2,
+             -(t + 1) * t * (t - 2) / 2, (t + 1) * t * (t - 1) / 6}};
 }
 
 /// Interpolates the values of nodes to the columns of the patch: (nodes.rows, patch.columns).
