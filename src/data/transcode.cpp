@@ -110,12 +110,11 @@ bool is_finite(const SampleMoments& moments) {
 }
 
 /// Opens the files one after the other, calls `action` for each and returns their level. Throws
-/// Error(usage) if there is no file, Error(data) for a file that is invalid or differs from earlier
-/// files in the size of its fields or the pressure level of channel 13.
+/// Error(data) for a file that is invalid or differs from earlier files in the size of its fields
+/// or the pressure level of channel 13.
 GeopotentialLevel for_each_file(const std::vector<fs::path>& paths,
                                 const ClimateFileSettings& settings,
                                 const std::function<void(const ClimateFile&)>& action) {
-    require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
     int height = 0, width = 0;
     auto level = GeopotentialLevel::unknown;
     for (const fs::path& path : paths) {
@@ -221,12 +220,6 @@ void require_channels(const TranscodeOptions& options, const std::vector<std::st
     }
 }
 
-void require_dtype(tensor::DType dtype) {
-    using tensor::DType;
-    require(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, ExitCode::usage,
-            "data transcode: dtype: expected fp32, fp16 or bf16, got {}", tensor::name_of(dtype));
-}
-
 void require_new(const fs::path& output) {
     std::error_code error;
     require(!fs::exists(output, error) ||
@@ -239,7 +232,6 @@ void require_new(const fs::path& output) {
 
 TranscodeReport transcode(const TranscodeOptions& options) {
     require_new(options.output);
-    require_dtype(options.dtype);
     for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
     RecordIndex index = begin_index(options);
