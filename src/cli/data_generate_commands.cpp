@@ -114,7 +114,7 @@ void add_data_generate_climate_command(Command parent) {
         generate_climate);
     command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
     data::GenerateClimateOptions& set = options.set;
-    command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
+    command.add_integer("--samples", set.samples, {1, 100'000},
                         fmt::format("snapshots; default: {}", set.samples));
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
