@@ -26,8 +26,6 @@ public:
     Prefetcher(int slots, int threads, Fill fill, Complete complete = nullptr);
     /// Waits for all threads to end.
     ~Prefetcher();
-    Prefetcher(const Prefetcher&) = delete;
-    Prefetcher& operator=(const Prefetcher&) = delete;
 
     /// Aborts the work in progress. Returns when no thread is inside Fill.
     void cancel();

@@ -90,14 +90,6 @@ void require_every_class(const AnnotatedPictures& set) {
     }
 }
 
-std::string omission_note(const OmittedObjects& omitted, std::int64_t narrow, const char* which) {
-    if (omitted == OmittedObjects{} && narrow == 0) return "";
-    return fmt::format(
-        "{} annotations left out: {} without area, {} less than a pixel wide or high, {} of other "
-        "classes, {} crowds",
-        which, omitted.without_area, narrow, omitted.other_classes, omitted.crowds);
-}
-
 SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
                           DataDuplicator* duplicator) {
     require_three_channels(config);
@@ -125,8 +117,13 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         const OmittedObjects omitted = read.omitted;
         ResizedPictures resized =
             make_annotated_samples(std::move(read), data, size, std::move(copies));
-        const std::string note = omission_note(omitted, resized.narrow_boxes, which);
-        if (!note.empty()) sets.notes.push_back(note);
+        if (omitted != OmittedObjects{} || resized.narrow_boxes > 0) {
+            sets.notes.push_back(fmt::format(
+                "{} annotations left out: {} without area, {} less than a pixel wide or high, {} "
+                "of other classes, {} crowds",
+                which, omitted.without_area, resized.narrow_boxes, omitted.other_classes,
+                omitted.crowds));
+        }
         return std::move(resized.samples);
     };
     sets.training = add(training, config.data, staged, "training");

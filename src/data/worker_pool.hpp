@@ -23,8 +23,6 @@ public:
                std::atomic<bool>& stop);
     /// Sets `stop` and waits for the threads.
     ~WorkerPool();
-    WorkerPool(const WorkerPool&) = delete;
-    WorkerPool& operator=(const WorkerPool&) = delete;
 
     /// Runs tasks in the calling thread until none is left.
     void run_tasks();

@@ -112,8 +112,6 @@ class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);
     ~ClimateFileWriter();
-    ClimateFileWriter(const ClimateFileWriter&) = delete;
-    ClimateFileWriter& operator=(const ClimateFileWriter&) = delete;
 
     /// Writes `fields` (16, H, W) and up to kMaxClimateBoxes boxes, rounded to integer edges.
     void write(std::int64_t sample, std::span<const float> fields, std::span<const Box> boxes);

@@ -37,8 +37,6 @@ public:
     explicit StagingLock(std::unique_ptr<State> state);
     /// Calls release(false).
     ~StagingLock();
-    StagingLock(const StagingLock&) = delete;
-    StagingLock& operator=(const StagingLock&) = delete;
 
     /// Returns the number of samples whose copies this rank found unreadable or damaged and read
     /// from their sources instead; 0 after release().

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -208,7 +208,7 @@ void StageFolder::unlock() {
 
 std::vector<std::byte> StageFolder::prepare(const std::string& set,
                                             const std::vector<Pack>& packs) {
-    const fs::path path = set_folder(set);
+    const fs::path path = path_ / set;
     const Descriptor folder = open_own_folder(folder_, path);
     std::map<std::string, std::size_t> planned;
     for (std::size_t i = 0; i < packs.size(); ++i) planned.emplace(packs[i].name, i);
@@ -277,7 +277,7 @@ void StageFolder::remove() noexcept {
         for (const char* set : kSetNames) {
             const Descriptor folder = open_folder(folder_, set);
             if (folder.is_open()) {
-                remove_own_files(folder, set_folder(set), [](const auto&...) { return false; });
+                remove_own_files(folder, path_ / set, [](const auto&...) { return false; });
             }
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
                        is_empty;

@@ -28,8 +28,6 @@ public:
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
-    /// Returns the subfolder of one of the sets of kSetNames.
-    std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
     /// Lock the folder without waiting; the kernel releases the lock when the process ends. Return
     /// false if another object has an exclusive lock; lock_exclusive() also if another object has a
