@@ -20,7 +20,7 @@ using staging::FileMetadata;
 using staging::Pack;
 using staging::Source;
 
-constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // for errors of other ranks
+constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // between checks of other ranks
 
 /// The training or the test set.
 struct StagedSet {

@@ -31,10 +31,10 @@ struct ClimateSettings {
     double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed
+    double kept_share = 0.6;      // a box is removed if less of its area is inside the window
 };
 
-/// A number among the settings; it may be 0 to `maximum`.
+/// A setting whose value is from 0 to `maximum`.
 struct ClimateNumber {
     const char* name;  // also of the attribute in generated files
     double ClimateSettings::*setting;

@@ -26,8 +26,8 @@ public:
         std::size_t spare_bytes = 0;  // that must stay free for later allocations
     };
 
-    /// For make_folder_samples() only, with data.resident_mib > 0. The device must outlive this
-    /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
+    /// For data.resident_mib > 0. The device must outlive this object. Throws Error(usage) naming
+    /// data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,

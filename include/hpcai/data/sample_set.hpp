@@ -62,7 +62,7 @@ public:
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
     /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad weather
-    /// fields are 0 before augmentation.
+    /// fields are 0.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_image(). Throws

@@ -24,7 +24,7 @@ struct ClimateReport {
     std::vector<std::string> bad_samples;  // "file/17": some value is not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
-    std::vector<float> maximum;            // as minimum
+    std::vector<float> maximum;            // likewise
 };
 
 /// Reads the files, at least one, in blocks of one chunk, at most 4 GiB. The statistics use Chan's

@@ -35,7 +35,6 @@ inline double smooth_step(double low, double high, double x) {
     return t * t * (3 - 2 * t);
 }
 
-/// Returns exp(-((x - centre) / width)^2).
 inline double bell(double x, double centre, double width) {
     const double t = (x - centre) / width;
     return std::exp(-t * t);

@@ -56,7 +56,6 @@ struct Hdf5Dataset {
     std::string location;      // "'file.h5': images", for messages
 };
 
-/// The expected properties of a dataset.
 struct Hdf5Expectation {
     const char* name;
     H5T_class_t type;

@@ -13,7 +13,7 @@ namespace hpcai::data::staging {
 struct NodePlace {
     int node = 0;
     int node_rank = 0;
-    std::vector<plan::RankPlace> ranks;  // all ranks of the node, including this one
+    std::vector<plan::RankPlace> ranks;
 };
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
