@@ -75,8 +75,8 @@ struct ClimateWindow {
 /// structure; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {
 public:
-    /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152, amplitude
-    /// and rates 0 to 10, spreads 0 to 2, dropout, event_windows and kept_share 0 to 1.
+    /// Throws Error(usage) unless the height is from 64 to 768 and the width from 64 to 1152. The
+    /// other settings must be in the ranges of kClimateNumbers.
     explicit ClimateGenerator(const ClimateSettings& settings);
 
     const ClimateSettings& settings() const { return settings_; }

@@ -43,10 +43,7 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    /// No outer value: the sample must be decoded first. No inner value: the host prepares it.
-    using LookupResult = std::optional<std::optional<Location>>;
 
-    LookupResult find(std::uint32_t sample) const;
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
 
     std::unique_ptr<device::Memory> memory_;

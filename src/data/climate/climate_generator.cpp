@@ -21,17 +21,10 @@ constexpr float kMinBoxSide = 8;  // pixels, of a box
 /// Weights, by category, with which an event is chosen for a window; rare categories weigh more.
 constexpr std::array<double, kClimateCategories> kFocusWeights{2.5, 1.5, 1, 5};
 
-void require_setting(const char* name, double value, double low, double high) {
-    require(value >= low && value <= high, ExitCode::usage,
-            "climate generator: {}: expected {} to {}, got {}", name, low, high, value);
-}
-
-void check(const ClimateSettings& settings) {
-    require_setting("height", settings.height, kMinClimateSide, kClimateRows);
-    require_setting("width", settings.width, kMinClimateSide, kClimateColumns);
-    for (const ClimateNumber& number : kClimateNumbers) {
-        require_setting(number.name, settings.*number.setting, 0, number.maximum);
-    }
+void require_side(const char* name, int value, int maximum) {
+    require(value >= kMinClimateSide && value <= maximum, ExitCode::usage,
+            "climate generator: {}: expected {} to {}, got {}", name, kMinClimateSide, maximum,
+            value);
 }
 
 /// Returns the first pixel of a random window of `size` out of `extent` pixels, uniform among the
@@ -108,7 +101,8 @@ struct DrawnSample {
 }  // namespace
 
 ClimateGenerator::ClimateGenerator(const ClimateSettings& settings) : settings_(settings) {
-    check(settings);
+    require_side("height", settings.height, kClimateRows);
+    require_side("width", settings.width, kClimateColumns);
     surface_ = std::make_shared<const climate::Surface>(climate::make_surface());
 }
 

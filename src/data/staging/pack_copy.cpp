@@ -59,31 +59,16 @@ std::int64_t for_each_block(const storage::Descriptor& file, const std::filesyst
     return total;
 }
 
-/// A new file that is written sequentially.
-class Output {
-public:
-    Output(const std::filesystem::path& path, const std::filesystem::path& final_path)
-        : final_path_(final_path),
-          file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
-        if (!file_.is_open()) fail();
-    }
-    void write(storage::Bytes bytes) {
-        if (!storage::try_write(file_, bytes)) fail();
-    }
-    /// Extends the file to `offset` and continues writing there.
-    void extend_to(std::int64_t offset) {
-        if (::ftruncate(file_.number(), offset) != 0) fail();
-        if (::lseek(file_.number(), offset, SEEK_SET) != offset) fail();
-    }
+/// A pack that is written sequentially.
+struct NewPack {
+    std::filesystem::path path;  // when it is complete
+    storage::Descriptor file;
 
-private:
-    [[noreturn]] void fail() const {
-        throw Error(ExitCode::usage, fmt::format("cannot write '{}' (data.staging_directory): {}",
-                                                 final_path_.string(), std::strerror(errno)));
+    /// Throws Error(usage) with errno unless a system call has succeeded.
+    void check(bool has_succeeded) const {
+        require(has_succeeded, ExitCode::usage, "cannot write '{}' (data.staging_directory): {}",
+                path.string(), std::strerror(errno));
     }
-
-    std::filesystem::path final_path_;
-    storage::Descriptor file_;
 };
 
 /// Thrown for a source file that cannot be opened or read.
@@ -102,7 +87,7 @@ auto read_source(const Read& read) {
 }
 
 /// Copies the file to `output` and returns its SHA-256. Throws Unreadable.
-std::string copy_file(const CopyContext& context, std::uint32_t number, Output& output) {
+std::string copy_file(const CopyContext& context, std::uint32_t number, const NewPack& output) {
     const std::filesystem::path path = context.source.full_path(number);
     const FileMetadata& expected = context.source.metadata[number];
     storage::Sha256 hash;
@@ -116,7 +101,7 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
     const std::int64_t copied = read_source([&] {
         return for_each_block(file, path, expected.bytes, context.stop, [&](storage::Bytes block) {
             hash.update(block);
-            output.write(block);
+            output.check(storage::try_write(output.file, block));
         });
     });
     const FileMetadata now =
@@ -138,13 +123,15 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
 /// Copies the file to `offset` of the pack like copy_file(). If a packed file cannot be read, skips
 /// its range and returns "".
 std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::int64_t offset,
-                         Output& output) {
+                         const NewPack& output) {
     try {
         return copy_file(context, number, output);
     } catch (const Unreadable& unreadable) {
         if (!context.is_packed) throw unreadable.error;
     }
-    output.extend_to(offset + context.source.metadata[number].bytes);
+    const off_t end = offset + context.source.metadata[number].bytes;
+    output.check(::ftruncate(output.file.number(), end) == 0 &&
+                 ::lseek(output.file.number(), end, SEEK_SET) == end);
     ++context.counters.unreadable_files;
     return "";
 }
@@ -229,7 +216,11 @@ void copy_pack(const CopyContext& context, const Pack& pack) {
     storage::PendingPath pending(path);
     PackIndex index{pack.fingerprint, pack.bytes, {}};
     {
-        Output output(pending.path(), path);
+        const NewPack output{
+            path, storage::Descriptor(::open(pending.path().c_str(),
+                                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                             0600))};
+        output.check(output.file.is_open());
         std::int64_t offset = 0;
         for (const std::uint32_t file : pack.files) {
             index.digests.push_back(copy_or_skip(context, file, offset, output));
