@@ -190,14 +190,6 @@ void read_sample(LineReader& lines, SampleIndex& index) {
     index.samples.push_back(std::move(sample));
 }
 
-void require_no_empty_class(const SampleIndex& index, const std::string& name) {
-    std::vector<bool> seen(index.classes.size(), false);
-    for (const Sample& sample : index.samples) seen[sample.label] = true;
-    for (std::size_t label = 0; label < seen.size(); ++label) {
-        require(seen[label], ExitCode::data, "{}: class '{}' is empty", name, index.classes[label]);
-    }
-}
-
 SampleIndex from_lines(std::string_view text, const std::string& name) {
     LineReader lines(text, name);
     const json header = lines.next();
@@ -215,7 +207,12 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     while (!lines.at_end()) read_sample(lines, index);
     require(index.samples.size() == samples, ExitCode::data,
             "{}: {} samples, but the header has {}", name, index.samples.size(), samples);
-    require_no_empty_class(index, name);
+    std::vector<bool> has_sample(index.classes.size());
+    for (const Sample& sample : index.samples) has_sample[sample.label] = true;
+    for (std::size_t label = 0; label < has_sample.size(); ++label) {
+        require(has_sample[label], ExitCode::data, "{}: class '{}' is empty", name,
+                index.classes[label]);
+    }
     return index;
 }
 
@@ -246,8 +243,7 @@ fs::path index_file_of(const fs::path& path) {
 }
 
 bool are_digits(std::string_view text) {
-    return !text.empty() &&
-           std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool is_wordnet_number(std::string_view name) {

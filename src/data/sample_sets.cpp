@@ -186,32 +186,24 @@ public:
     std::int64_t samples() const override { return std::ssize(chosen_); }
     int classes() const override { return samples_->classes(); }
     const SampleFormat& format() const override { return samples_->format(); }
-    std::int32_t label(std::uint32_t sample) const override {
-        return samples_->label(chosen_[sample]);
-    }
-    std::vector<Box> boxes(std::uint32_t sample) const override {
-        return samples_->boxes(chosen_[sample]);
-    }
+    std::int32_t label(std::uint32_t i) const override { return samples_->label(chosen_[i]); }
+    std::vector<Box> boxes(std::uint32_t i) const override { return samples_->boxes(chosen_[i]); }
     std::string class_name(std::int32_t category) const override {
         return samples_->class_name(category);
     }
-    std::string name(std::uint32_t sample) const override {
-        return samples_->name(chosen_[sample]);
-    }
-    std::string location(std::uint32_t sample) const override {
-        return samples_->location(chosen_[sample]);
-    }
-    std::string training_sample(std::uint32_t sample, CounterStream random,
+    std::string name(std::uint32_t i) const override { return samples_->name(chosen_[i]); }
+    std::string location(std::uint32_t i) const override { return samples_->location(chosen_[i]); }
+    std::string training_sample(std::uint32_t i, CounterStream random,
                                 const SampleView& out) const override {
-        return samples_->training_sample(chosen_[sample], std::move(random), out);
+        return samples_->training_sample(chosen_[i], std::move(random), out);
     }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
-        return samples_->evaluation_sample(chosen_[sample], out);
+    std::string evaluation_sample(std::uint32_t i, const SampleView& out) const override {
+        return samples_->evaluation_sample(chosen_[i], out);
     }
 
 private:
     std::shared_ptr<const SampleSet> samples_;
-    std::vector<std::uint32_t> chosen_;
+    std::vector<std::uint32_t> chosen_;  // by number in the subset
 };
 
 }  // namespace
