@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.hpp"
 
-#include "sphere_waves.hpp"
-
 namespace hpcai::data::climate {
 namespace {
 
@@ -14,11 +12,11 @@ struct Noise {
 };
 
 Noise make_noise(const Patch& patch, const SampleKey& key) {
-    return {SphereWaves({80, 6, 26, 2.6, 4}, key.stream(kPressure)).evaluate(patch),
-            SphereWaves({24, 2, 6, 1.5, 4}, key.stream(kPlanetary)).evaluate(patch),
-            SphereWaves({80, 5, 60, 1.2, 2}, key.stream(kMoisture)).evaluate(patch),
-            SphereWaves({48, 4, 30, 1.4, 4}, key.stream(kTemperature)).evaluate(patch),
-            SphereWaves({96, 30, 160, 1.0, 1}, key.stream(kFine)).evaluate(patch)};
+    return {random_field({80, 6, 26, 2.6, 4}, key.stream(kPressure), patch),
+            random_field({24, 2, 6, 1.5, 4}, key.stream(kPlanetary), patch),
+            random_field({80, 5, 60, 1.2, 2}, key.stream(kMoisture), patch),
+            random_field({48, 4, 30, 1.4, 4}, key.stream(kTemperature), patch),
+            random_field({96, 30, 160, 1.0, 1}, key.stream(kFine), patch)};
 }
 
 double sine_power(double degrees, double exponent) {
