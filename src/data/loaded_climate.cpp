@@ -244,7 +244,7 @@ public:
     }
     std::string name(std::uint32_t sample) const override {
         const auto [file, number] = positions_[sample];
-        return fmt::format("{}/{}", files_[file].path().filename().string(), number);
+        return files_[file].name(number);
     }
     std::string location(std::uint32_t sample) const override {
         const auto [file, number] = positions_[sample];

@@ -64,7 +64,6 @@ private:
 namespace {
 
 constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before an error
-constexpr std::byte kPaddingPixel{0};
 
 [[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
     throw Error(
@@ -271,9 +270,8 @@ void EvaluationSource::begin() {
 
 void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::int64_t offset = batch * settings_.batch_size + row;
-    const std::span<std::byte> pixels = out.sample.pixels;
     if (offset >= share_.count) {
-        std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
+        std::ranges::fill(out.sample.pixels, std::byte{0});
         write_boxes({}, out.sample.boxes);
         out.label = -1;
         return;

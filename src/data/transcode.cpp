@@ -88,11 +88,6 @@ void for_each_sample(const ClimateFile& file,
     }
 }
 
-/// Returns "climo_1984.h5/17".
-std::string name_of(const ScannedSample& sample) {
-    return fmt::format("{}/{}", sample.file.path().filename().string(), sample.number);
-}
-
 /// Returns the moments of all channels, independent of the number of threads.
 SampleMoments moments_of(const ScannedSample& sample, int threads) {
     SampleMoments moments;
@@ -254,7 +249,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
                 return;
             }
             require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                    name_of(sample),
+                    file.name(sample.number),
                     is_sound
                         ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
                         : "");
@@ -304,7 +299,7 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
             for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
             const SampleMoments moments = moments_of(sample, threads);
             if (!is_finite(moments)) {
-                report.bad_samples.push_back(name_of(sample));
+                report.bad_samples.push_back(file.name(sample.number));
                 return;
             }
             for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].merge(moments[c]);

@@ -51,6 +51,8 @@ public:
                          const ClimateFileSettings& settings = {});
 
     const std::filesystem::path& path() const { return metadata_.path; }
+    /// Returns the name of the file and the number of the sample, as in "climo_1984.h5/17".
+    std::string name(std::int64_t sample) const;
     std::int64_t samples() const { return static_cast<std::int64_t>(metadata_.boxes.size()); }
     int height() const { return metadata_.height; }
     int width() const { return metadata_.width; }

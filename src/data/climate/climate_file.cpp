@@ -244,6 +244,10 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     state_ = open(path, settings, metadata_);
 }
 
+std::string ClimateFile::name(std::int64_t sample) const {
+    return fmt::format("{}/{}", path().filename().string(), sample);
+}
+
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
     return metadata_.boxes[sample];
