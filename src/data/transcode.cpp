@@ -41,13 +41,6 @@ struct Moments {
     }
 };
 
-/// One sample as stored in a file.
-struct ScannedSample {
-    const ClimateFile& file;
-    std::int64_t number;
-    std::span<const float> fields;  // (16, H, W)
-};
-
 using SampleMoments = std::array<Moments, kClimateChannels>;
 
 /// Returns the moments of one or more values. A NaN makes mean and squares NaN.
@@ -69,9 +62,12 @@ Moments moments_of(std::span<const float> values) {
     return result;
 }
 
-/// Calls `action` for every sample of a file in order. Reads blocks of one chunk, at most 4 GiB.
+using Fields = std::span<const float>;  // (16, H, W), as stored in a file
+
+/// Calls action(number, fields) for every sample of a file in order. Reads blocks of one chunk, at
+/// most 4 GiB.
 void for_each_sample(const ClimateFile& file,
-                     const std::function<void(const ScannedSample&)>& action) {
+                     const std::function<void(std::int64_t, Fields)>& action) {
     constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
     const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
     const std::int64_t fit = kMaxBlockBytes / (elements * std::int64_t{sizeof(float)});
@@ -83,17 +79,17 @@ void for_each_sample(const ClimateFile& file,
         const std::span<float> used(fields.data(), count * elements);
         file.read(first, count, used);
         for (std::int64_t i = 0; i < count; ++i) {
-            action({file, first + i, used.subspan(i * elements, elements)});
+            action(first + i, used.subspan(i * elements, elements));
         }
     }
 }
 
 /// Returns the moments of all channels, independent of the number of threads.
-SampleMoments moments_of(const ScannedSample& sample, int threads) {
+SampleMoments channel_moments(Fields fields, int threads) {
     SampleMoments moments;
-    const std::size_t pixels = sample.fields.size() / kClimateChannels;
+    const std::size_t pixels = fields.size() / kClimateChannels;
     parallel_for(kClimateChannels, threads, [&](std::int64_t channel) {
-        moments[channel] = moments_of(sample.fields.subspan(channel * pixels, pixels));
+        moments[channel] = moments_of(fields.subspan(channel * pixels, pixels));
     });
     return moments;
 }
@@ -145,14 +141,13 @@ public:
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
     /// Returns false, without writing, if a normalized number is not finite in the dtype.
-    bool write(const ScannedSample& sample) {
-        write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
+    bool write(std::int64_t number, Fields fields, const std::vector<Box>& boxes) {
+        write_normalized(fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;
         out_.write(reinterpret_cast<const char*>(record_.data()),
                    static_cast<std::streamsize>(record_.size()));
         require_written();
-        index_.files.back().records.push_back(
-            {sample.number, checksum_of(record_), sample.file.boxes(sample.number)});
+        index_.files.back().records.push_back({number, checksum_of(record_), boxes});
         return true;
     }
     void finish() {
@@ -242,14 +237,14 @@ TranscodeReport transcode(const TranscodeOptions& options) {
         if (!writer) writer.emplace(options, index, pending.path());
         writer->begin(file);
         report.dropped_boxes += file.dropped_boxes();
-        for_each_sample(file, [&](const ScannedSample& sample) {
-            const bool is_sound = is_finite(moments_of(sample, options.threads));
-            if (is_sound && writer->write(sample)) {
+        for_each_sample(file, [&](std::int64_t number, Fields fields) {
+            const bool is_sound = is_finite(channel_moments(fields, options.threads));
+            if (is_sound && writer->write(number, fields, file.boxes(number))) {
                 ++report.samples;
                 return;
             }
             require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                    file.name(sample.number),
+                    file.name(number),
                     is_sound
                         ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
                         : "");
@@ -293,13 +288,13 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
         report.dropped_boxes += file.dropped_boxes();
         const bool has_ranges = file.box_order() == BoxOrder::ranges;
         ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
-        for_each_sample(file, [&](const ScannedSample& sample) {
-            const std::vector<Box>& boxes = file.boxes(sample.number);
+        for_each_sample(file, [&](std::int64_t number, Fields fields) {
+            const std::vector<Box>& boxes = file.boxes(number);
             report.samples_without_box += boxes.empty();
             for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
-            const SampleMoments moments = moments_of(sample, threads);
+            const SampleMoments moments = channel_moments(fields, threads);
             if (!is_finite(moments)) {
-                report.bad_samples.push_back(file.name(sample.number));
+                report.bad_samples.push_back(file.name(number));
                 return;
             }
             for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].merge(moments[c]);
