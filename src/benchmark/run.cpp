@@ -83,7 +83,7 @@ struct RunSession {
 };
 
 void release_staging(const PreparedRun& run, bool is_success, Logger& log) {
-    const auto& lock = run.resources.samples.staging_lock;
+    const auto& lock = run.resources.samples.staging.lock;
     if (lock == nullptr) return;
     if (const std::int64_t lost = lock->lost_copies(); lost > 0) {
         log.warn("rank {} read {} from the source, because the staged copies were lost or damaged",

@@ -109,7 +109,7 @@ void add_data_generate_climate_command(Command parent) {
         generate_climate);
     data::GenerateClimateOptions& set = options.set;
     command.add_text("--output", set.file, "FILE", "file to write", Presence::required);
-    add_count(command, "--samples", set.samples, {1, data::kMaxGeneratedSamples}, "snapshots");
+    add_count(command, "--samples", set.samples, {1, 100'000}, "snapshots");
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
     add_count(command, "--seed", set.settings.seed, kSeeds, "seed of all random numbers");

@@ -48,15 +48,15 @@ public:
         for (std::uint32_t sample = 0; sample < set_.pictures.size(); ++sample) {
             const AnnotatedPicture& picture = set_.pictures[sample];
             boxes_.push_back(scaled_boxes(picture, size));
-            narrow_boxes_ += static_cast<std::int64_t>(picture.boxes.size() - boxes_.back().size());
-            require(static_cast<std::int64_t>(boxes_.back().size()) <= format_.max_boxes,
-                    ExitCode::data, "{}: {} boxes, but data.max_boxes is {}", location(sample),
+            narrow_boxes_ += std::ssize(picture.boxes) - std::ssize(boxes_.back());
+            require(std::ssize(boxes_.back()) <= format_.max_boxes, ExitCode::data,
+                    "{}: {} boxes, but data.max_boxes is {}", location(sample),
                     boxes_.back().size(), format_.max_boxes);
         }
     }
     std::int64_t narrow_boxes() const { return narrow_boxes_; }
 
-    std::int64_t samples() const override { return static_cast<std::int64_t>(boxes_.size()); }
+    std::int64_t samples() const override { return std::ssize(boxes_); }
     int classes() const override { return static_cast<int>(set_.classes.size()); }
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include <pugixml.hpp>
 
@@ -122,10 +123,9 @@ std::string_view trimmed(std::string_view text) {
 /// One annotation file.
 class AnnotationFile {
 public:
-    explicit AnnotationFile(const fs::path& path)
-        : name_(path.string()), bytes_(storage::read_file_bytes(path, kMaxVocBytes)) {
-        const pugi::xml_parse_result result =
-            document_.load_buffer(bytes_.data(), bytes_.size(), pugi::parse_default);
+    explicit AnnotationFile(const fs::path& path) : name_(path.string()) {
+        const std::string text = storage::read_file_text(path, kMaxVocBytes);
+        const pugi::xml_parse_result result = document_.load_buffer(text.data(), text.size());
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",
                 name_, result.description(), result.offset);
         require(root(), ExitCode::data, "{}: no <annotation> at the top level", name_);
@@ -154,7 +154,6 @@ public:
 
 private:
     std::string name_;
-    std::vector<std::byte> bytes_;
     pugi::xml_document document_;
 };
 
@@ -187,20 +186,17 @@ RawPicture read_annotation(const fs::path& root, const std::string& id) {
 }
 
 std::vector<std::string> read_names(const fs::path& list) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(list, kMaxListBytes);
-    std::string_view rest = storage::text_of(bytes);
+    std::istringstream lines(storage::read_file_text(list, kMaxListBytes));
     std::vector<std::string> names;
-    std::set<std::string_view> seen;
-    while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view name = trimmed(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::set<std::string> seen;
+    for (std::string line; std::getline(lines, line);) {
+        const std::string name(trimmed(line));
         if (name.empty()) continue;
-        require(is_path_below(std::string(name)), ExitCode::data, "{}: '{}' is outside the folder",
+        require(is_path_below(name), ExitCode::data, "{}: '{}' is outside the folder",
                 list.string(), name.substr(0, 100));
         require(seen.insert(name).second, ExitCode::data, "{}: '{}' occurs twice", list.string(),
                 name);
-        names.emplace_back(name);
+        names.push_back(name);
     }
     require(!names.empty(), ExitCode::data, "{}: the list has no image", list.string());
     return names;

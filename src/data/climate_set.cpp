@@ -21,19 +21,18 @@ void update_in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Upda
     convert_from_fp32(numbers, dtype, fields);
 }
 
-/// Element types, by config::FieldPrecision.
+/// By config::FieldPrecision.
 constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
 
 constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
                                      ClimateChannel::meridional_wind_bottom};
 
-std::size_t row_elements(const FieldSize& size) {
-    return std::size_t{kClimateChannels} * size.width;
-}
-
-void require_size(std::span<const float> fields, const FieldSize& size) {
-    ensure(fields.size() == size.height * row_elements(size),
-           "{} values of climate fields of {} x {} pixels", fields.size(), size.height, size.width);
+/// Returns the number of elements of a row of `fields`.
+std::size_t row_elements(std::span<const float> fields, ImageSize size) {
+    const std::size_t row = std::size_t{kClimateChannels} * size.width;
+    ensure(fields.size() == size.height * row, "{} values of climate fields of {} x {} pixels",
+           fields.size(), size.height, size.width);
+    return row;
 }
 
 std::int64_t samples_of(const config::DataConfig& data, Split split) {
@@ -93,8 +92,11 @@ private:
 }  // namespace
 
 ChannelStatistics default_statistics() {
-    return {{kClimateMean.begin(), kClimateMean.end()},
-            {kClimateDeviation.begin(), kClimateDeviation.end()}};
+    return {
+        {3.765611e-08, 98356.03, 100814.414, 0.010749293, 216.13145, 258.9456, 26.160023, 288.03925,
+         288.82578, 0.98314494, -0.45998842, 0.116573125, 0.1930554, 69.0, 12031.449, 63.435772},
+        {1.8771327e-07, 7778.5957, 1461.2227, 0.006383436, 9.791707, 14.35133, 17.04294, 19.094095,
+         19.866386, 8.164175, 6.4967732, 5.6868863, 5.4465833, 124.0, 679.5602, 4.2283397}};
 }
 
 SampleFormat climate_format(const config::Config& config) {
@@ -119,16 +121,13 @@ std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream rand
                                         const SampleView& out) const {
     const std::string reason = write_or_clear(sample, out.pixels);
     std::vector<Box> sample_boxes = boxes(sample);
-    const FieldSize size{static_cast<int>(format_.height), static_cast<int>(format_.width)};
+    const ImageSize size{static_cast<int>(format_.width), static_cast<int>(format_.height)};
     const bool is_flipped = random.uniform() < 0.5;
     const std::uint32_t shift = random.below(static_cast<std::uint32_t>(size.width));
     const bool is_rolled = size.width == kClimateColumns;
     if (reason.empty() && is_augmented_ && (is_flipped || is_rolled)) {
         update_in_fp32(out.pixels, format_.dtype, [&](std::span<float> fields) {
-            if (is_flipped) {
-                flip_hemispheres(fields, size, sample_boxes, statistics_.mean,
-                                 statistics_.standard_deviation);
-            }
+            if (is_flipped) flip_hemispheres(fields, size, sample_boxes, statistics_);
             if (is_rolled) roll_longitude(fields, size, static_cast<int>(shift), sample_boxes);
         });
     }
@@ -142,12 +141,11 @@ std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView
     return reason;
 }
 
-void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
-                    std::vector<Box>& boxes) {
-    require_size(fields, size);
+void roll_longitude(std::span<float> fields, ImageSize size, int columns, std::vector<Box>& boxes) {
+    const std::size_t elements = row_elements(fields, size);
     ensure(columns >= 0 && columns < size.width, "a roll by {} of {} columns", columns, size.width);
     for (int row = 0; row < size.height; ++row) {
-        const auto pixels = fields.subspan(row * row_elements(size), row_elements(size));
+        const auto pixels = fields.subspan(row * elements, elements);
         std::rotate(pixels.begin(), pixels.end() - std::ptrdiff_t{columns} * kClimateChannels,
                     pixels.end());
     }
@@ -162,11 +160,10 @@ void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
     std::erase_if(boxes, [width](const Box& box) { return box.x2 > width; });
 }
 
-void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vector<Box>& boxes,
-                      std::span<const double> mean, std::span<const double> standard_deviation) {
-    require_size(fields, size);
-    const std::size_t row = row_elements(size);
-    const auto height = static_cast<std::size_t>(size.height);
+void flip_hemispheres(std::span<float> fields, ImageSize size, std::vector<Box>& boxes,
+                      const ChannelStatistics& statistics) {
+    const std::size_t row = row_elements(fields, size);
+    const std::size_t height = size.height;
     for (std::size_t south = 0; south < height / 2; ++south) {
         const auto a = fields.subspan(south * row, row);
         std::swap_ranges(a.begin(), a.end(),
@@ -174,8 +171,8 @@ void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vecto
     }
     for (const ClimateChannel wind : kNorthwardWinds) {
         const std::size_t channel = index_of(wind);
-        // -v in units of (v - mean) / deviation.
-        const double shift = mean.empty() ? 0.0 : 2 * mean[channel] / standard_deviation[channel];
+        // If x is normalized v, normalized -v is -x - 2 mean / deviation.
+        const double shift = 2 * statistics.mean[channel] / statistics.standard_deviation[channel];
         for (std::size_t i = channel; i < fields.size(); i += kClimateChannels) {
             fields[i] = static_cast<float>(-fields[i] - shift);
         }
@@ -187,11 +184,9 @@ void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vecto
 }
 
 ClimateSettings climate_settings(const config::Config& config) {
-    ClimateSettings settings;
-    settings.height = config.workload.image_size;
-    settings.width = config::image_width(config);
-    settings.seed = config.run.seed;
-    return settings;
+    return {.height = config.workload.image_size,
+            .width = config::image_width(config),
+            .seed = config.run.seed};
 }
 
 SampleSets make_synthetic_climate(const config::Config& config) {

@@ -20,7 +20,7 @@ using staging::FileMetadata;
 using staging::Pack;
 using staging::Source;
 
-constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // for errors of other ranks
+constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // between checks of other ranks
 
 /// The training or the test set.
 struct StagedSet {
@@ -33,21 +33,21 @@ struct StagedSet {
 };
 
 /// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t kMaxSum = std::uint64_t{1} << 62;
-    return std::min(a, kMaxSum) + std::min(b, kMaxSum) > kMaxSum ? kMaxSum : a + b;
+std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
+    constexpr std::int64_t kMaxSum = std::int64_t{1} << 62;
+    return a > kMaxSum - std::min(b, kMaxSum) ? kMaxSum : a + b;
 }
 
-std::uint64_t bytes_of(const std::vector<Pack>& packs) {
-    std::uint64_t bytes = 0;
+std::int64_t bytes_of(const std::vector<Pack>& packs) {
+    std::int64_t bytes = 0;
     for (const Pack& pack : packs) bytes = capped_sum(bytes, pack.bytes);
     return bytes;
 }
 
 std::int64_t files_of(const std::vector<Pack>& packs) {
-    std::size_t files = 0;
-    for (const Pack& pack : packs) files += pack.files.size();
-    return static_cast<std::int64_t>(files);
+    std::int64_t files = 0;
+    for (const Pack& pack : packs) files += std::ssize(pack.files);
+    return files;
 }
 
 constexpr std::size_t index_of(Split split) {
@@ -59,8 +59,8 @@ std::int64_t unlisted_files(const StagedSet& set) {
     std::int64_t count = 0;
     for (const Pack& pack : set.packs) {
         for (const std::uint32_t file : pack.files) {
-            const std::string path = set.source.path_of(file);
-            count += path != storage::kManifestName && !set.source.digests.contains(path);
+            count += set.source.path_of(file) != storage::kManifestName &&
+                     set.source.listed_digest(file).empty();
         }
     }
     return set.source.has_manifest ? count : 0;
@@ -95,14 +95,11 @@ struct DataDuplicator::State {
     staging::NodePlace place;
     std::unique_ptr<comm::Communicator> node = {};
     std::array<std::optional<StagedSet>, 2> sets = {};  // by Split
-    std::shared_ptr<StagingLock> staging_lock = {};
-    staging::StageFolder* stage_folder = nullptr;  // of `staging_lock`
-    double seconds = 0;
+    StagingResult result = {};
+    staging::StageFolder* stage_folder = nullptr;  // of result.lock
     staging::CopyCounters counters = {};
     std::shared_ptr<std::atomic<std::int64_t>> lost_copies =
         std::make_shared<std::atomic<std::int64_t>>();
-    std::int64_t unlisted_files = 0;
-    StagingRecord record = {};
 
     /// Returns the metadata of all files. Each rank reads a block, because the file system is slow.
     std::vector<FileMetadata> read_metadata(const StagingRequest& request) {
@@ -150,10 +147,8 @@ struct DataDuplicator::State {
     void add(Split split, const StagingRequest& request, bool is_packed) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
         const Stopwatch watch;
-        StagedSet set{staging::kSetNames[index_of(split)],
-                      {request.root, request.files, request.path_of, read_metadata(request), {}},
-                      is_packed};
-        set.source.packed = request.packed;
+        StagedSet set{
+            staging::kSetNames[index_of(split)], {request, read_metadata(request)}, is_packed};
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
             if (!is_packed) {
@@ -162,12 +157,12 @@ struct DataDuplicator::State {
             }
             const std::vector<std::uint8_t> needed =
                 staging::needed_samples(config, split, request.files, place, layout);
-            const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
+            const std::int64_t pack_bytes = std::int64_t{config.data.staging_pack_mib} << 20;
             set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
             set.unstaged_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
         });
         sets[index_of(split)] = std::move(set);
-        seconds += watch.seconds();
+        result.seconds += watch.seconds();
     }
     /// On the first rank of the node, locks the staging folder, removes old packs and checks that
     /// there is enough disk space.
@@ -198,25 +193,24 @@ struct DataDuplicator::State {
     }
     void keep_locked(std::unique_ptr<StagingLock::State> local) {
         stage_folder = &local->folder;
-        staging_lock = std::make_shared<StagingLock>(std::move(local));
+        result.lock = std::make_shared<StagingLock>(std::move(local));
     }
     void require_disk_space() const {
-        constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
-        constexpr std::uint64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
-        std::uint64_t needed = 0, sum = 0;
+        constexpr std::int64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
+        constexpr std::int64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
+        std::int64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
             sum = capped_sum(sum, bytes_of(set->packs));
             for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
                 if (set->is_staged[pack] != std::byte{0}) continue;
-                const std::uint64_t index_bytes =
-                    kEntry * set->packs[pack].files.size() + 2 * kBlock;
+                const std::int64_t index_bytes =
+                    kEntry * std::ssize(set->packs[pack].files) + 2 * kBlock;
                 needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
             }
         }
-        const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib)
-                                      << 20;
-        const std::uint64_t free = stage_folder->free_bytes();
+        const std::int64_t reserve = std::int64_t{config.data.staging_reserve_mib} << 20;
+        const std::int64_t free = stage_folder->free_bytes();
         require(
             needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
@@ -242,9 +236,8 @@ struct DataDuplicator::State {
             copy_or_check(*mine[i].set, mine[i].pack, stop);
         };
         std::optional<WorkerPool> worker_pool;
-        comm::collective_try(everyone, [&] {
-            worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
-        });
+        comm::collective_try(everyone,
+                             [&] { worker_pool.emplace(std::ssize(mine), threads, work, stop); });
         std::array<double, 2> flags{};  // 1 if any rank has failed; 1 if any rank still copies
         do {
             const bool done = worker_pool->wait(kErrorCheckInterval);
@@ -285,25 +278,29 @@ struct DataDuplicator::State {
             keep_locked(std::move(local));
         });
     }
-    void reduce_record() {
+    /// Sets the result from the work of all ranks.
+    void reduce_result() {
         const std::int64_t unreadable = counters.unreadable_files;
-        std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(counters.written_bytes),
-                                         static_cast<std::int64_t>(counters.verified_bytes),
+        std::array<std::int64_t, 5> sums{counters.written_bytes, counters.verified_bytes,
                                          -unreadable, unreadable, 0};
-        std::array<double, 2> maxima{0, seconds};
+        std::array<double, 2> maxima{0, result.seconds};
         for (const std::optional<StagedSet>& set : sets) {
             if (!set || node->rank() != 0) continue;
             maxima[0] += static_cast<double>(bytes_of(set->packs));
             sums[3] += set->unstaged_files;
-            sums[4] += data::unlisted_files(*set);
+            sums[4] += unlisted_files(*set);
             sums[2] += files_of(set->packs);
         }
         everyone.all_reduce_sum(sums);
         everyone.all_reduce_max(maxima);
-        record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
-                  static_cast<std::int64_t>(maxima[0]),       sums[3]};
-        unlisted_files = sums[4];
-        seconds = maxima[1];
+        result.record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
+                         static_cast<std::int64_t>(maxima[0]),       sums[3]};
+        result.seconds = maxima[1];
+        if (sums[4] == 0) return;
+        result.notes.push_back(fmt::format(
+            "staged files that are not listed in the manifest.sha256 of their folder and were "
+            "not compared with it: {}",
+            sums[4]));
     }
 };
 
@@ -336,8 +333,8 @@ void DataDuplicator::run() {
     }
     state_->copy();
     state_->lock_for_reading();
-    state_->seconds += watch.seconds();
-    state_->reduce_record();
+    state_->result.seconds += watch.seconds();
+    state_->reduce_result();
 }
 
 std::shared_ptr<const StagedPictures> DataDuplicator::pictures(Split split) const {
@@ -352,24 +349,8 @@ std::filesystem::path DataDuplicator::folder(Split split) const {
     return staging::stage_path(state_->config.data.staging_directory) / set->name;
 }
 
-const StagingRecord& DataDuplicator::record() const {
-    return state_->record;
-}
-
-std::vector<std::string> DataDuplicator::notes() const {
-    if (state_->unlisted_files == 0) return {};
-    return {fmt::format(
-        "staged files that are not listed in the manifest.sha256 of their folder and were "
-        "not compared with it: {}",
-        state_->unlisted_files)};
-}
-
-double DataDuplicator::seconds() const {
-    return state_->seconds;
-}
-
-std::shared_ptr<StagingLock> DataDuplicator::staging_lock() const {
-    return state_->staging_lock;
+const StagingResult& DataDuplicator::result() const {
+    return state_->result;
 }
 
 }  // namespace hpcai::data

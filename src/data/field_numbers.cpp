@@ -69,12 +69,10 @@ void write_normalized(std::span<const float> planes, const ChannelStatistics& st
 void convert_from_fp32(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to) {
     ensure(to.size() == from.size() * tensor::size_of(dtype), "{} numbers to {} bytes", from.size(),
            to.size());
+    auto* const halves = reinterpret_cast<std::uint16_t*>(to.data());
     if (dtype == tensor::DType::f32) {
         std::memcpy(to.data(), from.data(), to.size());
-        return;
-    }
-    auto* const halves = reinterpret_cast<std::uint16_t*>(to.data());
-    if (dtype == tensor::DType::f16) {
+    } else if (dtype == tensor::DType::f16) {
         std::ranges::transform(from, halves, tensor::to_f16);
     } else {
         std::ranges::transform(from, halves, tensor::to_bf16);
@@ -84,28 +82,18 @@ void convert_from_fp32(std::span<const float> from, tensor::DType dtype, std::sp
 void convert_to_fp32(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to) {
     ensure(from.size() == to.size() * tensor::size_of(dtype), "{} bytes to {} numbers", from.size(),
            to.size());
-    switch (dtype) {
-        case tensor::DType::f32:
-            std::memcpy(to.data(), from.data(), from.size());
-            break;
-        case tensor::DType::f16:
-            std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_f16);
-            break;
-        default:
-            std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_bf16);
-            break;
+    if (dtype == tensor::DType::f32) {
+        std::memcpy(to.data(), from.data(), from.size());
+    } else if (dtype == tensor::DType::f16) {
+        std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_f16);
+    } else {
+        std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_bf16);
     }
 }
 
 bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype) {
-    switch (dtype) {
-        case tensor::DType::f32:
-            return all_below<std::uint32_t>(numbers, 0x7F800000);
-        case tensor::DType::f16:
-            return all_below<std::uint16_t>(numbers, 0x7C00);
-        default:
-            return all_below<std::uint16_t>(numbers, 0x7F80);
-    }
+    if (dtype == tensor::DType::f32) return all_below<std::uint32_t>(numbers, 0x7F800000);
+    return all_below<std::uint16_t>(numbers, dtype == tensor::DType::f16 ? 0x7C00 : 0x7F80);
 }
 
 }  // namespace hpcai::data

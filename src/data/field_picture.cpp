@@ -2,7 +2,7 @@
 #include <cmath>
 #include <iterator>
 
-#include <zlib.h>
+#include <png.h>
 
 #include <hpcai/data/field_picture.hpp>
 
@@ -158,51 +158,6 @@ void draw_box(Image& image, const Box& box, int scale, bool is_detection) {
     draw_name(image, left, is_detection ? below : above, style);
 }
 
-using Bytes = std::vector<std::uint8_t>;
-
-constexpr std::array<std::uint8_t, 8> kPngSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-constexpr std::uint8_t kBitDepth = 8;
-constexpr std::uint8_t kTrueColor = 2;
-constexpr std::uint8_t kUpFilter = 2;  // stores each byte minus the byte above it
-
-void append_u32(Bytes& bytes, std::uint64_t value) {
-    for (const int shift : {24, 16, 8, 0}) {
-        bytes.push_back(static_cast<std::uint8_t>((value >> shift) & 0xFF));
-    }
-}
-
-void append_chunk(Bytes& file, std::string_view type, const Bytes& content) {
-    append_u32(file, content.size());
-    const std::size_t start = file.size();
-    file.insert(file.end(), type.begin(), type.end());
-    file.insert(file.end(), content.begin(), content.end());
-    append_u32(file, ::crc32_z(0, &file[start], file.size() - start));
-}
-
-Bytes filtered_rows(const ImageView& image) {
-    const std::size_t row_bytes = std::size_t{kImageChannels} * image.width;
-    Bytes rows;
-    rows.reserve((row_bytes + 1) * image.height);
-    for (int y = 0; y < image.height; ++y) {
-        rows.push_back(kUpFilter);
-        for (std::size_t i = 0; i < row_bytes; ++i) {
-            const int above = y > 0 ? image.row(y - 1)[i] : 0;
-            rows.push_back(static_cast<std::uint8_t>(image.row(y)[i] - above));
-        }
-    }
-    return rows;
-}
-
-Bytes deflated(const Bytes& content) {
-    uLongf size = ::compressBound(static_cast<uLong>(content.size()));
-    Bytes result(size);
-    const int status = ::compress2(result.data(), &size, content.data(),
-                                   static_cast<uLong>(content.size()), Z_DEFAULT_COMPRESSION);
-    ensure(status == Z_OK, "zlib's compress2 returned {}", status);
-    result.resize(size);
-    return result;
-}
-
 }  // namespace
 
 LabelledField read_field(const ClimateFile& file, std::int64_t sample, int channel) {
@@ -251,14 +206,18 @@ Image draw_field(const LabelledField& field) {
 }
 
 std::vector<std::uint8_t> encode_png(const ImageView& image) {
-    Bytes file(kPngSignature.begin(), kPngSignature.end());
-    Bytes header;
-    append_u32(header, static_cast<std::uint64_t>(image.width));
-    append_u32(header, static_cast<std::uint64_t>(image.height));
-    header.insert(header.end(), {kBitDepth, kTrueColor, 0, 0, 0});
-    append_chunk(file, "IHDR", header);
-    append_chunk(file, "IDAT", deflated(filtered_rows(image)));
-    append_chunk(file, "IEND", {});
+    png_image header{};
+    header.version = PNG_IMAGE_VERSION;
+    header.width = static_cast<png_uint_32>(image.width);
+    header.height = static_cast<png_uint_32>(image.height);
+    header.format = PNG_FORMAT_RGB;
+    png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(header);
+    std::vector<std::uint8_t> file(bytes);
+    const auto stride = static_cast<png_int_32>(image.stride_bytes);
+    const int written =
+        png_image_write_to_memory(&header, file.data(), &bytes, 0, image.pixels, stride, nullptr);
+    ensure(written != 0, "PNG encoder: {}", header.message);
+    file.resize(bytes);
     return file;
 }
 

@@ -28,6 +28,8 @@ public:
                         data.vertical_flip_probability},
           image_size_(image_size),
           format_{image_size, image_size, kImageChannels} {
+        // Only staging, which precedes this, compares digests; they would use 100 MB for ImageNet.
+        for (ShardRange& range : index_.ranges) std::string().swap(range.sha256);
         if (data.decoded_cache_mib > 0 || data.resident_mib > 0 ||
             data.decoder == config::Decoder::gpu) {
             cache_ = std::make_unique<SampleCache<DecodedImage>>(
@@ -35,9 +37,7 @@ public:
         }
     }
 
-    std::int64_t samples() const override {
-        return static_cast<std::int64_t>(index_.samples.size());
-    }
+    std::int64_t samples() const override { return std::ssize(index_.samples); }
     int classes() const override { return static_cast<int>(index_.classes.size()); }
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t sample) const override { return index_.samples[sample].label; }
@@ -89,11 +89,11 @@ private:
             decode_image(bytes, {largest_denominator(view.crop, image_size_), view.crop});
         // Crop first, like torchvision, so that the filter does not read pixels outside the crop.
         PixelBox touched = downscaled_box(view.crop, decoded.denominator);
-        ResizeRequest request = full_resize_request({}, image_size_, image_size_);
-        request.box = downscaled_crop(touched, view.crop, decoded.denominator);
+        const RealBox box = downscaled_crop(touched, view.crop, decoded.denominator);
         touched.left -= decoded.left;
         touched.top -= decoded.top;
-        resize_bilinear(decoded.image.view().crop(touched), request, pixels);
+        resize_bilinear(decoded.image.view().crop(touched),
+                        {box, image_size_, image_size_, {0, 0, image_size_, image_size_}}, pixels);
         flip(pixels, {image_size_, image_size_}, view);
         return decoded.damage;
     }

@@ -97,11 +97,11 @@ std::string staged_path(const std::string& path, const fs::path& folder) {
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
     auto files = read_at_one_rank(ranks, [&] { return list_locally(path); });
     std::vector<std::int64_t> verified(files.size(), 0);
-    const auto size = static_cast<std::size_t>(ranks.size());
+    const std::size_t size = ranks.size();
     // Synchronize after each file, so that no rank waits longer than the time for one file.
     for (std::size_t first = 0; first < files.size(); first += size) {
         comm::collective_try(ranks, [&] {
-            const std::size_t mine = first + static_cast<std::size_t>(ranks.rank());
+            const std::size_t mine = first + ranks.rank();
             if (mine >= files.size()) return;
             require_same_size(files[mine]);
             verified[mine] = storage::matches_manifest(files[mine].path) ? 1 : 0;
@@ -217,7 +217,9 @@ public:
                     "Z1000; convert it to records with data transcode",
                     listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
-            first_samples_.push_back(samples() + file.samples());
+            for (std::int64_t number = 0; number < file.samples(); ++number) {
+                positions_.emplace_back(files_.size() - 1, number);
+            }
         }
         for (std::int64_t sample = 0; sample < samples(); ++sample) {
             const auto number = static_cast<std::uint32_t>(sample);
@@ -235,31 +237,25 @@ public:
         return sources;
     }
 
-    std::int64_t samples() const override { return first_samples_.back(); }
+    std::int64_t samples() const override { return std::ssize(positions_); }
     std::vector<Box> boxes(std::uint32_t sample) const override {
-        const auto [file, number] = locate(sample);
+        const auto [file, number] = positions_[sample];
         return files_[file].boxes(number);
     }
     std::string name(std::uint32_t sample) const override {
-        const auto [file, number] = locate(sample);
-        return fmt::format("{}/{}", files_[file].path().filename().string(), number);
+        const auto [file, number] = positions_[sample];
+        return files_[file].name(number);
     }
     std::string location(std::uint32_t sample) const override {
-        const auto [file, number] = locate(sample);
+        const auto [file, number] = positions_[sample];
         return fmt::format("{}/{}", files_[file].path().string(), number);
     }
 
 private:
-    std::pair<std::size_t, std::int64_t> locate(std::uint32_t sample) const {
-        const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
-        const auto file = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
-        return {file, sample - first_samples_[file]};
-    }
-
     std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
         std::vector<float> planes(kClimateChannels * format().height * format().width);
         {
-            const auto [file, number] = locate(sample);
+            const auto [file, number] = positions_[sample];
             const std::lock_guard lock(*hdf5_mutex_);
             files_[file].read(number, 1, planes);
         }
@@ -269,7 +265,8 @@ private:
 
     std::shared_ptr<std::mutex> hdf5_mutex_;
     std::vector<ClimateFile> files_;
-    std::vector<std::int64_t> first_samples_{0};  // by file, then the number of samples
+    /// By sample: its file, and its number there.
+    std::vector<std::pair<std::size_t, std::int64_t>> positions_;
     std::int64_t dropped_boxes_ = 0;
 };
 

@@ -57,8 +57,8 @@ struct PackJob {
     fs::path path_of(const Pack& shard) const { return output / shard.name; }
 
     /// Returns the bytes of a shard. Sets the ranges of its samples in `packed`, if not null.
-    std::int64_t end_of(const Pack& shard, const std::vector<std::string>& digests,
-                        SampleIndex* packed = nullptr) const {
+    std::int64_t shard_bytes(const Pack& shard, const std::vector<std::string>& digests,
+                             SampleIndex* packed = nullptr) const {
         std::int64_t offset = 0;
         for (std::size_t i = 0; i < digests.size(); ++i) {
             const std::uint32_t sample = shard.files[i];
@@ -76,7 +76,7 @@ struct PackJob {
     bool is_written(const Pack& shard) const {
         const auto written = staging::read_index(path_of(shard));
         return written && written->matches(shard) && written->is_complete() &&
-               staging::read_metadata(path_of(shard)).bytes == end_of(shard, written->digests);
+               staging::read_metadata(path_of(shard)).bytes == shard_bytes(shard, written->digests);
     }
 };
 
@@ -91,17 +91,14 @@ PackJob plan_shards(const PackOptions& options) {
                 "{}: class '{}' cannot be packed; expected a name of at most {} bytes",
                 index.root.string(), name, kMaxClassName);
     }
-    staging::Source source{index.root,
-                           static_cast<std::uint32_t>(index.samples.size()),
-                           [&](std::uint32_t sample) { return index.samples[sample].path; },
-                           std::vector<staging::FileMetadata>(index.samples.size()),
-                           {}};
+    staging::Source source{{index.root, static_cast<std::uint32_t>(index.samples.size()),
+                            [&](std::uint32_t sample) { return index.samples[sample].path; }},
+                           std::vector<staging::FileMetadata>(index.samples.size())};
     parallel_for(source.files, options.threads, [&](std::int64_t sample) {
         source.metadata[sample] = staging::read_metadata(index.path_of(sample));
     });
-    const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mib) << 20;
     job.shards = staging::plan_packs(source, std::vector<std::uint8_t>(source.files, 1),
-                                     shard_bytes, kMaxPictureBytes);
+                                     std::int64_t{options.shard_mib} << 20, kMaxPictureBytes);
     job.metadata = std::move(source.metadata);
     require(!job.shards.empty(), ExitCode::data, "{}: no image can be read", index.root.string());
     require(job.shards.size() <= kMaxShards, ExitCode::usage,
@@ -113,7 +110,7 @@ PackJob plan_shards(const PackOptions& options) {
     for (std::size_t i = 0; i < job.shards.size(); ++i) {
         Pack& shard = job.shards[i];
         shard.name = fmt::format("{}-{:06}.tar", prefix, i);
-        // The members are also named by the numbers of the samples and have their labels.
+        // Names and labels in a shard depend on the numbers of its samples and on the classes.
         shard.fingerprint = storage::sha256_hex(storage::bytes_of(fmt::format(
             "{} {} {}", shard.fingerprint, shard.files[0], fmt::join(index.classes, "/"))));
     }
@@ -212,8 +209,8 @@ PackReport pack_pictures(const PackOptions& options) {
         const auto written = staging::read_index(job.path_of(shard));
         require(written && written->matches(shard), ExitCode::usage,
                 "'{}': another program has changed it", job.path_of(shard).string());
-        const std::int64_t end = job.end_of(shard, written->digests, &report.index);
-        report.index.shards.push_back({shard.name, end});
+        const std::int64_t bytes = job.shard_bytes(shard, written->digests, &report.index);
+        report.index.shards.push_back({shard.name, bytes});
     }
     write_index(report.index, output / kShardIndexName);
     for (const Pack& shard : job.shards) fs::remove(staging::index_path(job.path_of(shard)), error);

@@ -25,13 +25,13 @@ double box(Point p, double half_width, double half_height) {
     return std::max(std::abs(p.x) - half_width, std::abs(p.y) - half_height);
 }
 
-/// An outline within [-1, 1]^2. `distance` is about the distance to it, negative inside.
-struct Outline {
+struct NamedFunction {
     const char* name;
-    double (*distance)(Point);
+    double (*value)(Point);
 };
 
-constexpr std::array<Outline, 8> kOutlines{{
+/// Outlines within [-1, 1]^2. The value is about the distance to the outline, negative inside.
+constexpr std::array<NamedFunction, 8> kOutlines{{
     {"disc", [](Point p) { return length(p) - 0.9; }},
     {"square", [](Point p) { return box(p, 0.8, 0.8); }},
     {"star", [](Point p) { return length(p) - 0.65 - 0.33 * std::cos(5 * std::atan2(p.y, p.x)); }},
@@ -45,17 +45,12 @@ constexpr std::array<Outline, 8> kOutlines{{
      }},
 }};
 
-/// A surface with values 0 to 1 and a period of 2 pi.
-struct Surface {
-    const char* name;
-    double (*value)(Point);
-};
-
 double step(double wave) {
     return std::clamp(0.5 + 1.5 * wave, 0.0, 1.0);
 }
 
-constexpr std::array<Surface, 8> kSurfaces{{
+/// Surfaces with values from 0 to 1 and a period of 2 pi.
+constexpr std::array<NamedFunction, 8> kSurfaces{{
     {"stripes", [](Point p) { return step(std::sin(p.x)); }},
     {"checks", [](Point p) { return step(2 * std::sin(p.x) * std::sin(p.y)); }},
     {"dots", [](Point p) { return step(std::sin(p.x) + std::sin(p.y) - 0.9); }},
@@ -203,7 +198,7 @@ void paint(const Object& object, Point pixel, LinearColor& color) {
     const double dy = (pixel.y - object.center.y) / object.radius;
     if (std::max(std::abs(dx), std::abs(dy)) > 1.5) return;
     const Point local{object.cosine * dx + object.sine * dy, object.cosine * dy - object.sine * dx};
-    const double distance = kOutlines[object.outline].distance(local) * object.radius;
+    const double distance = kOutlines[object.outline].value(local) * object.radius;
     const double cover = std::clamp(0.5 - distance, 0.0, 1.0);
     if (cover <= 0) return;
     const double scale = object.radians_per_unit;

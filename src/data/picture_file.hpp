@@ -8,7 +8,7 @@
 
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/sample_index.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::data {

@@ -25,26 +25,13 @@ Prefetcher::Prefetcher(int slots, int threads, Fill fill, Complete complete)
     : fill_(std::move(fill)), complete_(std::move(complete)) {
     ensure(slots >= 2 && threads >= 1, "prefetcher with {} slots and {} threads", slots, threads);
     slots_.resize(slots);
-    threads_.reserve(threads);
-    try {
-        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run_thread(); });
-    } catch (...) {
-        stop_threads();
-        throw;
+    for (int i = 0; i < threads; ++i) {
+        threads_.emplace_back([this](const std::stop_token& stop) { run_thread(stop); });
     }
 }
 
 Prefetcher::~Prefetcher() {
-    stop_threads();
-}
-
-void Prefetcher::stop_threads() noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        stopping_ = true;
-    }
-    work_available_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    for (std::jthread& thread : threads_) thread.request_stop();  // all, before the first join
 }
 
 void Prefetcher::cancel() {
@@ -77,11 +64,11 @@ bool Prefetcher::has_work() const {
     return next_row_ < batches_ * rows_ && next_row_ / rows_ < released_batches_ + slots;
 }
 
-void Prefetcher::run_thread() {
+void Prefetcher::run_thread(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (true) {
-        work_available_.wait(lock, [this] { return stopping_ || has_work(); });
-        if (stopping_) return;
+        work_available_.wait(lock, stop, [this] { return has_work(); });
+        if (stop.stop_requested()) return;
         const std::int64_t batch = next_row_ / rows_;
         const std::int64_t row = next_row_ % rows_;
         ++next_row_;

@@ -15,19 +15,17 @@ namespace hpcai::data {
 /// owns the memory: batch b is in slot b % slots.
 class Prefetcher {
 public:
-    /// Writes row `row` of batch `batch` into `slot`. Called concurrently, once for each row;
-    /// next() rethrows its exceptions for that batch.
+    /// Writes row `row` of batch `batch` into `slot`. Called concurrently, once for each row; for
+    /// an exception, see next().
     using Fill = std::function<void(int slot, std::int64_t batch, std::int64_t row)>;
     /// Called once for a batch when all its rows are written without an exception; next() waits for
     /// it and rethrows its exceptions.
     using Complete = std::function<void(int slot, std::int64_t batch)>;
 
-    /// The consumer uses one of `slots` >= 2; the others are filled ahead. `threads` >= 1.
+    /// The caller uses one of `slots` >= 2; the others are filled ahead. `threads` >= 1.
     Prefetcher(int slots, int threads, Fill fill, Complete complete = nullptr);
     /// Waits for all threads to end.
     ~Prefetcher();
-    Prefetcher(const Prefetcher&) = delete;
-    Prefetcher& operator=(const Prefetcher&) = delete;
 
     /// Aborts the work in progress. Returns when no thread is inside Fill.
     void cancel();
@@ -49,15 +47,14 @@ private:
         std::exception_ptr failure;
     };
 
-    void run_thread();
+    void run_thread(const std::stop_token& stop);
     bool has_work() const;
     void finish_row(Slot& slot, std::int64_t batch, std::int64_t row, std::exception_ptr failure);
-    void stop_threads() noexcept;
 
     const Fill fill_;
     const Complete complete_;
     std::mutex mutex_;
-    std::condition_variable work_available_;
+    std::condition_variable_any work_available_;
     std::condition_variable row_done_;
     std::vector<Slot> slots_;
     std::int64_t batches_ = 0;
@@ -66,9 +63,8 @@ private:
     std::int64_t delivered_batches_ = 0;  // returned by next()
     std::int64_t released_batches_ = 0;   // whose slots may be filled again
     int filling_threads_ = 0;             // inside Fill
-    bool stopping_ = false;
     double wait_seconds_ = 0;
-    std::vector<std::thread> threads_;
+    std::vector<std::jthread> threads_;  // last member, because they use all others
 };
 
 }  // namespace hpcai::data

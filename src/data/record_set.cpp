@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -22,33 +21,20 @@
 namespace hpcai::data {
 namespace {
 
-/// A memory-mapped regular file.
-class MappedFile {
-public:
-    /// Maps a file of `bytes` >= 1 bytes. Throws Error(data) naming the path if it has another size
-    /// or cannot be mapped.
-    MappedFile(const std::filesystem::path& path, std::size_t bytes) {
-        const storage::Descriptor file = storage::open_for_reading(path);
-        struct stat status {};
-        ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
-        require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
-                "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
-        void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
-        require(memory != MAP_FAILED, ExitCode::data, "cannot map '{}': {}", path.string(),
-                std::strerror(errno));
-        bytes_ = {static_cast<const std::byte*>(memory), bytes};
-    }
-    MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-    MappedFile& operator=(MappedFile&&) = delete;
-    ~MappedFile() {
-        if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-    }
-
-    std::span<const std::byte> bytes() const { return bytes_; }
-
-private:
-    std::span<const std::byte> bytes_;
-};
+/// Maps a regular file of `bytes` >= 1 bytes into memory. Throws Error(data) naming the path if it
+/// has another size or cannot be mapped.
+std::shared_ptr<const std::byte> map_file(const std::filesystem::path& path, std::size_t bytes) {
+    const storage::Descriptor file = storage::open_for_reading(path);
+    struct stat status {};
+    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+    require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
+            "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
+    require(memory != MAP_FAILED, ExitCode::data, "cannot map '{}': {}", path.string(),
+            std::strerror(errno));
+    return {static_cast<const std::byte*>(memory),
+            [memory, bytes](const std::byte*) { ::munmap(memory, bytes); }};
+}
 
 using nlohmann::json;
 
@@ -60,16 +46,6 @@ constexpr std::size_t kMaxChannels = 1024;
 constexpr std::int32_t kMaxCategories = 1'000'000;
 constexpr std::size_t kMaxGeneratorBytes = 256;
 
-json json_of(const IndexedRecord& record) {
-    json boxes = json::array();
-    for (const Box& box : record.boxes) {
-        boxes.push_back({box.x1, box.y1, box.x2, box.y2, box.category});
-    }
-    return {{"number", record.number},
-            {"crc32", fmt::format("{:08x}", record.checksum)},
-            {"boxes", boxes}};
-}
-
 /// Parses the index, or throws Error(data) naming file and key.
 class IndexReader {
 public:
@@ -78,20 +54,17 @@ public:
     RecordIndex read(const json& document) {
         check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
         RecordIndex index;
-        index.dtype = dtype(member(document, "dtype"));
+        index.dtype = dtype(get<std::string>(document, "dtype"));
         index.height = static_cast<int>(integer(document, "height", 1, kMaxRecordSide));
         index.width = static_cast<int>(integer(document, "width", 1, kMaxRecordSide));
-        for (const json& name : array(document, "channels")) {
-            check(name.is_string(), "channels");
-            index.channels.push_back(name.get<std::string>());
-        }
+        index.channels = get<std::vector<std::string>>(document, "channels");
         check(!index.channels.empty() && index.channels.size() <= kMaxChannels, "channels");
-        index.statistics.mean = numbers(document, "mean", index.channels.size());
-        index.statistics.standard_deviation =
-            numbers(document, "standard_deviation", index.channels.size());
-        for (const double deviation : index.statistics.standard_deviation) {
-            check(deviation > 0, "standard_deviation");
-        }
+        index.statistics.mean = get<std::vector<double>>(document, "mean");
+        check(index.statistics.mean.size() == index.channels.size(), "mean");
+        std::vector<double>& deviations = index.statistics.standard_deviation;
+        deviations = get<std::vector<double>>(document, "standard_deviation");
+        check(deviations.size() == index.channels.size() && std::ranges::min(deviations) > 0,
+              "standard_deviation");
         for (const json& file : array(document, "files"))
             index.files.push_back(read_file(file, index));
         check(!index.files.empty(), "files");
@@ -99,76 +72,63 @@ public:
     }
 
 private:
-    void check(bool condition, const char* key) const {
-        require(condition, ExitCode::data,
-                "'{}': the value of {} is not as `data transcode` writes it", path_, key);
+    [[noreturn]] void fail(const char* key) const {
+        throw Error(
+            ExitCode::data,
+            fmt::format("'{}': the value of {} is not as `data transcode` writes it", path_, key));
     }
-    const json& member(const json& object, const char* key) const {
-        check(object.is_object() && object.contains(key), key);
-        return object.at(key);
+    void check(bool condition, const char* key) const {
+        if (!condition) fail(key);
+    }
+    template <typename T>
+    T get(const json& object, const char* key) const {
+        try {
+            return object.at(key).get<T>();
+        } catch (const json::exception&) {
+            fail(key);
+        }
     }
     const json& array(const json& object, const char* key) const {
-        const json& value = member(object, key);
-        check(value.is_array(), key);
-        return value;
+        check(object.is_object() && object.contains(key) && object[key].is_array(), key);
+        return object[key];
     }
     std::int64_t integer(const json& object, const char* key, std::int64_t low,
                          std::int64_t high) const {
-        const json& value = member(object, key);
+        const json value = get<json>(object, key);
         check(value.is_number_integer() && value >= low && value <= high, key);
         return value.get<std::int64_t>();
     }
-    std::vector<double> numbers(const json& object, const char* key, std::size_t count) const {
-        std::vector<double> result;
-        for (const json& value : array(object, key)) {
-            check(value.is_number() && std::isfinite(value.get<double>()), key);
-            result.push_back(value.get<double>());
-        }
-        check(result.size() == count, key);
-        return result;
-    }
-    tensor::DType dtype(const json& name) const {
+    tensor::DType dtype(const std::string& name) const {
         for (const tensor::DType dtype : kDTypes) {
-            if (name == std::string(tensor::name_of(dtype))) return dtype;
+            if (name == tensor::name_of(dtype)) return dtype;
         }
-        check(false, "dtype");
-        return {};
+        fail("dtype");
     }
     /// Reads a file name that cannot leave the folder.
     std::string file_name(const json& object, const char* key) const {
-        const json& value = member(object, key);
-        check(value.is_string(), key);
-        std::string name = value.get<std::string>();
+        std::string name = get<std::string>(object, key);
         check(!name.empty() && name[0] != '.' &&
                   name.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
               key);
         return name;
     }
     IndexedFile read_file(const json& object, const RecordIndex& index) const {
-        IndexedFile file{
-            file_name(object, "name"), file_name(object, "source"), generator(object), {}};
+        IndexedFile file{file_name(object, "name"), file_name(object, "source")};
+        if (object.contains("generator")) file.generator = get<std::string>(object, "generator");
+        check(file.generator.size() <= kMaxGeneratorBytes, "generator");
         for (const json& record : array(object, "records")) {
             file.records.push_back(
                 {integer(record, "number", 0, std::numeric_limits<std::int32_t>::max()),
-                 checksum(member(record, "crc32")), read_boxes(record, index)});
+                 checksum(get<std::string>(record, "crc32")), read_boxes(record, index)});
         }
         check(!file.records.empty(), "records");
         return file;
     }
-    /// Returns "" if the key is absent, as in the records of files without a generator.
-    std::string generator(const json& object) const {
-        if (!object.contains("generator")) return "";
-        const json& value = object.at("generator");
-        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGeneratorBytes,
-              "generator");
-        return value.get<std::string>();
-    }
-    std::uint32_t checksum(const json& value) const {
-        check(value.is_string() && value.get_ref<const std::string&>().size() == 8, "crc32");
-        const auto& text = value.get_ref<const std::string&>();
+    std::uint32_t checksum(const std::string& text) const {
         std::uint32_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + 8, number, 16);
-        check(error == std::errc{} && end == text.data() + 8, "crc32");
+        const char* const end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, number, 16);
+        check(text.size() == 8 && error == std::errc{} && rest == end, "crc32");
         return number;
     }
     std::vector<Box> read_boxes(const json& record, const RecordIndex& index) const {
@@ -194,16 +154,16 @@ private:
 }  // namespace
 
 struct RecordSet::Contents {
-    std::vector<MappedFile> files;
-    std::vector<std::atomic<bool>> checked;  // by sample
+    std::vector<std::shared_ptr<const std::byte>> files;  // mapped into memory
+    std::vector<std::atomic<bool>> checked;               // by sample; whether its checksum matched
 };
 
 RecordSet::RecordSet(const std::filesystem::path& folder)
     : folder_(folder), index_(read_record_index(folder)), contents_(std::make_shared<Contents>()) {
     for (const IndexedFile& file : index_.files) {
-        contents_->files.emplace_back(folder / file.name, file.records.size() * record_bytes());
-        first_samples_.push_back(first_samples_.back() +
-                                 static_cast<std::int64_t>(file.records.size()));
+        contents_->files.push_back(
+            map_file(folder / file.name, file.records.size() * record_bytes()));
+        first_samples_.push_back(first_samples_.back() + std::ssize(file.records));
     }
     contents_->checked = std::vector<std::atomic<bool>>(first_samples_.back());
 }
@@ -222,8 +182,8 @@ std::string RecordSet::name(std::int64_t sample) const {
 
 std::span<const std::byte> RecordSet::record(std::int64_t sample) const {
     const Position position = locate(sample);
-    const auto bytes = contents_->files[position.file].bytes().subspan(
-        position.record * record_bytes(), record_bytes());
+    const std::byte* const file = contents_->files[position.file].get();
+    const std::span bytes(file + position.record * record_bytes(), record_bytes());
     std::atomic<bool>& checked = contents_->checked[sample];
     if (checked.load(std::memory_order_relaxed)) return bytes;
     require(checksum_of(bytes) == record_at(position).checksum, ExitCode::data,
@@ -256,9 +216,9 @@ std::size_t RecordIndex::record_bytes() const {
     return channels.size() * height * width * tensor::size_of(dtype);
 }
 
-std::uint32_t checksum_of(std::span<const std::byte> record) {
+std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before) {
     return static_cast<std::uint32_t>(
-        ::crc32_z(0, reinterpret_cast<const Bytef*>(record.data()), record.size()));
+        ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder) {
@@ -272,7 +232,15 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
                   {"files", json::array()}};
     for (const IndexedFile& file : index.files) {
         json records = json::array();
-        for (const IndexedRecord& record : file.records) records.push_back(json_of(record));
+        for (const IndexedRecord& record : file.records) {
+            json boxes = json::array();
+            for (const Box& box : record.boxes) {
+                boxes.push_back({box.x1, box.y1, box.x2, box.y2, box.category});
+            }
+            records.push_back({{"number", record.number},
+                               {"crc32", fmt::format("{:08x}", record.checksum)},
+                               {"boxes", std::move(boxes)}});
+        }
         json& row = document["files"].emplace_back(
             json{{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
         if (!file.generator.empty()) row["generator"] = file.generator;

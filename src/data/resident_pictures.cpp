@@ -22,13 +22,6 @@ ResidentPictures::ResidentPictures(device::Device& device, const MemoryBudget& b
     }
 }
 
-ResidentPictures::LookupResult ResidentPictures::find(std::uint32_t sample) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = locations_.find(sample);
-    if (found != locations_.end()) return found->second;
-    return is_full_ ? LookupResult(std::in_place, std::nullopt) : std::nullopt;
-}
-
 /// Decodes the sample and assigns it memory, if it is undamaged and fits.
 std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSet& samples,
                                                                   std::uint32_t sample) {
@@ -57,18 +50,24 @@ std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSe
 std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sample,
                                       const CounterStream& random, const SampleView& row,
                                       device::PictureView& view) {
-    const LookupResult result = find(sample);
-    const std::optional<Location> location = result ? *result : admit(samples, sample);
+    std::optional<Location> location;
+    bool is_new = false;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = locations_.find(sample);
+        is_new = found == locations_.end() && !is_full_;
+        if (found != locations_.end()) location = found->second;
+    }
+    if (is_new) location = admit(samples, sample);
     view = {};
     if (!location) return samples.training_sample(sample, random, row);
     view = draw_view(location->offset_bytes, location->size, samples, random);
     return "";
 }
 
-/// Uploads the images of the batch that are not yet in device memory.
-void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
-    for (const device::PictureView& view : views) {
-        Image image;
+void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
+    for (const device::PictureView& view : batch.views) {
+        Image image;  // that is not yet in device memory
         {
             const std::lock_guard lock(mutex_);
             const auto pending = pending_uploads_.extract(view.offset_bytes);
@@ -78,10 +77,6 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
         device_.enqueue_fresh_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
                                      std::as_bytes(std::span(image.pixels)));
     }
-}
-
-void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
-    enqueue_pictures(batch.views);
     enqueue_rows(batch, memory_->data(), images);
 }
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <system_error>
 
+#include <strings.h>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -22,12 +24,11 @@ constexpr const char* kIndexSchema = "hpcai500-index-1";
 constexpr const char* kShardsSchema = "hpcai500-shards-1";
 
 bool has_picture_extension(const fs::path& path) {
-    std::string extension = path.extension().string();
-    for (char& letter : extension) {
-        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    }
-    constexpr std::array<std::string_view, 3> kExtensions{".jpg", ".jpeg", ".jpe"};
-    return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
+    constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe"};
+    const std::string extension = path.extension().string();
+    return std::ranges::any_of(kExtensions, [&](const char* known) {
+        return ::strcasecmp(extension.c_str(), known) == 0;
+    });
 }
 
 /// Returns the names in a folder, sorted by their bytes.
@@ -189,14 +190,6 @@ void read_sample(LineReader& lines, SampleIndex& index) {
     index.samples.push_back(std::move(sample));
 }
 
-void require_no_empty_class(const SampleIndex& index, const std::string& name) {
-    std::vector<bool> seen(index.classes.size(), false);
-    for (const Sample& sample : index.samples) seen[sample.label] = true;
-    for (std::size_t label = 0; label < seen.size(); ++label) {
-        require(seen[label], ExitCode::data, "{}: class '{}' is empty", name, index.classes[label]);
-    }
-}
-
 SampleIndex from_lines(std::string_view text, const std::string& name) {
     LineReader lines(text, name);
     const json header = lines.next();
@@ -214,7 +207,12 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     while (!lines.at_end()) read_sample(lines, index);
     require(index.samples.size() == samples, ExitCode::data,
             "{}: {} samples, but the header has {}", name, index.samples.size(), samples);
-    require_no_empty_class(index, name);
+    std::vector<bool> has_sample(index.classes.size());
+    for (const Sample& sample : index.samples) has_sample[sample.label] = true;
+    for (std::size_t label = 0; label < has_sample.size(); ++label) {
+        require(has_sample[label], ExitCode::data, "{}: class '{}' is empty", name,
+                index.classes[label]);
+    }
     return index;
 }
 
@@ -245,8 +243,7 @@ fs::path index_file_of(const fs::path& path) {
 }
 
 bool are_digits(std::string_view text) {
-    return !text.empty() &&
-           std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool is_wordnet_number(std::string_view name) {
@@ -268,23 +265,13 @@ std::optional<std::int32_t> test_number(const fs::path& path) {
     return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
 }
 
-/// Counts names that ImageNet-1k does not have, and keeps the first.
-class MismatchedNames {
-public:
-    void add(const std::string& name) {
-        if (count_++ == 0) first_ = name;
-    }
-    void report(std::string_view what, std::string_view expected,
-                std::vector<std::string>& reasons) const {
-        if (count_ == 0) return;
-        reasons.push_back(fmt::format("{} not named as in ImageNet-1k ({}): {}, the first '{}'",
-                                      what, expected, count_, printable(first_)));
-    }
-
-private:
-    std::int64_t count_ = 0;
-    std::string first_;
-};
+/// Adds the number of `names`, which ImageNet-1k does not have, and the first of them to `reasons`.
+void report_names(const std::vector<const std::string*>& names, std::string_view what,
+                  std::string_view expected, std::vector<std::string>& reasons) {
+    if (names.empty()) return;
+    reasons.push_back(fmt::format("{} not named as in ImageNet-1k ({}): {}, the first '{}'", what,
+                                  expected, names.size(), printable(*names[0])));
+}
 
 }  // namespace
 
@@ -350,13 +337,16 @@ SampleIndex read_index(const fs::path& file) {
     return index;
 }
 
-SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
+SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator,
+                         bool with_digests) {
     if (communicator.size() == 1) return load_samples(path);
     std::string text;  // up to 100 MB, so not encoded a second time for the broadcast
     comm::collective_try(communicator, [&] {
         if (communicator.rank() != 0) return;
         SampleIndex index = load_samples(path);
-        for (ShardRange& range : index.ranges) range.sha256.clear();
+        for (ShardRange& range : index.ranges) {
+            if (!with_digests) range.sha256.clear();
+        }
         text = to_lines(index, index.root.string());
     });
     text = comm::broadcast(communicator, std::move(text));
@@ -365,23 +355,24 @@ SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator)
 
 std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
                                                     const SampleIndex& validation) {
-    MismatchedNames classes, training_files, test_files;
+    std::vector<const std::string*> classes, training_files, test_files;
     for (const std::string& name : training.classes) {
-        if (!is_wordnet_number(name)) classes.add(name);
+        if (!is_wordnet_number(name)) classes.push_back(&name);
     }
     for (const Sample& sample : training.samples) {
         const std::string& name = training.classes[sample.label];
-        if (!is_training_name(name, sample.path)) training_files.add(sample.path);
+        if (!is_training_name(name, sample.path)) training_files.push_back(&sample.path);
     }
     std::set<std::int32_t> known;
     for (const Sample& sample : validation.samples) {
         const auto number = test_number(sample.path);
-        if (!number || !known.insert(*number).second) test_files.add(sample.path);
+        if (!number || !known.insert(*number).second) test_files.push_back(&sample.path);
     }
     std::vector<std::string> disqualifications;
-    classes.report("classes", "n01440764", disqualifications);
-    training_files.report("training files", "n01440764_10026.JPEG", disqualifications);
-    test_files.report("test files", "ILSVRC2012_val_00000001.JPEG, each once", disqualifications);
+    report_names(classes, "classes", "n01440764", disqualifications);
+    report_names(training_files, "training files", "n01440764_10026.JPEG", disqualifications);
+    report_names(test_files, "test files", "ILSVRC2012_val_00000001.JPEG, each once",
+                 disqualifications);
     return disqualifications;
 }
 

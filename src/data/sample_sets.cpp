@@ -47,20 +47,21 @@ StagingRequest staging_request(const SampleIndex& index) {
 SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
                        DataDuplicator* duplicator) {
     require_three_channels(config);
-    SampleIndex training = load_samples(config.data.path, group);
-    SampleIndex validation = load_samples(config.data.validation_path, group);
+    const bool is_staged = duplicator != nullptr;
+    SampleIndex training = load_samples(config.data.path, group, is_staged);
+    SampleIndex validation = load_samples(config.data.validation_path, group, is_staged);
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
         stage_pictures(duplicator, staging_request(training), staging_request(validation));
-    const int image_size = config.workload.image_size;
+    const int size = config.workload.image_size;
     SampleSets sets;
     if (config.workload.problem_class == config::ProblemClass::official) {
         sets.disqualifications = disqualifications_of_names(training, validation);
     }
-    sets.training = make_folder_samples(std::move(training), config.data, image_size, staged);
+    sets.training = make_folder_samples(std::move(training), config.data, size, staged);
     sets.validation =
-        make_folder_samples(std::move(validation), config.data, image_size, staged_validation);
+        make_folder_samples(std::move(validation), config.data, size, staged_validation);
     return sets;
 }
 
@@ -89,14 +90,6 @@ void require_every_class(const AnnotatedPictures& set) {
     }
 }
 
-std::string omission_note(const OmittedObjects& omitted, std::int64_t narrow, const char* which) {
-    if (omitted == OmittedObjects{} && narrow == 0) return "";
-    return fmt::format(
-        "{} annotations left out: {} without area, {} less than a pixel wide or high, {} of other "
-        "classes, {} crowds",
-        which, omitted.without_area, narrow, omitted.other_classes, omitted.crowds);
-}
-
 SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
                           DataDuplicator* duplicator) {
     require_three_channels(config);
@@ -106,9 +99,9 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         require_every_class(read);
         return read;
     });
-    require(training.classes.size() == static_cast<std::size_t>(config.workload.classes),
-            ExitCode::data, "{}: classes with objects: {}, but workload.classes is {}",
-            training.root.string(), training.classes.size(), config.workload.classes);
+    require(std::ssize(training.classes) == config.workload.classes, ExitCode::data,
+            "{}: classes with objects: {}, but workload.classes is {}", training.root.string(),
+            training.classes.size(), config.workload.classes);
     choice.names = training.classes;
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
@@ -124,8 +117,13 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
         const OmittedObjects omitted = read.omitted;
         ResizedPictures resized =
             make_annotated_samples(std::move(read), data, size, std::move(copies));
-        const std::string note = omission_note(omitted, resized.narrow_boxes, which);
-        if (!note.empty()) sets.notes.push_back(note);
+        if (omitted != OmittedObjects{} || resized.narrow_boxes > 0) {
+            sets.notes.push_back(fmt::format(
+                "{} annotations left out: {} without area, {} less than a pixel wide or high, {} "
+                "of other classes, {} crowds",
+                which, omitted.without_area, resized.narrow_boxes, omitted.other_classes,
+                omitted.crowds));
+        }
         return std::move(resized.samples);
     };
     sets.training = add(training, config.data, staged, "training");
@@ -185,41 +183,27 @@ public:
         }
     }
 
-    std::int64_t samples() const override { return static_cast<std::int64_t>(chosen_.size()); }
+    std::int64_t samples() const override { return std::ssize(chosen_); }
     int classes() const override { return samples_->classes(); }
     const SampleFormat& format() const override { return samples_->format(); }
-    std::int32_t label(std::uint32_t sample) const override {
-        return samples_->label(chosen_[sample]);
-    }
-    std::vector<Box> boxes(std::uint32_t sample) const override {
-        return samples_->boxes(chosen_[sample]);
-    }
+    std::int32_t label(std::uint32_t i) const override { return samples_->label(chosen_[i]); }
+    std::vector<Box> boxes(std::uint32_t i) const override { return samples_->boxes(chosen_[i]); }
     std::string class_name(std::int32_t category) const override {
         return samples_->class_name(category);
     }
-    std::string name(std::uint32_t sample) const override {
-        return samples_->name(chosen_[sample]);
-    }
-    std::string location(std::uint32_t sample) const override {
-        return samples_->location(chosen_[sample]);
-    }
-    std::string training_sample(std::uint32_t sample, CounterStream random,
+    std::string name(std::uint32_t i) const override { return samples_->name(chosen_[i]); }
+    std::string location(std::uint32_t i) const override { return samples_->location(chosen_[i]); }
+    std::string training_sample(std::uint32_t i, CounterStream random,
                                 const SampleView& out) const override {
-        return samples_->training_sample(chosen_[sample], std::move(random), out);
+        return samples_->training_sample(chosen_[i], std::move(random), out);
     }
-    DecodedImage decode_full_size(std::uint32_t sample) const override {
-        return samples_->decode_full_size(chosen_[sample]);
-    }
-    TrainingView training_view(ImageSize size, CounterStream random) const override {
-        return samples_->training_view(size, std::move(random));
-    }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
-        return samples_->evaluation_sample(chosen_[sample], out);
+    std::string evaluation_sample(std::uint32_t i, const SampleView& out) const override {
+        return samples_->evaluation_sample(chosen_[i], out);
     }
 
 private:
     std::shared_ptr<const SampleSet> samples_;
-    std::vector<std::uint32_t> chosen_;
+    std::vector<std::uint32_t> chosen_;  // by number in the subset
 };
 
 }  // namespace
@@ -285,12 +269,8 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
     SampleSets sets = open_sets(config, group, duplicator);
     sets.sha256 =
         read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });
-    if (duplicator != nullptr) {
-        for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
-        sets.staging_lock = duplicator->staging_lock();
-        sets.staging = duplicator->record();
-        sets.staging_seconds = duplicator->seconds();
-    }
+    if (duplicator != nullptr) sets.staging = duplicator->result();
+    for (const std::string& note : sets.staging.notes) sets.notes.push_back(note);
     return sets;
 }
 

@@ -64,25 +64,11 @@ private:
 namespace {
 
 constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before an error
-constexpr std::byte kPaddingPixel{0};
 
 [[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
     throw Error(
         ExitCode::data,
         fmt::format("{}: {} (data.on_bad_sample is fail, not skip or count)", name, reason));
-}
-
-/// Returns, for each entry of `order`, how often its sample occurs in earlier entries.
-std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
-                                             std::int64_t samples) {
-    std::vector<std::uint16_t> seen(samples, 0);
-    std::vector<std::uint16_t> repetitions;
-    repetitions.reserve(order.size());
-    for (const std::uint32_t sample : order) {
-        ensure(sample < seen.size(), "sample {} of {} in an epoch's order", sample, samples);
-        repetitions.push_back(seen[sample]++);
-    }
-    return repetitions;
 }
 
 }  // namespace
@@ -138,8 +124,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
                                                            int count) {
     std::vector<Slot> slots(count);
     for (Slot& slot : slots) {
-        const std::size_t bytes = rows * format.pixel_bytes();
-        slot.pixels.resize(ceil_div(bytes, sizeof(CacheLine)));
+        slot.pixels.resize(ceil_div(rows * format.pixel_bytes(), sizeof(CacheLine)));
         slot.labels.resize(rows);
         slot.keys.resize(rows);
         slot.boxes.resize(rows * format.box_values());
@@ -162,7 +147,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // by position in `order`
+    std::vector<std::uint16_t> repetitions;  // by position in `order`: earlier entries of a sample
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
@@ -191,11 +176,16 @@ void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t>
                                  std::int64_t first_batch) {
     // Epoch and repetition share a 32-bit field of the random stream's counter.
     ensure(epoch < (1U << 16), "epoch {}", epoch);
-    std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
+    std::vector<std::uint16_t> occurrences(samples_->samples()), repetitions;
+    repetitions.reserve(order.size());
+    for (const std::uint32_t sample : order) {
+        ensure(sample < occurrences.size(), "sample {} of {} in an epoch's order", sample,
+               samples_->samples());
+        repetitions.push_back(occurrences[sample]++);
+    }
     pipeline_->cancel();
     *epoch_ = {epoch, std::move(order), std::move(repetitions)};
-    pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size,
-                     first_batch);
+    pipeline_->begin(std::ssize(epoch_->order) / settings_.batch_size, first_batch);
 }
 
 std::string TrainingSource::try_position(std::size_t position, const BatchRow& out) const {
@@ -280,9 +270,8 @@ void EvaluationSource::begin() {
 
 void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::int64_t offset = batch * settings_.batch_size + row;
-    const std::span<std::byte> pixels = out.sample.pixels;
     if (offset >= share_.count) {
-        std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
+        std::ranges::fill(out.sample.pixels, std::byte{0});
         write_boxes({}, out.sample.boxes);
         out.label = -1;
         return;

@@ -41,13 +41,6 @@ struct Moments {
     }
 };
 
-/// One sample as stored in a file.
-struct ScannedSample {
-    const ClimateFile& file;
-    std::int64_t number;
-    std::span<const float> fields;  // (16, H, W)
-};
-
 using SampleMoments = std::array<Moments, kClimateChannels>;
 
 /// Returns the moments of one or more values. A NaN makes mean and squares NaN.
@@ -69,9 +62,12 @@ Moments moments_of(std::span<const float> values) {
     return result;
 }
 
-/// Calls `action` for every sample of a file in order. Reads blocks of one chunk, at most 4 GiB.
+using Fields = std::span<const float>;  // (16, H, W), as stored in a file
+
+/// Calls action(number, fields) for every sample of a file in order. Reads blocks of one chunk, at
+/// most 4 GiB.
 void for_each_sample(const ClimateFile& file,
-                     const std::function<void(const ScannedSample&)>& action) {
+                     const std::function<void(std::int64_t, Fields)>& action) {
     constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
     const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
     const std::int64_t fit = kMaxBlockBytes / (elements * std::int64_t{sizeof(float)});
@@ -83,43 +79,36 @@ void for_each_sample(const ClimateFile& file,
         const std::span<float> used(fields.data(), count * elements);
         file.read(first, count, used);
         for (std::int64_t i = 0; i < count; ++i) {
-            action({file, first + i, used.subspan(i * elements, elements)});
+            action(first + i, used.subspan(i * elements, elements));
         }
     }
 }
 
-/// Returns "climo_1984.h5/17".
-std::string name_of(const ScannedSample& sample) {
-    return fmt::format("{}/{}", sample.file.path().filename().string(), sample.number);
-}
-
 /// Returns the moments of all channels, independent of the number of threads.
-SampleMoments moments_of(const ScannedSample& sample, int threads) {
+SampleMoments channel_moments(Fields fields, int threads) {
     SampleMoments moments;
-    const std::size_t pixels = sample.fields.size() / kClimateChannels;
+    const std::size_t pixels = fields.size() / kClimateChannels;
     parallel_for(kClimateChannels, threads, [&](std::int64_t channel) {
-        moments[channel] = moments_of(sample.fields.subspan(channel * pixels, pixels));
+        moments[channel] = moments_of(fields.subspan(channel * pixels, pixels));
     });
     return moments;
 }
 
-/// Returns false when a value is NaN or infinite.
+/// Returns whether all values are finite.
 bool is_finite(const SampleMoments& moments) {
-    return std::all_of(moments.begin(), moments.end(), [](const Moments& m) {
-        return std::isfinite(m.mean) && std::isfinite(m.squares);
-    });
+    return std::ranges::all_of(moments,
+                               [](const Moments& m) { return std::isfinite(m.mean + m.squares); });
 }
 
 /// Opens the files one after the other, calls `action` for each and returns their level. Throws
-/// Error(usage) if there is no file, Error(data) for a file that is invalid or differs from earlier
-/// files in the size of its fields or the pressure level of channel 13.
-GeopotentialLevel for_each_file(const std::vector<std::filesystem::path>& paths,
+/// Error(data) for a file that is invalid or differs from earlier files in the size of its fields
+/// or the pressure level of channel 13.
+GeopotentialLevel for_each_file(const std::vector<fs::path>& paths,
                                 const ClimateFileSettings& settings,
                                 const std::function<void(const ClimateFile&)>& action) {
-    require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
     int height = 0, width = 0;
     auto level = GeopotentialLevel::unknown;
-    for (const std::filesystem::path& path : paths) {
+    for (const fs::path& path : paths) {
         const ClimateFile file(path, settings);
         if (height == 0) {
             height = file.height();
@@ -148,20 +137,17 @@ public:
     void begin(const ClimateFile& file) {
         close();
         index_.files.push_back({fmt::format("records-{:05}.bin", index_.files.size()),
-                                file.path().filename().string(),
-                                file.generator(),
-                                {}});
+                                file.path().filename().string(), file.generator()});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
     /// Returns false, without writing, if a normalized number is not finite in the dtype.
-    bool write(const ScannedSample& sample) {
-        write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
+    bool write(std::int64_t number, Fields fields, const std::vector<Box>& boxes) {
+        write_normalized(fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;
         out_.write(reinterpret_cast<const char*>(record_.data()),
                    static_cast<std::streamsize>(record_.size()));
         require_written();
-        index_.files.back().records.push_back(
-            {sample.number, checksum_of(record_), sample.file.boxes(sample.number)});
+        index_.files.back().records.push_back({number, checksum_of(record_), boxes});
         return true;
     }
     void finish() {
@@ -224,12 +210,6 @@ void require_channels(const TranscodeOptions& options, const std::vector<std::st
     }
 }
 
-void require_dtype(tensor::DType dtype) {
-    using tensor::DType;
-    require(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, ExitCode::usage,
-            "data transcode: dtype: expected fp32, fp16 or bf16, got {}", tensor::name_of(dtype));
-}
-
 void require_new(const fs::path& output) {
     std::error_code error;
     require(!fs::exists(output, error) ||
@@ -238,25 +218,10 @@ void require_new(const fs::path& output) {
             output.string());
 }
 
-void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
-    report.samples_without_box += boxes.empty();
-    for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
-}
-
-void store_moments(const SampleMoments& moments, ClimateReport& report) {
-    for (const Moments& m : moments) {
-        report.statistics.mean.push_back(m.mean);
-        report.statistics.standard_deviation.push_back(m.deviation());
-        report.minimum.push_back(m.minimum);
-        report.maximum.push_back(m.maximum);
-    }
-}
-
 }  // namespace
 
 TranscodeReport transcode(const TranscodeOptions& options) {
     require_new(options.output);
-    require_dtype(options.dtype);
     for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
     RecordIndex index = begin_index(options);
@@ -272,14 +237,14 @@ TranscodeReport transcode(const TranscodeOptions& options) {
         if (!writer) writer.emplace(options, index, pending.path());
         writer->begin(file);
         report.dropped_boxes += file.dropped_boxes();
-        for_each_sample(file, [&](const ScannedSample& sample) {
-            const bool is_sound = is_finite(moments_of(sample, options.threads));
-            if (is_sound && writer->write(sample)) {
+        for_each_sample(file, [&](std::int64_t number, Fields fields) {
+            const bool is_sound = is_finite(channel_moments(fields, options.threads));
+            if (is_sound && writer->write(number, fields, file.boxes(number))) {
                 ++report.samples;
                 return;
             }
             require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                    name_of(sample),
+                    file.name(number),
                     is_sound
                         ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
                         : "");
@@ -307,7 +272,7 @@ std::vector<fs::path> climate_files_at(const fs::path& path) {
     require(!error, ExitCode::data, "cannot list '{}': {}", path.string(), error.message());
     require(!files.empty(), ExitCode::data, "'{}': the folder has no *.h5 or *.hdf5 file",
             path.string());
-    std::sort(files.begin(), files.end());
+    std::ranges::sort(files);
     return files;
 }
 
@@ -323,18 +288,25 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
         report.dropped_boxes += file.dropped_boxes();
         const bool has_ranges = file.box_order() == BoxOrder::ranges;
         ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
-        for_each_sample(file, [&](const ScannedSample& sample) {
-            count_boxes(file.boxes(sample.number), report);
-            const SampleMoments moments = moments_of(sample, threads);
+        for_each_sample(file, [&](std::int64_t number, Fields fields) {
+            const std::vector<Box>& boxes = file.boxes(number);
+            report.samples_without_box += boxes.empty();
+            for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
+            const SampleMoments moments = channel_moments(fields, threads);
             if (!is_finite(moments)) {
-                report.bad_samples.push_back(name_of(sample));
+                report.bad_samples.push_back(file.name(number));
                 return;
             }
             for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].merge(moments[c]);
         });
     });
     report.channel_names = channel_names(level);
-    store_moments(total, report);
+    for (const Moments& channel : total) {
+        report.statistics.mean.push_back(channel.mean);
+        report.statistics.standard_deviation.push_back(channel.deviation());
+        report.minimum.push_back(channel.minimum);
+        report.maximum.push_back(channel.maximum);
+    }
     return report;
 }
 

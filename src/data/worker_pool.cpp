@@ -33,19 +33,15 @@ void WorkerPool::run_tasks() {
         try {
             work_(i);
         } catch (...) {
-            record_failure(i, std::current_exception());
+            const std::lock_guard lock(mutex_);
+            stop_ = true;
+            if (!failure_ || i < failed_task_) {
+                failure_ = std::current_exception();
+                failed_task_ = i;
+            }
+            changed_.notify_all();
         }
     }
-}
-
-void WorkerPool::record_failure(std::int64_t task, std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    if (!failure_ || task < failed_task_) {
-        failure_ = std::move(failure);
-        failed_task_ = task;
-    }
-    changed_.notify_all();
 }
 
 bool WorkerPool::wait(std::chrono::milliseconds timeout) {

@@ -23,8 +23,6 @@ public:
                std::atomic<bool>& stop);
     /// Sets `stop` and waits for the threads.
     ~WorkerPool();
-    WorkerPool(const WorkerPool&) = delete;
-    WorkerPool& operator=(const WorkerPool&) = delete;
 
     /// Runs tasks in the calling thread until none is left.
     void run_tasks();
@@ -36,8 +34,6 @@ public:
     void finish();
 
 private:
-    void record_failure(std::int64_t task, std::exception_ptr failure);
-
     const std::int64_t count_;
     const std::function<void(std::int64_t)> work_;
     std::atomic<bool>& stop_;

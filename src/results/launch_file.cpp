@@ -55,8 +55,8 @@ LaunchRecord launch_record(const context::RunContext& context,
     launch.samples_sha256 = resources.samples.sha256;
     launch.precision = name_of(resources.precision);
     launch.topology = describe_topology(context);
-    launch.staging = resources.samples.staging;
-    launch.staging_seconds = {resources.samples.staging_seconds, ""};
+    launch.staging = resources.samples.staging.record;
+    launch.staging_seconds = {resources.samples.staging.seconds, ""};
     return launch;
 }
 

@@ -8,13 +8,16 @@
 namespace hpcai::data {
 namespace {
 
-constexpr FieldSize kSize{3, 5};
+constexpr ImageSize kSize{5, 3};
 constexpr std::size_t kChannels = kClimateChannels;
 
 std::size_t at(int row, int column, std::size_t channel) {
     return (static_cast<std::size_t>(row) * 5 + static_cast<std::size_t>(column)) * kChannels +
            channel;
 }
+
+/// The statistics of fields in physical units.
+const ChannelStatistics kPhysical{std::vector(16, 0.0), std::vector(16, 1.0)};
 
 /// Returns fields with a different number in each element.
 std::vector<float> numbered_fields() {
@@ -52,7 +55,7 @@ TEST(ClimateAugmentation, AHemisphereFlipReversesRowsAndNorthwardWindsOnly) {
     const std::vector<float> before = numbered_fields();
     std::vector<float> after = before;
     std::vector<Box> boxes{{1, 0, 3, 2, 4}};
-    flip_hemispheres(after, kSize, boxes, {}, {});
+    flip_hemispheres(after, kSize, boxes, kPhysical);
     for (int row = 0; row < 3; ++row) {
         for (int column = 0; column < 5; ++column) {
             for (std::size_t channel = 0; channel < kChannels; ++channel) {
@@ -80,8 +83,8 @@ TEST(ClimateAugmentation, NormalizedWindsKeepTheirMeanWhenFlipped) {
     };
     std::vector<Box> boxes;
     std::vector<float> physical = numbered_fields(), fields = normalized(numbered_fields());
-    flip_hemispheres(physical, kSize, boxes, {}, {});
-    flip_hemispheres(fields, kSize, boxes, mean, deviation);
+    flip_hemispheres(physical, kSize, boxes, kPhysical);
+    flip_hemispheres(fields, kSize, boxes, {mean, deviation});
     const std::vector<float> expected = normalized(physical);
     for (std::size_t i = 0; i < fields.size(); ++i) EXPECT_NEAR(fields[i], expected[i], 2e-5);
 }

@@ -91,9 +91,9 @@ TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
                 EXPECT_EQ(pictures->read(file), shared_.bytes(file)) << file;
             }
         }
-        EXPECT_EQ(duplicator.record().left_files, 2);
-        EXPECT_EQ(duplicator.record().files, 10);
-        EXPECT_EQ(duplicator.staging_lock()->lost_copies(), 0);
+        EXPECT_EQ(duplicator.result().record.left_files, 2);
+        EXPECT_EQ(duplicator.result().record.files, 10);
+        EXPECT_EQ(duplicator.result().lock->lost_copies(), 0);
     }
     for (const std::uint32_t file : {1U, 11U}) {
         fs::rename(shared_.root() / ("hidden" + std::to_string(file)), shared_.path(file));
@@ -229,9 +229,10 @@ TEST_F(Duplicator, CountsWhatItsManifestDoesNotList) {
     DataDuplicator& duplicator = lone.duplicator;
     duplicator.add_pictures(Split::training, shared_.request());
     duplicator.run();
-    EXPECT_THAT(duplicator.notes(), testing::ElementsAre(testing::AllOf(
-                                        testing::StartsWith("staged files that are not listed"),
-                                        testing::EndsWith(": 1"))));
+    EXPECT_THAT(
+        duplicator.result().notes,
+        testing::ElementsAre(testing::AllOf(testing::StartsWith("staged files that are not listed"),
+                                            testing::EndsWith(": 1"))));
 }
 
 TEST_F(Duplicator, RejectsAManifestThatItCannotRead) {

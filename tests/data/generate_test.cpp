@@ -153,20 +153,9 @@ TEST_F(Generate, FillsAnEmptyDirectoryAndRejectsAnyOther) {
     expect_refused();
 }
 
-TEST_F(Generate, RejectsIllegalOptions) {
-    for (const auto& change : std::initializer_list<void (*)(GenerateOptions&)>{
-             [](GenerateOptions& o) { o.classes = 0; },
-             [](GenerateOptions& o) { o.classes = 1025; },
-             [](GenerateOptions& o) { o.training_per_class = 0; },
-             [](GenerateOptions& o) { o.validation_per_class = -1; },
-             [](GenerateOptions& o) { o.size = 15; }, [](GenerateOptions& o) { o.quality = 101; },
-             [](GenerateOptions& o) { o.directory = ""; }}) {
-        const GenerateOptions legal = options_;
-        change(options_);
-        expect_refused();
-        options_ = legal;
-    }
-    EXPECT_TRUE(fs::is_empty(folder_.path()));
+TEST_F(Generate, RejectsAnEmptyDirectory) {
+    options_.directory = "";
+    expect_refused();
 }
 
 }  // namespace

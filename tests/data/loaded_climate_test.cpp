@@ -33,12 +33,13 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Returns the fields of sample `number`; each value encodes its channel, row and column.
 std::vector<float> fields_of(int number) {
+    const auto [mean, deviation] = default_statistics();
     std::vector<float> fields(kClimateChannels * kFilePixels);
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const std::size_t channel = i / kFilePixels;
         const float place = static_cast<float>(i % kFilePixels) / kFilePixels - 0.5f;
-        fields[i] = static_cast<float>(kClimateMean[channel] +
-                                       kClimateDeviation[channel] *
+        fields[i] = static_cast<float>(mean[channel] +
+                                       deviation[channel] *
                                            (place + 0.1 * static_cast<double>(channel) + number));
     }
     return fields;

@@ -60,6 +60,12 @@ protected:
     std::shared_ptr<const SampleSet> samples(const fs::path& path) const {
         return make_folder_samples(load_samples(path), config::DataConfig(), 16);
     }
+    test::Staged stage(const SampleIndex& index) const {
+        fs::create_directories(temporary_.path() / "local");
+        return test::stage_at_one_rank(
+            test::staging_config(temporary_.path() / "local"),
+            {index.root, 11, [&](std::uint32_t i) { return index.samples[i].path; }, &index});
+    }
     std::string usage_error() const {
         const auto [code, message] = test::refused([&] { pack_pictures(options()); });
         EXPECT_EQ(code, ExitCode::usage) << message;
@@ -303,16 +309,34 @@ TEST_F(Pack, AnIndexThatPackDoesNotWriteIsRejected) {
 TEST_F(Pack, StagesImagesFromTheShards) {
     pack_pictures(options());
     const SampleIndex index = load_samples(packed());
-    const fs::path local = temporary_.path() / "local";
-    fs::create_directories(local);
-    const StagingRequest request{index.root, 11,
-                                 [&](std::uint32_t i) { return index.samples[i].path; }, &index};
-    const test::Staged staged = test::stage_at_one_rank(test::staging_config(local), request);
+    const test::Staged staged = stage(index);
     for (std::uint32_t sample = 0; sample < 11; ++sample) {
         EXPECT_EQ(staged.pictures->read(sample),
                   test::read_file_bytes(folder() / index.samples[sample].path));
     }
     EXPECT_EQ(staged.record.copied_bytes, 11 * std::int64_t{kFileBytes} + 45 + 5);
+}
+
+TEST_F(Pack, RanksLoadTheDigestsThatStagingCompares) {
+    pack_pictures(options());
+    const std::string digest = load_samples(packed()).ranges[4].sha256;
+    comm::run_as_threads(2, [&](comm::Communicator& ranks) {
+        EXPECT_EQ(load_samples(packed(), ranks, true).ranges[4].sha256, digest);
+        EXPECT_EQ(load_samples(packed(), ranks).ranges[4].sha256, "");
+    });
+}
+
+TEST_F(Pack, StagingRejectsAnImageThatDiffersFromTheIndex) {
+    pack_pictures(options());
+    SampleIndex index = load_samples(packed());
+    flip_byte(shard(1), static_cast<std::size_t>(index.ranges[4].offset) + kFileBytes - 1);
+    const std::string right = std::exchange(index.ranges[4].sha256, "");
+    stage(index);  // as from an index without digests
+    index.ranges[4].sha256 = right;
+    const auto [code, message] = test::refused([&] { stage(index); });
+    EXPECT_EQ(code, ExitCode::data);
+    EXPECT_THAT(message, AllOf(HasSubstr(index.location_of(4)),
+                               HasSubstr("its SHA-256 is not the one that shards.jsonl in")));
 }
 
 }  // namespace

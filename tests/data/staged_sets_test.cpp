@@ -71,7 +71,7 @@ protected:
             validation = content_of(*unstaged.validation);
         }
         const SampleSets staged = open(true);
-        EXPECT_GT(staged.staging.copied_bytes, 0);
+        EXPECT_GT(staged.staging.record.copied_bytes, 0);
         fs::rename(gone, folder_.path() / "gone");
         EXPECT_TRUE(content_of(*staged.training) == training);
         EXPECT_TRUE(content_of(*staged.validation) == validation);

@@ -86,8 +86,8 @@ inline Staged stage_at_one_rank(const config::Config& config, const StagingReque
     LoneDuplicator lone(config);
     lone.duplicator.add_pictures(Split::training, request);
     lone.duplicator.run();
-    return {lone.duplicator.pictures(Split::training), lone.duplicator.record(),
-            lone.duplicator.staging_lock()};
+    return {lone.duplicator.pictures(Split::training), lone.duplicator.result().record,
+            lone.duplicator.result().lock};
 }
 
 /// Returns the exit code and message of the error that run() throws.

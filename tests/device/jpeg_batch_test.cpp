@@ -16,16 +16,15 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Decoders may round the inverse transform and the colours differently, and may interpolate chroma
-/// in another way, which differs most at edges of colours.
-constexpr double kMeanTolerance = 2;        // levels of 255
-constexpr int kFewLevels = 16;              // and no more,
-constexpr double kLargeDifferences = 0.01;  // except for this share of values
+/// Decoders round the inverse transform and the colours differently. On an H200, the mean is below
+/// 4e-5 and the largest difference is 1.
+constexpr double kMeanTolerance = 0.01;  // levels of 255
+constexpr int kLargestTolerance = 2;     // levels of 255
 
 struct Differences {
     double sum = 0;
     int largest = 0;
-    std::int64_t values = 0, large = 0;
+    std::int64_t values = 0;
 
     void add(const Bytes& got, const Bytes& expected) {
         ASSERT_EQ(got.size(), expected.size());
@@ -33,11 +32,14 @@ struct Differences {
             const int difference = std::abs(int{got[i]} - int{expected[i]});
             sum += difference;
             largest = std::max(largest, difference);
-            large += difference > kFewLevels;
         }
         values += std::ssize(got);
     }
     double mean() const { return sum / static_cast<double>(values); }
+    void check() const {
+        EXPECT_LE(mean(), kMeanTolerance);
+        EXPECT_LE(largest, kLargestTolerance);
+    }
 };
 
 class JpegBatches : public testing::TestWithParam<DeviceRow> {
@@ -81,7 +83,7 @@ protected:
     std::unique_ptr<JpegBatch> batch_;
 };
 
-TEST_P(JpegBatches, HaveThePixelsOfTheCpuUpToAFewLevels) {
+TEST_P(JpegBatches, HaveThePixelsOfTheCpuUpToTwoLevels) {
     Differences differences;
     for (const auto& [count, size] : {std::pair{70, 160}, {3, 500}, {70, 161}}) {
         std::vector<Bytes> files = photographs(count, size);
@@ -99,11 +101,8 @@ TEST_P(JpegBatches, HaveThePixelsOfTheCpuUpToAFewLevels) {
         batch_->release();
     }
     std::cout << device_->description() << ": mean difference " << differences.mean()
-              << ", largest " << differences.largest << ", above " << kFewLevels << ": "
-              << differences.large << " of " << differences.values << "\n";
-    EXPECT_LE(differences.mean(), kMeanTolerance);
-    EXPECT_LE(static_cast<double>(differences.large),
-              kLargeDifferences * static_cast<double>(differences.values));
+              << ", largest " << differences.largest << "\n";
+    differences.check();
 }
 
 TEST_P(JpegBatches, DecodeTheOthersIfAFileIsNoJpeg) {
@@ -119,7 +118,7 @@ TEST_P(JpegBatches, DecodeTheOthersIfAFileIsNoJpeg) {
         ASSERT_GE(pictures[i].offset_bytes, 0) << i;
         differences.add(pixels_of(pictures[i]), data::decode_image(files[i]).image.pixels);
     }
-    EXPECT_LE(differences.mean(), kMeanTolerance);
+    differences.check();
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, JpegBatches, testing::Values(device_rows().front()),

@@ -50,8 +50,8 @@ protected:
         DataDuplicator duplicator(config_, *controller_, everyone_, 2);
         duplicator.add_pictures(Split::training, shared_.request());
         duplicator.run();
-        return {duplicator.pictures(Split::training), duplicator.record(),
-                duplicator.staging_lock()};
+        return {duplicator.pictures(Split::training), duplicator.result().record,
+                duplicator.result().lock};
     }
     /// Returns the files in the bootstraps of the groups on a node.
     std::set<std::uint32_t> needed_on(int node) const {
@@ -236,7 +236,7 @@ TEST_F(RanksStage, StageOfWhatIsEvaluatedTheirOwnShares) {
     DataDuplicator duplicator(config_, *controller_, everyone_, 2);
     duplicator.add_pictures(Split::validation, shared_.request());
     duplicator.run();
-    EXPECT_EQ(duplicator.record().files, kDuplicatedFiles);  // each on one host
+    EXPECT_EQ(duplicator.result().record.files, kDuplicatedFiles);  // each on one host
     const auto pictures = duplicator.pictures(Split::validation);
     const std::uint32_t share = kDuplicatedFiles / static_cast<std::uint32_t>(everyone_.size());
     const auto first = static_cast<std::uint32_t>(place_.group_rank) * share;

@@ -54,7 +54,7 @@ protected:
                             data::make_synthetic_samples(config, data::Split::validation)}};
         run.launch.precision = "fp32";
         run.launch.started_utc = "2022-11-05T14:03:09Z";
-        run.launch.staging = run.samples.staging;
+        run.launch.staging = run.samples.staging.record;
         return run;
     }
 

@@ -39,29 +39,29 @@ struct AnnotatedPictures {
 
 /// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // [category - 1]; if empty: all names, in byte order
-    bool ignore_others = false;      // false: an object of a class not in `names` is an error
+    std::vector<std::string> names;  // by category - 1; if empty, all names, sorted by bytes
+    bool ignore_others = false;      // if false, an object of a class not in `names` is an error
 };
 
-/// Reads the annotations of a Pascal VOC folder for the images that ImageSets/Main/`split`.txt
-/// lists, in its order: Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1
-/// and includes xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area.
-/// Includes objects marked difficult. Does not open images. Throws Error(data) naming the file
-/// for a missing file, invalid XML, corners that are not finite, sides that are not integers from 1
-/// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
-/// `choice` (unless ignore_others) and for a list that is empty or names an image twice.
+/// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the names of images in order; each
+/// has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and includes
+/// xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area. Includes objects
+/// marked difficult. Does not open images. Throws Error(data) naming the file for a missing file,
+/// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
+/// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
+/// `choice` (unless ignore_others) and for a list that is empty or has a name twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
 /// Reads a COCO annotation file (instances, JSON; a box is x, y, width, height) of images below
-/// `root`, in the order of the file. Throws like read_voc(), and Error(data) for ids or category
-/// names that occur twice and for references to unknown ids.
+/// `root`, in the order of the file. Omits crowds (iscrowd). Throws like read_voc(), and
+/// Error(data) for ids or category names that occur twice and for references to unknown ids.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 
 struct ResizedPictures {
     std::shared_ptr<const SampleSet> samples;
-    std::int64_t narrow_boxes = 0;  // omitted, because they are less than a pixel wide or high
+    std::int64_t narrow_boxes = 0;  // that were omitted: less than a pixel wide or high
 };
 
 /// Makes samples that resize entire images and their boxes to `size`. Training samples are

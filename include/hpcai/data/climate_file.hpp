@@ -36,22 +36,23 @@ std::vector<std::string> channel_names(GeopotentialLevel level);
 
 /// One open file, validated except for the values of `images`. A damaged file may crash the HDF5
 /// library. So the constructor first opens the file in a child process, unless the settings state
-/// that it is verified or a manifest.sha256 in its folder has its SHA-256.
+/// that it is verified or a manifest.sha256 in its folder has its SHA-256. Copies of this object
+/// share the open file.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset if the file is unreadable, takes over 120 s to
     /// open, differs from the manifest or lacks a dataset. A dataset must have the right rank,
     /// shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per side), be stored
     /// in this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for
-    /// a class that is not 0 to 3. BoxOrder::detect throws for a box that is impossible in the
-    /// order of the file's `columns`; without `columns`, unless exactly one order is possible.
+    /// a class that is not 0 to 3. With BoxOrder::detect, throws for a box that is impossible in
+    /// the order of the file's `columns`. If the file has no `columns` but boxes, exactly one order
+    /// must be possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
-    ~ClimateFile();
-    ClimateFile(ClimateFile&&) noexcept;
-    ClimateFile& operator=(ClimateFile&&) noexcept;
 
     const std::filesystem::path& path() const { return metadata_.path; }
+    /// Returns the name of the file and the number of the sample, as in "climo_1984.h5/17".
+    std::string name(std::int64_t sample) const;
     std::int64_t samples() const { return static_cast<std::int64_t>(metadata_.boxes.size()); }
     int height() const { return metadata_.height; }
     int width() const { return metadata_.width; }
@@ -91,11 +92,11 @@ private:
     };
     struct State;
 
-    static std::unique_ptr<State> open(const std::filesystem::path& path,
+    static std::shared_ptr<State> open(const std::filesystem::path& path,
                                        const ClimateFileSettings& settings, Metadata& metadata);
 
     Metadata metadata_;
-    std::unique_ptr<State> state_;
+    std::shared_ptr<State> state_;
 };
 
 /// The shape and attributes of a new file.
@@ -103,7 +104,7 @@ struct ClimateFileShape {
     std::int64_t samples = 0;
     int height = kClimateRows;
     int width = kClimateColumns;
-    std::map<std::string, std::string> attributes;  // of the file, for information
+    std::map<std::string, std::string> attributes;  // of the file: names and values
 };
 
 /// Writes a file in this layout, uncompressed, with one chunk per sample, under a temporary name.
@@ -113,8 +114,6 @@ class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);
     ~ClimateFileWriter();
-    ClimateFileWriter(const ClimateFileWriter&) = delete;
-    ClimateFileWriter& operator=(const ClimateFileWriter&) = delete;
 
     /// Writes `fields` (16, H, W) and up to kMaxClimateBoxes boxes, rounded to integer edges.
     void write(std::int64_t sample, std::span<const float> fields, std::span<const Box> boxes);

@@ -31,10 +31,10 @@ struct ClimateSettings {
     double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // minimum fraction of a box inside the window, else it is removed
+    double kept_share = 0.6;      // a box is removed if less of its area is inside the window
 };
 
-/// A number among the settings; it may be 0 to `maximum`.
+/// A setting whose value is from 0 to `maximum`.
 struct ClimateNumber {
     const char* name;  // also of the attribute in generated files
     double ClimateSettings::*setting;
@@ -75,8 +75,8 @@ struct ClimateWindow {
 /// structure; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {
 public:
-    /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152, amplitude
-    /// and rates 0 to 10, spreads 0 to 2, dropout, event_windows and kept_share 0 to 1.
+    /// Throws Error(usage) unless the height is from 64 to 768 and the width from 64 to 1152. The
+    /// other settings must be in the ranges of kClimateNumbers.
     explicit ClimateGenerator(const ClimateSettings& settings);
 
     const ClimateSettings& settings() const { return settings_; }
@@ -94,10 +94,6 @@ public:
     std::vector<Box> boxes(Split split, std::uint32_t number) const;
 
 private:
-    struct Draw;
-
-    Draw draw(Split split, std::uint32_t number) const;
-
     ClimateSettings settings_;
     std::shared_ptr<const climate::Surface> surface_;
 };

@@ -4,21 +4,10 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
-#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
-
-/// The files of a data set on the shared file system.
-struct StagingRequest {
-    std::filesystem::path root;
-    std::uint32_t files = 0;
-    /// Returns the path of a file relative to `root`. Must be valid until run() returns.
-    std::function<std::string(std::uint32_t)> path_of;
-    /// The index whose shards contain the files, valid like path_of; null if there are no shards.
-    const SampleIndex* packed = nullptr;
-};
 
 /// The Data Duplicator of the paper: copies each sample once to the local storage of each node that
 /// needs it.
@@ -30,8 +19,9 @@ struct StagingRequest {
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
-/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. If the
-/// source's root has a manifest.sha256, the copied files that it lists must match it.
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
+/// in shards must match their digests in the index; other files, those in a manifest.sha256 in the
+/// source's root, if there is one.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.
@@ -54,22 +44,15 @@ public:
     /// Copies the added files. Throws Error(usage) naming data.staging_directory if it is missing,
     /// is in use by another run, overlaps the samples or cannot be written. Checks disk space
     /// before the first copy and throws Error(usage) if it is too small. Throws Error(data) naming
-    /// a file that changes during the copy or differs from the manifest.
+    /// a file that changes during the copy or differs from the manifest or the index of shards.
     void run();
 
     /// Returns the copied images, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
     /// Returns the folder of copied files, after run(); "" for a split that is not copied.
     std::filesystem::path folder(Split split) const;
-    /// Returns the work of all nodes, after run().
-    const StagingRecord& record() const;
-    /// Returns notes for the log about copied files that the source's manifest does not list.
-    std::vector<std::string> notes() const;
-    /// Returns the seconds that the slowest rank spent in add_pictures(), add_files() and run().
-    double seconds() const;
-    /// Returns the lock of the staging folder. It must outlive all uses of pictures() and of files
-    /// in folder().
-    std::shared_ptr<StagingLock> staging_lock() const;
+    /// Returns the result of run().
+    const StagingResult& result() const;
 
 private:
     struct State;

@@ -12,7 +12,7 @@
 namespace hpcai::data {
 
 /// Decoded training images in device memory. The device crops and resizes them into the rows of
-/// batches. For make_folder_samples() only.
+/// batches. The samples must be those of make_folder_samples().
 class DevicePictures {
 public:
     virtual ~DevicePictures() = default;
@@ -39,7 +39,7 @@ protected:
     DevicePictures(device::Device& device, std::int64_t rows)
         : device_(device), views_(device.allocate(rows * sizeof(device::PictureView))) {}
 
-    /// Returns whether the device can reduce all crops of an image.
+    /// Returns whether the device can resize every crop of an image of this size.
     static bool can_resize(ImageSize size, const SampleSet& samples);
     /// Returns the view of an image at `offset_bytes`, with the augmentation of the sample.
     static device::PictureView draw_view(std::int64_t offset_bytes, ImageSize size,
@@ -54,7 +54,7 @@ private:
 };
 
 /// Decodes the training images of each batch on the device, for data.decoder gpu. The host prepares
-/// images that the device's decoder does not take.
+/// images that the device's decoder does not support.
 class DecodedPictures final : public DevicePictures {
 public:
     /// Throws Error(internal) if the device has no decoder of JPEG files.
@@ -69,10 +69,10 @@ public:
 private:
     device::JpegBatch& batch_of(const device::PictureView* views);
 
-    std::atomic<std::int64_t> decoded_{0}, prepared_{0};  // images by device and by host
+    std::atomic<std::int64_t> decoded_{0}, prepared_{0};  // images: by the device, by the host
     std::mutex mutex_;                                    // guards the members below
     std::unordered_map<const device::PictureView*, device::JpegFile> files_;  // to decode, by view
-    /// By the views of a batch. Each memory of the source for a batch has separate pictures.
+    /// By the first view of a batch, because the source prefetches several batches.
     std::unordered_map<const device::PictureView*, std::unique_ptr<device::JpegBatch>> batches_;
 };
 

@@ -31,7 +31,7 @@ LabelledField read_field(const ClimateGenerator& generator, std::int64_t sample,
 /// fields are enlarged.
 Image draw_field(const LabelledField& field);
 
-/// Encodes a PNG file (ISO/IEC 15948): 8-bit RGB, not interlaced.
+/// Encodes a PNG file of 8-bit RGB, not interlaced.
 std::vector<std::uint8_t> encode_png(const ImageView& image);
 
 }  // namespace hpcai::data

@@ -40,7 +40,7 @@ struct DecodedImage {
     int left = 0;         // column of the downscaled image where `image` begins
     int top = 0;          // row of the downscaled image where `image` begins
     int denominator = 1;  // by which `image` is downscaled
-    std::string damage;   // why the file is not completely decoded; empty if it is
+    std::string damage;   // why the file could not be decoded completely; empty if it could
     std::string warning;  // the decoder's first warning, or empty
 };
 
@@ -48,7 +48,7 @@ struct DecodedImage {
 /// DecodeError for other first bytes, and above kMaxImageSide or kMaxImagePixels.
 ImageSize read_image_size(std::span<const std::uint8_t> bytes);
 
-/// Returns the size of a JPEG that a GPU's decoder takes: complete and baseline, with one scan of
+/// Returns the size of a JPEG that a GPU can decode: complete and baseline, with one scan of
 /// YCbCr whose chroma is sampled at the full or half rate; otherwise nothing. Throws DecodeError
 /// like read_image_size().
 std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file);

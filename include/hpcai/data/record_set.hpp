@@ -26,6 +26,7 @@ struct IndexedFile {
     std::vector<IndexedRecord> records;
 };
 
+/// The contents of records.json.
 struct RecordIndex {
     tensor::DType dtype = tensor::DType::f16;
     int height = 0;
@@ -37,8 +38,10 @@ struct RecordIndex {
     std::size_t record_bytes() const;
 };
 
-std::uint32_t checksum_of(std::span<const std::byte> record);
+/// Returns the CRC-32 of the bytes whose CRC-32 is `before`, followed by `bytes`.
+std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
+/// Durably writes records.json in `folder`. Throws Error(usage) if it cannot be written.
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
 /// Reads records.json in `folder`. Throws Error(data) naming the file if it is invalid or its
 /// SHA-256 differs from that in a manifest.sha256 in the folder.

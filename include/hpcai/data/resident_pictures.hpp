@@ -26,8 +26,8 @@ public:
         std::size_t spare_bytes = 0;  // that must stay free for later allocations
     };
 
-    /// For make_folder_samples() only, with data.resident_mib > 0. The device must outlive this
-    /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
+    /// For data.resident_mib > 0. The device must outlive this object. Throws Error(usage) naming
+    /// data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
@@ -43,12 +43,8 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    /// No outer value: the sample must be decoded first. No inner value: the host prepares it.
-    using LookupResult = std::optional<std::optional<Location>>;
 
-    LookupResult find(std::uint32_t sample) const;
     std::optional<Location> admit(const SampleSet& samples, std::uint32_t sample);
-    void enqueue_pictures(std::span<const device::PictureView> views);
 
     std::unique_ptr<device::Memory> memory_;
     mutable std::mutex mutex_;  // guards all members below

@@ -85,9 +85,10 @@ SampleIndex load_samples(const std::filesystem::path& path);
 /// Returns the classes of load_samples(path) without listing their folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
-/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. More than one
-/// rank gets no checksums of ranges, because these use much memory. Collective.
-SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
+/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. Collective.
+/// Without `with_digests`, more than one rank gets no SHA-256 of ranges, to save memory.
+SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator,
+                         bool with_digests = false);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).
 void require_classes(const SampleIndex& index, int classes);

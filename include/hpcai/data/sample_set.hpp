@@ -6,8 +6,8 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/data/transforms.hpp>
-#include <hpcai/records/run_record.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
@@ -62,11 +62,11 @@ public:
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
     /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad weather
-    /// fields are 0 before augmentation.
+    /// fields are 0.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_image(). Throws
-    /// Error(internal) for all sets except those of make_folder_samples() and their subsets.
+    /// Error(internal) for all sets except those of make_folder_samples().
     virtual DecodedImage decode_full_size(std::uint32_t sample) const;
     /// Returns the augmentation that training_sample() would draw for an image of this size.
     /// Throws Error(internal) like decode_full_size().
@@ -79,8 +79,6 @@ public:
 };
 
 class DataDuplicator;
-class StagingLock;
-class StagedPictures;
 
 /// Makes samples of a folder of images. For training, only the crop is decoded, downscaled by the
 /// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0
@@ -107,9 +105,7 @@ struct SampleSets {
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
-    std::shared_ptr<StagingLock> staging_lock = nullptr;  // null without staging
-    StagingRecord staging = {};
-    double staging_seconds = 0;
+    StagingResult staging = {};
 };
 
 /// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all

@@ -13,10 +13,9 @@ struct FolderReport {
     std::vector<std::int64_t> samples_per_class;  // including bad ones
     std::vector<BadSample> bad;                   // path and reason, in index order
     std::vector<BadSample> warnings;              // good images with a decoder's warning, likewise
-    std::int64_t smallest_side = 0;               // pixels, of good images; 0 if there is none
-    std::int64_t median_side = 0;                 // of the shorter sides, as smallest_side
-    std::int64_t largest_side = 0;                // as smallest_side
-    std::int64_t pixels = 0;                      // of good images
+    /// Sides of good images in pixels: the shortest, the median of the shorter sides, the longest.
+    std::int64_t smallest_side = 0, median_side = 0, largest_side = 0;  // 0 if there is none
+    std::int64_t pixels = 0;                                            // of good images
     /// Per channel over all pixels of good images, scaled to [0, 1]; 0 if there is none.
     std::array<double, kImageChannels> mean{};
     std::array<double, kImageChannels> standard_deviation{};

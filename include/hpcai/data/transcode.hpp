@@ -24,17 +24,17 @@ struct ClimateReport {
     std::vector<std::string> bad_samples;  // "file/17": some value is not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
-    std::vector<float> maximum;            // as minimum
+    std::vector<float> maximum;            // likewise
 };
 
-/// Reads the files in blocks of one chunk, at most 4 GiB. The statistics use Chan's pairwise update
-/// and do not depend on the number of threads. Throws Error(usage) if `files` is empty, Error(data)
-/// like ClimateFile and for files that differ in the size of fields or the level of channel 13.
+/// Reads the files, at least one, in blocks of one chunk, at most 4 GiB. The statistics use Chan's
+/// pairwise update and do not depend on the number of threads. Throws Error(data) like ClimateFile
+/// and for files that differ in the size of fields or the level of channel 13.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
                              const ClimateFileSettings& settings, int threads);
 
 struct TranscodeOptions {
-    std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5
+    std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5, at least one
     std::filesystem::path output;              // absent or empty folder
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
     /// Folder of records whose mean and deviation to use, for example the training set's for a test

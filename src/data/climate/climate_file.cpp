@@ -5,17 +5,17 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "hdf5_layout.hpp"
@@ -31,12 +31,12 @@ constexpr unsigned kOpenTimeoutSeconds = 120;
 constexpr hsize_t kMaxSamples = 200'000;
 constexpr hsize_t kMaxSide = 16'384;  // pixels
 constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
-constexpr double kHeightBoundary = 2000;  // m; 1000 hPa is far below, 100 hPa far above
+constexpr double kHeightBoundary = 2000;  // m; heights at 1000 hPa are lower, at 100 hPa higher
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
 enum class ChildResult : std::uint8_t { survived, crashed, too_slow };
 
-/// Disables MPI's signal handlers, core files and output in a child process, and sets an alarm.
+/// In a child process, disables MPI's signal handlers, core files and output, and sets an alarm.
 void isolate_child() {
     constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
     for (const int number : kSignals) std::signal(number, SIG_DFL);
@@ -50,61 +50,39 @@ void isolate_child() {
     ::alarm(kOpenTimeoutSeconds);
 }
 
-[[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
+[[noreturn]] void run_and_exit(const std::function<void()>& action,
+                               const storage::Descriptor& out) {
     try {
         action();
     } catch (const std::exception&) {  // the parent gets the same error when it opens the file
     }
-    const char byte = 1;
-    const bool is_written = ::write(out, &byte, 1) == 1;
-    ::_exit(is_written ? 0 : 1);
-}
-
-/// Returns whether a byte arrives before the other end of the pipe is closed.
-bool receives_byte(int in) {
-    char byte = 0;
-    return TEMP_FAILURE_RETRY(::read(in, &byte, 1)) == 1;
-}
-
-/// Waits for the child and returns whether its alarm ended it; false if there is no exit status.
-bool was_alarmed(pid_t child) {
-    int status = 0;
-    return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
-           WTERMSIG(status) == SIGALRM;
-}
-
-/// Throws Error(internal), because the system has failed, not the file.
-[[noreturn]] void throw_start_error(int error) {
-    throw Error(ExitCode::internal,
-                fmt::format("cannot start a process to open the file: {}", std::strerror(error)));
+    constexpr std::byte kSurvived{1};
+    ::_exit(storage::try_write(out, {&kSurvived, 1}) ? 0 : 1);
 }
 
 /// Runs `action` in a child process without output and waits for it. Returns survived if `action`
 /// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
 /// ignored, returns crashed for too_slow. Throws Error(internal) if no process can be started.
 ChildResult run_in_child(const std::function<void()>& action) {
-    std::array<int, 2> pipe_ends{};
-    if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_start_error(errno);
-    const pid_t child = ::fork();
+    std::array<int, 2> pipe_ends{-1, -1};
+    const bool has_pipe = ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;
+    const storage::Descriptor in(pipe_ends[0]);
+    storage::Descriptor out(pipe_ends[1]);
+    const pid_t child = has_pipe ? ::fork() : -1;
+    require(child >= 0, ExitCode::internal, "cannot start a process to open the file: {}",
+            std::strerror(errno));
     if (child == 0) {
-        ::close(pipe_ends[0]);
         isolate_child();
-        run_and_exit(action, pipe_ends[1]);
+        run_and_exit(action, out);
     }
-    const int error = errno;
-    ::close(pipe_ends[1]);
-    const bool has_survived = child > 0 && receives_byte(pipe_ends[0]);
-    ::close(pipe_ends[0]);
-    if (child < 0) throw_start_error(error);
-    const bool is_slow = was_alarmed(child);
+    out.close();
+    std::byte byte{};
+    const bool has_survived = storage::try_read(in, {&byte, 1}) == 1;
+    int status = 0;
+    const bool has_status = TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child;
     if (has_survived) return ChildResult::survived;
+    const bool is_slow = has_status && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
     return is_slow ? ChildResult::too_slow : ChildResult::crashed;
-}
-
-void require_file(const fs::path& path) {
-    std::error_code error;
-    require(fs::is_regular_file(path, error), ExitCode::data, "cannot read '{}': {}", path.string(),
-            error ? error.message() : "not a regular file");
 }
 
 Hdf5Handle open_file(const fs::path& path) {
@@ -165,38 +143,25 @@ BoxOrder stated_order(const Hdf5Dataset& boxes) {
     return BoxOrder::detect;
 }
 
-/// A hyperslab of a dataset of rank 4.
-struct Block {
-    std::vector<hsize_t> start;
-    std::vector<hsize_t> count;
-};
-
-void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
+/// Reads the hyperslab of `count` elements from `start` on.
+void read_block(const Hdf5Dataset& images, const std::array<hsize_t, 4>& start,
+                const std::array<hsize_t, 4>& count, float* target) {
     const Hdf5Handle file_space(H5Dget_space(images.handle.id()), H5Sclose);
-    const Hdf5Handle memory_space(
-        H5Screate_simple(static_cast<int>(block.count.size()), block.count.data(), nullptr),
-        H5Sclose);
+    const Hdf5Handle memory_space(H5Screate_simple(4, count.data(), nullptr), H5Sclose);
     const bool read = file_space.valid() && memory_space.valid() &&
-                      H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, block.start.data(),
-                                          nullptr, block.count.data(), nullptr) >= 0 &&
+                      H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr,
+                                          count.data(), nullptr) >= 0 &&
                       H5Dread(images.handle.id(), H5T_NATIVE_FLOAT, memory_space.id(),
                               file_space.id(), H5P_DEFAULT, target) >= 0;
-    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location,
-            block.start[0], block.start[0] + block.count[0] - 1);
-}
-
-/// Reads the entire chunk index, but no chunk.
-void read_chunk_index(const Hdf5Dataset& images) {
-    hsize_t chunks = 0;
-    const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
-    H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
+    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location, start[0],
+            start[0] + count[0] - 1);
 }
 
 /// Reads the middle row of channel 13 of the first sample.
 std::vector<float> middle_row(const Hdf5Dataset& images) {
     const auto& e = images.extents;
     std::vector<float> row(e[3]);
-    read_block(images, {{0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}}, row.data());
+    read_block(images, {0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}, row.data());
     return row;
 }
 
@@ -222,12 +187,6 @@ std::string generator_of(const Hdf5Handle& file) {
     return is_name ? name : "an unnamed generator";
 }
 
-template <typename T>
-std::uint32_t checksum(std::uint32_t before, const std::vector<T>& numbers) {
-    return static_cast<std::uint32_t>(::crc32_z(
-        before, reinterpret_cast<const Bytef*>(numbers.data()), numbers.size() * sizeof(T)));
-}
-
 }  // namespace
 
 std::vector<std::string> channel_names(GeopotentialLevel level) {
@@ -243,10 +202,10 @@ struct ClimateFile::State {
     Hdf5Dataset images;
 };
 
-std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
+std::shared_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
                                                       const ClimateFileSettings& settings,
                                                       Metadata& metadata) {
-    auto state = std::make_unique<State>();
+    auto state = std::make_shared<State>();
     state->file = open_file(path);
     const Hdf5Dataset& images = state->images;
     Hdf5Dataset boxes;
@@ -274,15 +233,23 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
     const std::vector<float> row = middle_row(images);
     metadata.level = level_of(row);
     metadata.generator = generator_of(state->file);
-    metadata.fingerprint = checksum(checksum(checksum(0, images.extents), table.rows), row);
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(images.extents)));
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(table.rows)), metadata.fingerprint);
+    metadata.fingerprint = checksum_of(std::as_bytes(std::span(row)), metadata.fingerprint);
     return state;
 }
 
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
-    const auto try_open = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
-    require_file(path);
+    const auto try_open = [&] {
+        const auto state = open(path, settings, metadata_);
+        const hid_t images = state->images.handle.id();
+        const Hdf5Handle space(H5Dget_space(images), H5Sclose);
+        hsize_t chunks = 0;
+        H5Dget_num_chunks(images, space.id(), &chunks);  // reads the index of all chunks
+    };
+    storage::open_for_reading(path);  // throws unless it is a readable regular file
     if (!settings.is_verified && !storage::matches_manifest(path)) {
         const ChildResult result = run_in_child(try_open);
         require(result != ChildResult::too_slow, ExitCode::data,
@@ -294,9 +261,9 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     state_ = open(path, settings, metadata_);
 }
 
-ClimateFile::~ClimateFile() = default;
-ClimateFile::ClimateFile(ClimateFile&&) noexcept = default;
-ClimateFile& ClimateFile::operator=(ClimateFile&&) noexcept = default;
+std::string ClimateFile::name(std::int64_t sample) const {
+    return fmt::format("{}/{}", path().filename().string(), sample);
+}
 
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
@@ -304,14 +271,14 @@ const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
 }
 
 void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     const auto& e = state_->images.extents;
     ensure(first >= 0 && count >= 1 && first <= samples() - count, "samples {} to {} of {}", first,
            first + count - 1, samples());
     const auto start = static_cast<hsize_t>(first), size = static_cast<hsize_t>(count);
     ensure(fields.size() == size * e[1] * e[2] * e[3], "{} values for {} samples", fields.size(),
            count);
-    read_block(state_->images, {{start, 0, 0, 0}, {size, e[1], e[2], e[3]}}, fields.data());
+    read_block(state_->images, {start, 0, 0, 0}, {size, e[1], e[2], e[3]}, fields.data());
 }
 
 }  // namespace hpcai::data

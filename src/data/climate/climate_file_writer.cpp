@@ -13,28 +13,19 @@ namespace {
 
 using climate::Hdf5Handle;
 
-struct NewDataset {
-    const char* name;
-    hid_t type;
-    std::vector<hsize_t> extents;
-    std::vector<hsize_t> chunk;
-};
-
 void require_written(bool condition, const std::filesystem::path& path) {
     require(condition, ExitCode::usage, "cannot write '{}': HDF5 reports an error", path.string());
 }
 
-Hdf5Handle create_dataset(const Hdf5Handle& file, const NewDataset& dataset) {
-    const Hdf5Handle space(
-        H5Screate_simple(static_cast<int>(dataset.extents.size()), dataset.extents.data(), nullptr),
-        H5Sclose);
+/// Creates a dataset without chunks if `chunk` is empty.
+Hdf5Handle create_dataset(const Hdf5Handle& file, const char* name, hid_t type,
+                          const std::vector<hsize_t>& extents, const std::vector<hsize_t>& chunk) {
+    const int rank = static_cast<int>(extents.size());
+    const Hdf5Handle space(H5Screate_simple(rank, extents.data(), nullptr), H5Sclose);
     const Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
     H5Pset_obj_track_times(list.id(), false);  // so that the same samples make the same file
-    if (!dataset.chunk.empty()) {
-        H5Pset_chunk(list.id(), static_cast<int>(dataset.chunk.size()), dataset.chunk.data());
-    }
-    return {H5Dcreate2(file.id(), dataset.name, dataset.type, space.id(), H5P_DEFAULT, list.id(),
-                       H5P_DEFAULT),
+    if (!chunk.empty()) H5Pset_chunk(list.id(), rank, chunk.data());
+    return {H5Dcreate2(file.id(), name, type, space.id(), H5P_DEFAULT, list.id(), H5P_DEFAULT),
             H5Dclose};
 }
 
@@ -93,7 +84,7 @@ struct ClimateFileWriter::State {
 ClimateFileWriter::ClimateFileWriter(const std::filesystem::path& path,
                                      const ClimateFileShape& shape)
     : state_(std::make_unique<State>(path)) {
-    const climate::QuietHdf5 quiet;
+    climate::configure_hdf5();
     State& s = *state_;
     const auto samples = static_cast<hsize_t>(shape.samples);
     const auto height = static_cast<hsize_t>(shape.height);
@@ -104,11 +95,9 @@ ClimateFileWriter::ClimateFileWriter(const std::filesystem::path& path,
         H5Fcreate(s.pending.path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
     require(s.file.valid(), ExitCode::usage,
             "cannot write '{}': the folder is missing or not writable", path.string());
-    s.images = create_dataset(s.file, {climate::kImagesName,
-                                       H5T_IEEE_F32LE,
-                                       s.image_extents,
-                                       {1, kClimateChannels, height, width}});
-    s.boxes = create_dataset(s.file, {climate::kBoxesName, H5T_STD_I32LE, s.box_extents, {}});
+    s.images = create_dataset(s.file, climate::kImagesName, H5T_IEEE_F32LE, s.image_extents,
+                              {1, kClimateChannels, height, width});
+    s.boxes = create_dataset(s.file, climate::kBoxesName, H5T_STD_I32LE, s.box_extents, {});
     bool written = s.images.valid() && s.boxes.valid() &&
                    add_text(s.images.id(), "channels",
                             fmt::format("{}", fmt::join(kClimateChannelNames, ","))) &&
@@ -123,7 +112,6 @@ ClimateFileWriter::~ClimateFileWriter() = default;
 
 void ClimateFileWriter::write(std::int64_t sample, std::span<const float> fields,
                               std::span<const Box> boxes) {
-    const climate::QuietHdf5 quiet;
     State& s = *state_;
     const auto& e = s.image_extents;
     ensure(sample >= 0 && static_cast<hsize_t>(sample) < e[0], "sample {} of {}", sample, e[0]);
@@ -136,7 +124,6 @@ void ClimateFileWriter::write(std::int64_t sample, std::span<const float> fields
 }
 
 void ClimateFileWriter::finish() {
-    const climate::QuietHdf5 quiet;
     State& s = *state_;
     s.images = {};
     s.boxes = {};

@@ -10,6 +10,8 @@ namespace {
 
 using climate::Extent;
 using climate::Label;
+using climate::SampleKey;
+using climate::Weather;
 
 // Random streams of a sample; snapshot.cpp has those of the background.
 constexpr std::uint32_t kEventStream = 0;
@@ -19,17 +21,10 @@ constexpr float kMinBoxSide = 8;  // pixels, of a box
 /// Weights, by category, with which an event is chosen for a window; rare categories weigh more.
 constexpr std::array<double, kClimateCategories> kFocusWeights{2.5, 1.5, 1, 5};
 
-void require_setting(const char* name, double value, double low, double high) {
-    require(value >= low && value <= high, ExitCode::usage,
-            "climate generator: {}: expected {} to {}, got {}", name, low, high, value);
-}
-
-void check(const ClimateSettings& settings) {
-    require_setting("height", settings.height, kMinClimateSide, kClimateRows);
-    require_setting("width", settings.width, kMinClimateSide, kClimateColumns);
-    for (const ClimateNumber& number : kClimateNumbers) {
-        require_setting(number.name, settings.*number.setting, 0, number.maximum);
-    }
+void require_side(const char* name, int value, int maximum) {
+    require(value >= kMinClimateSide && value <= maximum, ExitCode::usage,
+            "climate generator: {}: expected {} to {}, got {}", name, kMinClimateSide, maximum,
+            value);
 }
 
 /// Returns the first pixel of a random window of `size` out of `extent` pixels, uniform among the
@@ -87,15 +82,27 @@ std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vecto
     return boxes;
 }
 
-}  // namespace
-
-struct ClimateGenerator::Draw {
-    climate::Weather weather;
+/// The random choices of a sample, except for the background.
+struct DrawnSample {
+    SampleKey key;
+    Weather weather;
     ClimateWindow window;
+
+    DrawnSample(const ClimateSettings& settings, const climate::Surface& surface, Split split,
+                std::uint32_t number)
+        : key{settings.seed, split, number},
+          weather(climate::draw_weather(settings, surface, key.stream(kEventStream))),
+          window(choose_window(settings, weather.labels, key.stream(kWindowStream))) {}
+    std::vector<Box> boxes(const ClimateSettings& settings) const {
+        return visible_boxes(settings, weather.labels, window);
+    }
 };
 
+}  // namespace
+
 ClimateGenerator::ClimateGenerator(const ClimateSettings& settings) : settings_(settings) {
-    check(settings);
+    require_side("height", settings.height, kClimateRows);
+    require_side("width", settings.width, kClimateColumns);
     surface_ = std::make_shared<const climate::Surface>(climate::make_surface());
 }
 
@@ -103,33 +110,25 @@ std::size_t ClimateGenerator::elements() const {
     return std::size_t{kClimateChannels} * settings_.height * settings_.width;
 }
 
-ClimateGenerator::Draw ClimateGenerator::draw(Split split, std::uint32_t number) const {
-    const climate::SampleKey key{settings_.seed, split, number};
-    Draw draw{climate::draw_weather(settings_, *surface_, key.stream(kEventStream)), {}};
-    draw.window = choose_window(settings_, draw.weather.labels, key.stream(kWindowStream));
-    return draw;
-}
-
 ClimateWindow ClimateGenerator::window(Split split, std::uint32_t number) const {
-    return draw(split, number).window;
+    return DrawnSample(settings_, *surface_, split, number).window;
 }
 
 std::vector<Box> ClimateGenerator::boxes(Split split, std::uint32_t number) const {
-    const Draw drawn = draw(split, number);
-    return visible_boxes(settings_, drawn.weather.labels, drawn.window);
+    return DrawnSample(settings_, *surface_, split, number).boxes(settings_);
 }
 
 void ClimateGenerator::sample(Split split, std::uint32_t number, FieldLayout layout,
                               std::span<float> fields, std::vector<Box>& boxes) const {
     ensure(fields.size() == elements(), "{} climate values into {}", elements(), fields.size());
-    const Draw drawn = draw(split, number);
+    const DrawnSample drawn(settings_, *surface_, split, number);
     const climate::Patch patch{drawn.window.row - 1, drawn.window.column - 1, settings_.height + 2,
                                settings_.width + 2};
-    climate::Snapshot snapshot = climate::make_background(
-        patch, *surface_, drawn.weather.season, climate::SampleKey{settings_.seed, split, number});
+    climate::Snapshot snapshot =
+        climate::make_background(patch, *surface_, drawn.weather.season, drawn.key);
     climate::paint(drawn.weather, snapshot);
-    climate::diagnose(snapshot, *surface_, {layout, fields});
-    boxes = visible_boxes(settings_, drawn.weather.labels, drawn.window);
+    climate::diagnose(snapshot, *surface_, layout, fields);
+    boxes = drawn.boxes(settings_);
 }
 
 }  // namespace hpcai::data

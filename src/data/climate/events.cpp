@@ -6,7 +6,7 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr double kVisibleShare = 0.35;    // water at the edge of a plume's box / water on its axis
+constexpr double kVisibleShare = 0.35;    // water at the edge of a plume's box / Plume::water
 constexpr double kRiverDistance = 3.5e5;  // m, reserved around a plume's path
 constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
@@ -18,8 +18,8 @@ constexpr double kTypicalDrop = 4000;  // Pa, of a cyclone
 struct VortexKind {
     double drop_low, drop_high;      // of pressure, at maximum strength, Pa
     double radius_low, radius_high;  // of the strongest wind, m
-    double shape_low, shape_high;
-    double outer_low, outer_high;  // m
+    double shape_low, shape_high;    // Vortex::shape
+    double outer_low, outer_high;    // Vortex::outer_radius, m
 };
 constexpr VortexKind kCyclone{1500, 6500, 5e4, 1.2e5, 1.0, 1.7, 4e5, 7e5};
 constexpr VortexKind kDepression{500, 1300, 7e4, 1.6e5, 0.9, 1.4, 3.5e5, 5.5e5};

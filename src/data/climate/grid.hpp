@@ -5,9 +5,10 @@
 #include <cmath>
 #include <numbers>
 
+#include <hpcai/base/philox.hpp>
 #include <hpcai/data/climate_channels.hpp>
 
-/// Positions of pixels on the Earth.
+/// Positions of pixels on the Earth, and fields at them.
 namespace hpcai::data::climate {
 
 inline constexpr double kEarthRadius = 6.371e6;    // m
@@ -35,7 +36,6 @@ inline double smooth_step(double low, double high, double x) {
     return t * t * (3 - 2 * t);
 }
 
-/// Returns exp(-((x - centre) / width)^2).
 inline double bell(double x, double centre, double width) {
     const double t = (x - centre) / width;
     return std::exp(-t * t);
@@ -61,6 +61,20 @@ struct Patch {
 };
 
 using Field = std::vector<float>;  // (rows, columns) of a patch
+
+/// The spectrum of a random field.
+struct WaveSpectrum {
+    int waves = 0;
+    double lowest = 1;   // wavenumber, radians per Earth radius
+    double highest = 1;  // wavenumber, radians per Earth radius
+    double slope = 0;    // amplitudes are proportional to wavenumber^-slope
+    int spacing = 1;     // pixels (1, 2 or 4) between the nodes of cubic interpolation
+};
+
+/// Returns an isotropic random field on the sphere, with mean 0 and variance 1 over all draws: a
+/// sum of plane waves in space, evaluated on the sphere. It is smooth at 0 degrees east and at the
+/// poles. The value of a pixel does not depend on the patch.
+Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Patch& patch);
 
 /// Coasts and mountains, the same for every seed.
 struct Surface {

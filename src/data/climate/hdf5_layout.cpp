@@ -10,11 +10,6 @@ constexpr std::size_t kMaxTextBytes = 256;
 constexpr std::array<H5Z_filter_t, 3> kKnownFilters{H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE,
                                                     H5Z_FILTER_FLETCHER32};
 
-bool is_hard_link(const Hdf5Handle& file, const char* name) {
-    H5L_info_t info{};
-    return H5Lget_info(file.id(), name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
-}
-
 void require_type(const Hdf5Dataset& dataset, const Hdf5Expectation& expected) {
     const Hdf5Handle type(H5Dget_type(dataset.handle.id()), H5Tclose);
     const char* const type_name =
@@ -52,10 +47,9 @@ void check_storage(Hdf5Dataset& dataset) {
         std::size_t values = 0;
         const H5Z_filter_t filter = H5Pget_filter2(list.id(), static_cast<unsigned>(i), &flags,
                                                    &values, nullptr, 0, nullptr, &configuration);
-        require(
-            std::find(kKnownFilters.begin(), kKnownFilters.end(), filter) != kKnownFilters.end(),
-            ExitCode::data, "{}: expected filter deflate, shuffle or fletcher32, found filter {}",
-            dataset.location, static_cast<int>(filter));
+        require(std::ranges::find(kKnownFilters, filter) != kKnownFilters.end(), ExitCode::data,
+                "{}: expected filter deflate, shuffle or fletcher32, found filter {}",
+                dataset.location, filter);
     }
     if (layout != H5D_CHUNKED) return;
     std::vector<hsize_t> chunk(dataset.extents.size());
@@ -104,8 +98,10 @@ Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& pa
     dataset.location = fmt::format("'{}': {}", path.string(), expected.name);
     require(H5Lexists(file.id(), expected.name, H5P_DEFAULT) > 0, ExitCode::data,
             "{}: there is no such dataset", dataset.location);
-    require(is_hard_link(file, expected.name), ExitCode::data,
-            "{}: is a soft or external link, expected a dataset", dataset.location);
+    H5L_info_t link{};
+    require(H5Lget_info(file.id(), expected.name, &link, H5P_DEFAULT) >= 0 &&
+                link.type == H5L_TYPE_HARD,
+            ExitCode::data, "{}: is a soft or external link, expected a dataset", dataset.location);
     dataset.handle = Hdf5Handle(H5Dopen2(file.id(), expected.name, H5P_DEFAULT), H5Dclose);
     require(dataset.handle.valid(), ExitCode::data, "{}: cannot be opened as a dataset",
             dataset.location);
@@ -151,8 +147,8 @@ BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated) {
     }
     const std::size_t corners = first_impossible(table, BoxOrder::corners);
     const std::size_t ranges = first_impossible(table, BoxOrder::ranges);
-    const bool any = std::any_of(table.rows.begin(), table.rows.end(),
-                                 [](const BoxRow& row) { return row != kPadding; });
+    const bool any =
+        std::ranges::any_of(table.rows, [](const BoxRow& row) { return row != kPadding; });
     require(!any || corners != rows || ranges != rows, ExitCode::data,
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
             "possible for all rows; {}",

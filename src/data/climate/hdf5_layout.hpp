@@ -33,23 +33,12 @@ private:
     Close close_ = nullptr;
 };
 
-/// Disables error output of the library during its lifetime.
-class QuietHdf5 {
-public:
-    QuietHdf5() {
-        // Handles close everything. Objects that a damaged file left open must not block the exit.
-        H5dont_atexit();
-        H5Eget_auto2(H5E_DEFAULT, &printer_, &data_);
-        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    }
-    ~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, printer_, data_); }
-    QuietHdf5(const QuietHdf5&) = delete;
-    QuietHdf5& operator=(const QuietHdf5&) = delete;
-
-private:
-    H5E_auto2_t printer_ = nullptr;
-    void* data_ = nullptr;
-};
+/// Disables the library's error output and its clean-up at exit, where an object that a damaged
+/// file left open could block. Must precede all other calls.
+inline void configure_hdf5() {
+    H5dont_atexit();
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
 
 inline constexpr const char* kImagesName = "images";
 inline constexpr const char* kBoxesName = "boxes";
@@ -67,7 +56,6 @@ struct Hdf5Dataset {
     std::string location;      // "'file.h5': images", for messages
 };
 
-/// The expected properties of a dataset.
 struct Hdf5Expectation {
     const char* name;
     H5T_class_t type;

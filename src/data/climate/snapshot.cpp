@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.hpp"
 
-#include "sphere_waves.hpp"
-
 namespace hpcai::data::climate {
 namespace {
 
@@ -14,11 +12,11 @@ struct Noise {
 };
 
 Noise make_noise(const Patch& patch, const SampleKey& key) {
-    return {SphereWaves({80, 6, 26, 2.6, 4}, key.stream(kPressure)).evaluate(patch),
-            SphereWaves({24, 2, 6, 1.5, 4}, key.stream(kPlanetary)).evaluate(patch),
-            SphereWaves({80, 5, 60, 1.2, 2}, key.stream(kMoisture)).evaluate(patch),
-            SphereWaves({48, 4, 30, 1.4, 4}, key.stream(kTemperature)).evaluate(patch),
-            SphereWaves({96, 30, 160, 1.0, 1}, key.stream(kFine)).evaluate(patch)};
+    return {random_field({80, 6, 26, 2.6, 4}, key.stream(kPressure), patch),
+            random_field({24, 2, 6, 1.5, 4}, key.stream(kPlanetary), patch),
+            random_field({80, 5, 60, 1.2, 2}, key.stream(kMoisture), patch),
+            random_field({48, 4, 30, 1.4, 4}, key.stream(kTemperature), patch),
+            random_field({96, 30, 160, 1.0, 1}, key.stream(kFine), patch)};
 }
 
 double sine_power(double degrees, double exponent) {
@@ -185,15 +183,6 @@ void diagnose_heights(const Snapshot& s, std::size_t k, double height, Values& o
     at(out, ClimateChannel::bottom_height) = scale * virtual_temperature * 0.0074;
 }
 
-void store(const Values& values, const FieldTarget& target, std::size_t pixel, std::size_t pixels) {
-    const bool last = target.layout == FieldLayout::channels_last;
-    for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
-        const std::size_t index =
-            last ? pixel * kClimateChannels + channel : channel * pixels + pixel;
-        target.fields[index] = static_cast<float>(values[channel]);
-    }
-}
-
 }  // namespace
 
 Snapshot::Snapshot(const Patch& where) : patch(where) {
@@ -222,10 +211,11 @@ Snapshot make_background(const Patch& patch, const Surface& surface, double seas
     return snapshot;
 }
 
-void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarget& target) {
+void diagnose(const Snapshot& snapshot, const Surface& surface, FieldLayout layout,
+              std::span<float> fields) {
     const Patch& patch = snapshot.patch;
-    const auto columns = static_cast<std::size_t>(patch.columns - 2);
-    const std::size_t pixels = columns * (patch.rows - 2);
+    const bool is_last = layout == FieldLayout::channels_last;
+    const std::size_t pixels = fields.size() / kClimateChannels;
     std::size_t pixel = 0;
     for (int r = 1; r + 1 < patch.rows; ++r) {
         const RowFactors row = factors_at(patch.latitude(r));
@@ -238,7 +228,12 @@ void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarge
             diagnose_winds(snapshot, k, row, land, values);
             diagnose_heat(snapshot, k, height, land, values);
             diagnose_heights(snapshot, k, height, values);
-            store(values, target, pixel++, pixels);
+            for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+                const std::size_t index =
+                    is_last ? pixel * kClimateChannels + channel : channel * pixels + pixel;
+                fields[index] = static_cast<float>(values[channel]);
+            }
+            ++pixel;
         }
     }
 }

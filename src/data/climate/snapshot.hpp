@@ -121,14 +121,10 @@ Snapshot make_background(const Patch& patch, const Surface& surface, double seas
 /// Adds the events to a snapshot, as far as they lie inside its patch.
 void paint(const Weather& weather, Snapshot& snapshot);
 
-/// The output for the inner pixels of a snapshot. Only central differences use its outermost rows
-/// and columns.
-struct FieldTarget {
-    FieldLayout layout{};
-    std::span<float> fields;
-};
-
 /// Computes the 16 channels: geostrophic winds, hypsometric heights, surface pressure and others.
-void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarget& target);
+/// `fields` are those of the inner pixels. Only central differences use the outermost rows and
+/// columns of the snapshot.
+void diagnose(const Snapshot& snapshot, const Surface& surface, FieldLayout layout,
+              std::span<float> fields);
 
 }  // namespace hpcai::data::climate

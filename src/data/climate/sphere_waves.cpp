@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sphere_waves.hpp"
+#include "grid.hpp"
 
 namespace hpcai::data::climate {
 namespace {
@@ -13,6 +13,12 @@ inline float cos_2pi(float t) {
     return y *
            (6.2831853F + z * (-41.341702F + z * (81.605249F + z * (-76.705860F + z * 42.058694F))));
 }
+
+struct Wave {
+    float x, y, z;  // wave vector, turns per Earth radius
+    float phase;    // turns
+    float amplitude;
+};
 
 struct Longitudes {
     std::vector<float> cosine, sine;
@@ -34,12 +40,6 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Returns Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
-std::array<float, 4> cubic_weights(float t) {
-    return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
-            (t + 1) * t * (t - 1) / 6};
-}
-
 /// Four nodes around a row or column, and their weights in cubic interpolation.
 struct Stencil {
     int node = 0;  // the first node; node + 1 is the last one that does not exceed the pixel
@@ -49,7 +49,10 @@ struct Stencil {
 Stencil stencil_of(int pixel, int spacing) {
     const int node = floor_division(pixel, spacing);
     const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
-    return {node - 1, cubic_weights(t)};
+    // Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
+    return {node - 1,
+            {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2,
+             -(t + 1) * t * (t - 2) / 2, (t + 1) * t * (t - 1) / 6}};
 }
 
 /// Interpolates the values of nodes to the columns of the patch: (nodes.rows, patch.columns).
@@ -87,10 +90,8 @@ double height_of(double excess, double latitude) {
     return excess > 0 ? std::min(1150 * std::pow(excess, 2.2), kMaxHeight) : 0.0;
 }
 
-}  // namespace
-
-SphereWaves::SphereWaves(const WaveSpectrum& spectrum, CounterStream random)
-    : spacing_(spectrum.spacing) {
+std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random) {
+    std::vector<Wave> waves;
     double variance = 0;
     for (int i = 0; i < spectrum.waves; ++i) {
         const double k =
@@ -99,25 +100,27 @@ SphereWaves::SphereWaves(const WaveSpectrum& spectrum, CounterStream random)
         const double turns = k / (2 * std::numbers::pi * std::sqrt(x * x + y * y + z * z));
         const double amplitude = std::pow(k, -spectrum.slope);
         variance += amplitude * amplitude / 2;
-        waves_.push_back({static_cast<float>(turns * x), static_cast<float>(turns * y),
-                          static_cast<float>(turns * z), static_cast<float>(random.uniform()),
-                          static_cast<float>(amplitude)});
+        waves.push_back({static_cast<float>(turns * x), static_cast<float>(turns * y),
+                         static_cast<float>(turns * z), static_cast<float>(random.uniform()),
+                         static_cast<float>(amplitude)});
     }
-    for (Wave& wave : waves_) wave.amplitude /= static_cast<float>(std::sqrt(variance));
+    for (Wave& wave : waves) wave.amplitude /= static_cast<float>(std::sqrt(variance));
+    return waves;
 }
 
-Field SphereWaves::sum(const Patch& nodes) const {
-    const Longitudes longitudes = longitudes_of(nodes, spacing_);
+/// Returns the sum of waves at `nodes`, in rows and columns that are multiples of the spacing.
+Field sum_waves(const std::vector<Wave>& waves, const Patch& nodes, int spacing) {
+    const Longitudes longitudes = longitudes_of(nodes, spacing);
     Field values(nodes.pixels());
     const auto columns = static_cast<std::size_t>(nodes.columns);
     const float* const cosine = longitudes.cosine.data();
     const float* const sine = longitudes.sine.data();
     for (int r = 0; r < nodes.rows; ++r) {
-        const double angle = latitude_of((nodes.row + r) * spacing_) * kDegree;
+        const double angle = latitude_of((nodes.row + r) * spacing) * kDegree;
         const auto c = static_cast<float>(std::cos(angle));
         const auto s = static_cast<float>(std::sin(angle));
         float* const row = &values[nodes.at(r, 0)];
-        for (const Wave& wave : waves_) {
+        for (const Wave& wave : waves) {
             const float x = wave.x * c, y = wave.y * c, z = wave.z * s + wave.phase;
             for (std::size_t i = 0; i < columns; ++i) {
                 row[i] += wave.amplitude * cos_2pi(x * cosine[i] + y * sine[i] + z);
@@ -127,12 +130,16 @@ Field SphereWaves::sum(const Patch& nodes) const {
     return values;
 }
 
-Field SphereWaves::evaluate(const Patch& patch) const {
-    const Patch nodes = nodes_around(patch, spacing_);
-    const Field values = interpolate_columns(sum(nodes), nodes, patch, spacing_);
+}  // namespace
+
+Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Patch& patch) {
+    const int spacing = spectrum.spacing;
+    const Patch nodes = nodes_around(patch, spacing);
+    const Field values = interpolate_columns(
+        sum_waves(draw_waves(spectrum, random), nodes, spacing), nodes, patch, spacing);
     Field result(patch.pixels());
     for (int r = 0; r < patch.rows; ++r) {
-        const Stencil stencil = stencil_of(patch.grid_row(r), spacing_);
+        const Stencil stencil = stencil_of(patch.grid_row(r), spacing);
         const float* const v = &values[patch.at(stencil.node - nodes.row, 0)];
         float* const row = &result[patch.at(r, 0)];
         const auto columns = static_cast<std::size_t>(patch.columns);
@@ -147,9 +154,8 @@ Field SphereWaves::evaluate(const Patch& patch) const {
 
 Surface make_surface() {
     const Patch whole{0, 0, kClimateRows, kClimateColumns};
-    const SphereWaves waves({96, 2, 40, 1.3, 2},
-                            CounterStream(kPlanetSeed, RandomPurpose::climate, kPlanetStream));
-    Surface surface{waves.evaluate(whole), {}};
+    const CounterStream random(kPlanetSeed, RandomPurpose::climate, kPlanetStream);
+    Surface surface{random_field({96, 2, 40, 1.3, 2}, random, whole), {}};
     surface.land.resize(whole.pixels());
     for (int row = 0; row < kClimateRows; ++row) {
         const double latitude = latitude_of(row);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
@@ -21,7 +22,7 @@ std::optional<PackIndex> from_json(const json& document) {
         return std::nullopt;
     }
     PackIndex index{document.at("fingerprint").get<std::string>(),
-                    document.at("bytes").get<std::uint64_t>(),
+                    document.at("bytes").get<std::int64_t>(),
                     document.at("sha256").get<std::vector<std::string>>()};
     const auto is_entry = [](const std::string& text) {
         return text.empty() || storage::is_sha256_hex(text);
@@ -33,7 +34,7 @@ std::optional<PackIndex> from_json(const json& document) {
     return index;
 }
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::int64_t kBlockBytes = 1 << 20;  // that are read at once
 
 FileMetadata metadata_of(const struct stat& status) {
     if (!S_ISREG(status.st_mode)) return {};
@@ -42,15 +43,15 @@ FileMetadata metadata_of(const struct stat& status) {
 
 /// Reads up to `bytes` bytes, calls consume(block) for each block, and returns the bytes read.
 template <typename Consume>
-std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
-                             std::uint64_t bytes, const std::atomic<bool>& stop,
-                             const Consume& consume) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(bytes, kBlockBytes));
-    std::uint64_t total = 0;
+std::int64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
+                            std::int64_t bytes, const std::atomic<bool>& stop,
+                            const Consume& consume) {
+    std::vector<std::byte> block(std::min(bytes, kBlockBytes));
+    std::int64_t total = 0;
     while (total < bytes) {
         if (stop) throw Stopped();
-        const std::size_t wanted = std::min<std::uint64_t>(bytes - total, block.size());
-        const std::size_t got = storage::read_some(file, path, std::span(block).first(wanted));
+        const std::int64_t wanted = std::min(bytes - total, kBlockBytes);
+        const std::int64_t got = storage::read_some(file, path, std::span(block).first(wanted));
         consume(storage::Bytes(block).first(got));
         total += got;
         if (got < wanted) break;
@@ -58,32 +59,16 @@ std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesys
     return total;
 }
 
-/// A new file that is written sequentially.
-class Output {
-public:
-    Output(const std::filesystem::path& path, const std::filesystem::path& final_path)
-        : final_path_(final_path),
-          file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
-        if (!file_.is_open()) fail();
-    }
-    void write(storage::Bytes bytes) {
-        if (!storage::try_write(file_, bytes)) fail();
-    }
-    /// Extends the file to `offset` and continues writing there.
-    void extend_to(std::uint64_t offset) {
-        const auto end = static_cast<off_t>(offset);
-        if (::ftruncate(file_.number(), end) != 0) fail();
-        if (::lseek(file_.number(), end, SEEK_SET) != end) fail();
-    }
+/// A pack that is written sequentially.
+struct NewPack {
+    std::filesystem::path path;  // when it is complete
+    storage::Descriptor file;
 
-private:
-    [[noreturn]] void fail() const {
-        throw Error(ExitCode::usage, fmt::format("cannot write '{}' (data.staging_directory): {}",
-                                                 final_path_.string(), std::strerror(errno)));
+    /// Throws Error(usage) with errno unless a system call has succeeded.
+    void check(bool has_succeeded) const {
+        require(has_succeeded, ExitCode::usage, "cannot write '{}' (data.staging_directory): {}",
+                path.string(), std::strerror(errno));
     }
-
-    std::filesystem::path final_path_;
-    storage::Descriptor file_;
 };
 
 /// Thrown for a source file that cannot be opened or read.
@@ -102,10 +87,9 @@ auto read_source(const Read& read) {
 }
 
 /// Copies the file to `output` and returns its SHA-256. Throws Unreadable.
-std::string copy_file(const CopyContext& context, std::uint32_t number, Output& output) {
+std::string copy_file(const CopyContext& context, std::uint32_t number, const NewPack& output) {
     const std::filesystem::path path = context.source.full_path(number);
     const FileMetadata& expected = context.source.metadata[number];
-    const auto bytes = static_cast<std::uint64_t>(expected.bytes);
     storage::Sha256 hash;
     const storage::Descriptor file = read_source([&] { return storage::open_for_reading(path); });
     const SampleIndex* const packed = context.source.packed;
@@ -114,36 +98,40 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, Output& 
         require(::lseek(file.number(), offset, SEEK_SET) == offset, ExitCode::data,
                 "'{}' cannot be read from byte {}", path.string(), offset);
     }
-    const std::uint64_t copied = read_source([&] {
-        return for_each_block(file, path, bytes, context.stop, [&](storage::Bytes block) {
+    const std::int64_t copied = read_source([&] {
+        return for_each_block(file, path, expected.bytes, context.stop, [&](storage::Bytes block) {
             hash.update(block);
-            output.write(block);
+            output.check(storage::try_write(output.file, block));
         });
     });
     const FileMetadata now =
         packed != nullptr ? read_metadata(*packed, number) : read_metadata(file);
-    require(copied == bytes && now == expected, ExitCode::data,
+    require(copied == expected.bytes && now == expected, ExitCode::data,
             "'{}' changed while it was staged: it had {} bytes, {} were read, now it has {}",
-            path.string(), bytes, copied, now.bytes);
+            path.string(), expected.bytes, copied, now.bytes);
     const std::string digest = hash.finish_hex();
-    const auto listed = context.source.digests.find(context.source.path_of(number));
-    require(listed == context.source.digests.end() || listed->second == digest, ExitCode::data,
-            "'{}' is damaged: its SHA-256 is not the one that manifest.sha256 in '{}' lists",
-            path.string(), context.source.root.string());
-    context.counters.written_bytes += bytes;
+    const std::string_view listed = context.source.listed_digest(number);
+    require(listed.empty() || listed == digest, ExitCode::data,
+            "'{}' is damaged: its SHA-256 is not the one that {} in '{}' lists",
+            packed != nullptr ? packed->location_of(number) : path.string(),
+            packed != nullptr ? kShardIndexName : storage::kManifestName,
+            context.source.root.string());
+    context.counters.written_bytes += expected.bytes;
     return digest;
 }
 
 /// Copies the file to `offset` of the pack like copy_file(). If a packed file cannot be read, skips
 /// its range and returns "".
-std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::uint64_t offset,
-                         Output& output) {
+std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::int64_t offset,
+                         const NewPack& output) {
     try {
         return copy_file(context, number, output);
     } catch (const Unreadable& unreadable) {
         if (!context.is_packed) throw unreadable.error;
     }
-    output.extend_to(offset + static_cast<std::uint64_t>(context.source.metadata[number].bytes));
+    const off_t end = offset + context.source.metadata[number].bytes;
+    output.check(::ftruncate(output.file.number(), end) == 0 &&
+                 ::lseek(output.file.number(), end, SEEK_SET) == end);
     ++context.counters.unreadable_files;
     return "";
 }
@@ -151,17 +139,15 @@ std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::
 bool has_digests(const CopyContext& context, const Pack& pack, const PackIndex& index) {
     const std::filesystem::path path = context.folder / pack.name;
     const storage::Descriptor file = storage::open_for_reading(path);
-    if (read_metadata(file).bytes != static_cast<std::int64_t>(pack.bytes)) return false;
+    if (read_metadata(file).bytes != pack.bytes) return false;
     for (std::size_t i = 0; i < pack.files.size(); ++i) {
-        const auto bytes = static_cast<std::uint64_t>(context.source.metadata[pack.files[i]].bytes);
+        const std::int64_t bytes = context.source.metadata[pack.files[i]].bytes;
         storage::Sha256 hash;
-        const std::uint64_t read = for_each_block(
-            file, path, bytes, context.stop, [&](storage::Bytes block) { hash.update(block); });
+        const std::int64_t read = for_each_block(file, path, bytes, context.stop,
+                                                 [&](storage::Bytes block) { hash.update(block); });
         if (read != bytes || hash.finish_hex() != index.digests[i]) return false;
-        const auto listed = context.source.digests.find(context.source.path_of(pack.files[i]));
-        if (listed != context.source.digests.end() && listed->second != index.digests[i]) {
-            return false;
-        }
+        const std::string_view listed = context.source.listed_digest(pack.files[i]);
+        if (!listed.empty() && listed != index.digests[i]) return false;
     }
     return true;
 }
@@ -230,11 +216,15 @@ void copy_pack(const CopyContext& context, const Pack& pack) {
     storage::PendingPath pending(path);
     PackIndex index{pack.fingerprint, pack.bytes, {}};
     {
-        Output output(pending.path(), path);
-        std::uint64_t offset = 0;
+        const NewPack output{
+            path, storage::Descriptor(::open(pending.path().c_str(),
+                                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                             0600))};
+        output.check(output.file.is_open());
+        std::int64_t offset = 0;
         for (const std::uint32_t file : pack.files) {
             index.digests.push_back(copy_or_skip(context, file, offset, output));
-            offset += static_cast<std::uint64_t>(context.source.metadata[file].bytes);
+            offset += context.source.metadata[file].bytes;
         }
     }
     write_index(path, index);

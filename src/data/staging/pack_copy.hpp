@@ -5,7 +5,7 @@
 #include <atomic>
 #include <exception>
 
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"
@@ -19,7 +19,7 @@ inline constexpr const char* kIndexSchema = "hpcai500-pack/1";
 /// name, so a pack with an index was written by this program.
 struct PackIndex {
     std::string fingerprint;
-    std::uint64_t bytes = 0;
+    std::int64_t bytes = 0;
     std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
     /// Returns whether the index belongs to `pack`. Does not hash the files.
@@ -53,8 +53,8 @@ FileMetadata read_metadata(const SampleIndex& packed, std::uint32_t sample);
 
 /// Totals of all copies of this rank, updated by many threads.
 struct CopyCounters {
-    std::atomic<std::uint64_t> written_bytes{0};    // to the staging folder
-    std::atomic<std::uint64_t> verified_bytes{0};   // in intact packs of an earlier run
+    std::atomic<std::int64_t> written_bytes{0};     // to the staging folder
+    std::atomic<std::int64_t> verified_bytes{0};    // in intact packs of an earlier run
     std::atomic<std::int64_t> unreadable_files{0};  // source files that are not staged
 };
 
@@ -74,7 +74,8 @@ bool verify_or_remove(const CopyContext& context, const Pack& pack);
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
 /// complete and synced. If a file is unreadable, its range stays empty with `is_packed`, otherwise
 /// throws Error(data). Throws Error(data) naming a file that has changed since it was listed or
-/// differs from the source's manifest, Error(usage) if the pack cannot be written, and Stopped.
+/// differs from the source's manifest or index of shards, Error(usage) if the pack cannot be
+/// written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
 /// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample

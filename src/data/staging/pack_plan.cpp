@@ -30,8 +30,7 @@ std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t
 
 void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree,
                std::vector<std::uint8_t>& needed) {
-    const EvaluationShare share =
-        evaluation_share(static_cast<std::int64_t>(evaluated.size()), rank, degree);
+    const EvaluationShare share = evaluation_share(std::ssize(evaluated), rank, degree);
     for (std::int64_t i = share.first; i < share.first + share.count; ++i) needed[evaluated[i]] = 1;
 }
 
@@ -96,12 +95,11 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
 }
 
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
-                             std::uint64_t pack_bytes, std::uint64_t max_file_bytes) {
+                             std::int64_t pack_bytes, std::int64_t max_file_bytes) {
     std::vector<Pack> packs;
     for (std::uint32_t file = 0; file < source.files; ++file) {
-        if (needed[file] == 0 || source.metadata[file].bytes < 0) continue;
-        const auto bytes = static_cast<std::uint64_t>(source.metadata[file].bytes);
-        if (bytes > max_file_bytes) continue;
+        const std::int64_t bytes = source.metadata[file].bytes;
+        if (needed[file] == 0 || bytes < 0 || bytes > max_file_bytes) continue;
         if (packs.empty() || packs.back().bytes + bytes > pack_bytes ||
             packs.back().files.size() == kMaxFiles) {
             packs.push_back({fmt::format("pack-{:06}", packs.size()), {}, 0, ""});
@@ -129,10 +127,7 @@ std::vector<Pack> plan_single_file_packs(const Source& source) {
                 source.full_path(file).string());
         require(names.insert(name).second, ExitCode::data, "'{}' is listed twice",
                 source.full_path(file).string());
-        packs.push_back({name,
-                         {file},
-                         static_cast<std::uint64_t>(metadata.bytes),
-                         fingerprint_of(source, {file})});
+        packs.push_back({name, {file}, metadata.bytes, fingerprint_of(source, {file})});
     }
     return packs;
 }

@@ -13,7 +13,7 @@ namespace hpcai::data::staging {
 struct NodePlace {
     int node = 0;
     int node_rank = 0;
-    std::vector<plan::RankPlace> ranks;  // all ranks of the node, including this one
+    std::vector<plan::RankPlace> ranks;
 };
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
@@ -35,18 +35,21 @@ struct FileMetadata {
     bool operator==(const FileMetadata&) const = default;
 };
 
-/// Numbered files below a folder of the shared file system.
-struct Source {
-    std::filesystem::path root;
-    std::uint32_t files = 0;
-    std::function<std::string(std::uint32_t)> path_of;        // relative to root
-    std::vector<FileMetadata> metadata;                       // by file
-    std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from the manifest
+/// The files of a request, and what is known of them.
+struct Source : StagingRequest {
+    std::vector<FileMetadata> metadata;  // by file
+    /// SHA-256 by path, from the manifest.
+    std::map<std::string, std::string, std::less<>> digests = {};
     bool has_manifest = false;
-    const SampleIndex* packed = nullptr;  // if not null, its shards contain the files
 
     std::filesystem::path full_path(std::uint32_t file) const {
         return packed != nullptr ? packed->path_of(file) : root / path_of(file);
+    }
+    /// Returns the SHA-256 in the index of the shards or in the manifest; "" if it is not known.
+    std::string_view listed_digest(std::uint32_t file) const {
+        if (packed != nullptr) return packed->ranges[file].sha256;
+        const auto found = digests.find(path_of(file));
+        return found == digests.end() ? std::string_view() : found->second;
     }
 };
 
@@ -54,7 +57,7 @@ struct Source {
 struct Pack {
     std::string name;
     std::vector<std::uint32_t> files;
-    std::uint64_t bytes = 0;
+    std::int64_t bytes = 0;
     std::string fingerprint;  // SHA-256 of root, paths, sizes and modification times
 };
 
@@ -62,7 +65,7 @@ struct Pack {
 /// own pack. Omits files with -1 bytes or more than `max_file_bytes`. Limits the number of files
 /// per pack to bound the size of its index.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
-                             std::uint64_t pack_bytes, std::uint64_t max_file_bytes);
+                             std::int64_t pack_bytes, std::int64_t max_file_bytes);
 
 /// Plans one pack per file, named like the file. Throws Error(data) naming a file that has -1
 /// bytes, occurs twice, or has an invalid name (see DataDuplicator::add_files).

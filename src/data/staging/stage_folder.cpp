@@ -84,10 +84,10 @@ std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path
     return names;
 }
 
-bool is_regular(const Descriptor& folder, const std::string& name, std::uint64_t* bytes = nullptr) {
+bool is_regular(const Descriptor& folder, const std::string& name, std::int64_t* bytes = nullptr) {
     struct stat status {};
     if (::fstatat(folder.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    if (bytes != nullptr) *bytes = static_cast<std::uint64_t>(status.st_size);
+    if (bytes != nullptr) *bytes = status.st_size;
     return S_ISREG(status.st_mode);
 }
 
@@ -208,14 +208,14 @@ void StageFolder::unlock() {
 
 std::vector<std::byte> StageFolder::prepare(const std::string& set,
                                             const std::vector<Pack>& packs) {
-    const fs::path path = set_folder(set);
+    const fs::path path = path_ / set;
     const Descriptor folder = open_own_folder(folder_, path);
     std::map<std::string, std::size_t> planned;
     for (std::size_t i = 0; i < packs.size(); ++i) planned.emplace(packs[i].name, i);
     std::vector<std::byte> is_staged(packs.size());
     remove_own_files(folder, path, [&](const std::string& name, const PackIndex& index) {
         const auto found = planned.find(name);
-        std::uint64_t bytes = 0;
+        std::int64_t bytes = 0;
         if (found == planned.end() || !index.matches(packs[found->second]) ||
             !is_regular(folder, name, &bytes) || bytes != packs[found->second].bytes) {
             return false;
@@ -239,10 +239,10 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
     return is_staged;
 }
 
-std::uint64_t StageFolder::free_bytes() const {
+std::int64_t StageFolder::free_bytes() const {
     struct statvfs status {};
     if (::fstatvfs(folder_.number(), &status) != 0) fail_with_errno(path_, "get the free space of");
-    return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+    return static_cast<std::int64_t>(status.f_bavail * status.f_frsize);
 }
 
 void StageFolder::mark_running(int node_ranks) {
@@ -277,7 +277,7 @@ void StageFolder::remove() noexcept {
         for (const char* set : kSetNames) {
             const Descriptor folder = open_folder(folder_, set);
             if (folder.is_open()) {
-                remove_own_files(folder, set_folder(set), [](const auto&...) { return false; });
+                remove_own_files(folder, path_ / set, [](const auto&...) { return false; });
             }
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
                        is_empty;

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/staging_lock.hpp>
+#include <hpcai/data/staging.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "pack_plan.hpp"
@@ -28,8 +28,6 @@ public:
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
-    /// Returns the subfolder of one of the sets of kSetNames.
-    std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
     /// Lock the folder without waiting; the kernel releases the lock when the process ends. Return
     /// false if another object has an exclusive lock; lock_exclusive() also if another object has a
@@ -45,7 +43,7 @@ public:
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
     /// Returns the bytes that this user can still write to the folder.
-    std::uint64_t free_bytes() const;
+    std::int64_t free_bytes() const;
 
     /// Removes marks and temporary files of earlier runs, then creates the mark `running-<i>` for
     /// each of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.

@@ -16,8 +16,8 @@ namespace {
 struct PackPosition {
     std::int32_t pack = -1;  // -1 if no pack contains the file
     std::uint32_t index_in_pack = 0;
-    std::uint64_t offset = 0;  // bytes
-    std::uint64_t bytes = 0;
+    std::int64_t offset = 0;  // bytes
+    std::int64_t bytes = 0;
 };
 
 using Digest = std::array<std::uint8_t, 32>;  // binary, because there may be millions
@@ -40,14 +40,12 @@ enum class CopyState : std::uint8_t { unverified, verified, lost };
 
 /// Returns `bytes` bytes from `offset` on, or nothing on failure.
 std::optional<std::vector<std::uint8_t>> read_range(const std::filesystem::path& path,
-                                                    std::int64_t offset, std::uint64_t bytes) {
+                                                    std::int64_t offset, std::int64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!file.is_open()) return std::nullopt;
     std::vector<std::uint8_t> part(bytes);
-    if (storage::try_read(file, std::as_writable_bytes(std::span(part)), offset) != bytes) {
-        return std::nullopt;
-    }
-    return part;
+    const auto read = storage::try_read(file, std::as_writable_bytes(std::span(part)), offset);
+    return read == part.size() ? std::optional(std::move(part)) : std::nullopt;
 }
 
 class PackedPictures final : public StagedPictures {
@@ -62,7 +60,7 @@ public:
             packs_[i].path = folder / planned[i].name;
             PackPosition position{static_cast<std::int32_t>(i)};
             for (const std::uint32_t file : planned[i].files) {
-                position.bytes = static_cast<std::uint64_t>(source.metadata[file].bytes);
+                position.bytes = source.metadata[file].bytes;
                 positions_[file] = position;
                 position.offset += position.bytes;
                 ++position.index_in_pack;
@@ -77,8 +75,7 @@ public:
         if (position.pack < 0 || state == CopyState::lost) return std::nullopt;
 
         OpenPack& pack = packs_[position.pack];
-        auto bytes =
-            read_range(pack.path, static_cast<std::int64_t>(position.offset), position.bytes);
+        auto bytes = read_range(pack.path, position.offset, position.bytes);
         if (state == CopyState::verified && bytes) return bytes;
         const std::vector<std::optional<Digest>>& digests = digests_of(pack);
         const bool is_listed = position.index_in_pack < digests.size();

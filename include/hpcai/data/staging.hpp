@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
+#include <hpcai/data/sample_index.hpp>
+#include <hpcai/records/run_record.hpp>
+
 namespace hpcai::data {
+
+/// The files of a data set on the shared file system, for a DataDuplicator.
+struct StagingRequest {
+    std::filesystem::path root;
+    std::uint32_t files = 0;
+    /// Returns the path of a file relative to `root`. Must be valid until DataDuplicator::run()
+    /// returns, as must `packed`.
+    std::function<std::string(std::uint32_t)> path_of;
+    const SampleIndex* packed = nullptr;  // the index whose shards contain the files; may be null
+};
 
 /// The image files of a data set, in packs that a DataDuplicator has copied. Thread-safe.
 class StagedPictures {
@@ -26,8 +37,6 @@ public:
     explicit StagingLock(std::unique_ptr<State> state);
     /// Calls release(false).
     ~StagingLock();
-    StagingLock(const StagingLock&) = delete;
-    StagingLock& operator=(const StagingLock&) = delete;
 
     /// Returns the number of samples whose copies this rank found unreadable or damaged and read
     /// from their sources instead; 0 after release().
@@ -40,6 +49,15 @@ public:
 
 private:
     std::unique_ptr<State> state_;
+};
+
+/// The result of DataDuplicator::run().
+struct StagingResult {
+    StagingRecord record = {};  // the work of all nodes
+    double seconds = 0;         // of the slowest rank, in run() and in the calls that added files
+    std::vector<std::string> notes = {};  // for the log: files that the manifest does not list
+    /// Must outlive all uses of staged images and files; null without staging.
+    std::shared_ptr<StagingLock> lock = nullptr;
 };
 
 }  // namespace hpcai::data
