@@ -143,6 +143,26 @@ TEST(MembershipAgreement, AnyLeadersThatDieBeforeTheyForwardTheProposalExcludeTh
     }
 }
 
+TEST(MembershipAgreement, ALeaderThatDiesBeforeItForwardsTheResultKeepsItFromNoOtherLeader) {
+    constexpr int kGroups = 9;
+    for (const GroupState state : {GroupState::completed, GroupState::failed}) {
+        for (int victim = 1; victim + 1 < kGroups; ++victim) {
+            Leaders leaders(kGroups);
+            for (int group = 0; group < kGroups; ++group) leaders.arrive_at(group, 0, state);
+            leaders.arrive_at(4, 40, state);
+            leaders.die_at(kGroups - 1, 20);  // the collector waits for its reply from 40 to 45
+            leaders.die_at(victim, 42);
+            EXPECT_LE(leaders.run(), 50);
+            for (int group = 0; group + 1 < kGroups; ++group) {
+                if (group == victim) continue;
+                ASSERT_TRUE(leaders.decision(group).agreed) << victim << " " << group;
+                ASSERT_EQ(leaders.decision(group).voters().size(),
+                          state == GroupState::completed ? kGroups - 1u : 0u);
+            }
+        }
+    }
+}
+
 TEST(MembershipAgreement, AFollowerAsksItsCollectorHalfwayThroughEachWait) {
     using enum MembershipAgreementKind;
     const auto completed = [](int group) { return GroupStatus::of(group, GroupState::completed); };
