@@ -47,7 +47,9 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_same_node = context.controller.place(world_rank).node == context.place.node;
-        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive(processes_[rank]));
+        const ProcessState state = state_of(processes_[rank]);
+        const bool is_alive = state == ProcessState::running || state == ProcessState::stopped;
+        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive);
     }
     polled_rank_ = find_polled_rank();
     watch(group);
@@ -107,7 +109,8 @@ void GroupWatch::poll() {
     watchdog_.check();
     if (since_poll_.seconds() < kPollSeconds) return;
     since_poll_.restart();
-    require(!polled_rank_ || !has_died(*polled_rank_), ExitCode::watchdog, "a rank has died");
+    require(!polled_rank_ || process_state(*polled_rank_) != ProcessState::ended,
+            ExitCode::watchdog, "a rank has died");
 }
 
 /// Returns the rank whose process this rank polls. Polling all ranks would load /proc on large
@@ -120,12 +123,8 @@ std::optional<int> GroupWatch::find_polled_rank() const {
     return std::nullopt;
 }
 
-bool GroupWatch::has_died(int group_rank) const {
-    return is_visible_[group_rank] && has_ended(processes_[group_rank]);
-}
-
-bool GroupWatch::is_halted(int group_rank) const {
-    return is_visible_[group_rank] && is_stopped(processes_[group_rank]);
+ProcessState GroupWatch::process_state(int group_rank) const {
+    return is_visible_[group_rank] ? state_of(processes_[group_rank]) : ProcessState::unknown;
 }
 
 std::filesystem::path GroupWatch::flight_file(int group_rank) const {
@@ -188,7 +187,8 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
     RankState state;
     while (true) {
         state.record = results::read_flight(flight_file(group_rank));
-        state.is_gone = has_died(group_rank) || is_halted(group_rank);
+        const ProcessState process = process_state(group_rank);
+        state.is_gone = process == ProcessState::ended || process == ProcessState::stopped;
         state.answers = group_rank == group_.rank() ||
                         (state.record && state.record->answers && !state.is_gone);
         if (state.answers || state.is_gone || watch.seconds() >= record_wait_seconds()) {
@@ -200,9 +200,9 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
 
 std::string GroupWatch::describe(int group_rank, const RankState& state) const {
     const int world_rank = context_.controller.world_rank_of(context_.place.group, group_rank);
-    const char* const what = has_died(group_rank) ? "has died"
-                             : state.record       ? "hangs"
-                                                  : "does not answer";
+    const char* const what = process_state(group_rank) == ProcessState::ended ? "has died"
+                             : state.record                                   ? "hangs"
+                                                                              : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
                        context_.host(world_rank), processes_[group_rank].pid, what);
 }
@@ -211,7 +211,7 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
 void GroupWatch::kill_stopped() const {
     if (context_.launch.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
-        if (!is_halted(rank)) continue;
+        if (process_state(rank) != ProcessState::stopped) continue;
         kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
     }
 }
