@@ -7,7 +7,6 @@
 #include <hpcai/comm/all_reduce_schedule.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes

@@ -8,7 +8,6 @@
 #include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 /// The place of a rank in the all-reduce (see AllReduceTopology), and how many peers are remote.

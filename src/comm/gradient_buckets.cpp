@@ -4,7 +4,6 @@
 #include <hpcai/comm/gradient_buckets.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 void check_ranges(std::span<const Range> ranges, std::size_t elements) {

@@ -9,7 +9,6 @@
 #include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 // Tags of all-reduces of gradients. BatchNorm statistics and failures have higher tags, all other

@@ -6,7 +6,6 @@
 #include <hpcai/comm/rank_device.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 std::string version_text(int nccl_version) {

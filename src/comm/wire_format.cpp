@@ -9,7 +9,6 @@
 #include <hpcai/tensor/half.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32

@@ -26,7 +26,6 @@ namespace {
 constexpr double kNoTimeLimit = -1;
 constexpr double kHealthTimeoutSeconds = 60;
 
-/// The trainer of a group and the objects that its steps use.
 struct Session {
     const GroupTraining& training;
     training::Trainer& trainer;

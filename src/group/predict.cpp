@@ -12,6 +12,7 @@
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::group {
+
 int decode_threads(const config::DataConfig& data, int threads) {
     return data.decode_threads > 0 ? data.decode_threads : std::max(1, threads);
 }

@@ -75,7 +75,6 @@ public:
     void add_continuation(const ContinuationRecord& continuation) {
         record_.continuations.push_back(continuation);
     }
-    /// Returns the costs of all steps.
     TrainingCosts costs() const;
     /// Returns the functions that save and restore this object. It must outlive them.
     ExtraState content();

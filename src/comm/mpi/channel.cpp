@@ -8,7 +8,6 @@
 #include <hpcai/base/clock.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports

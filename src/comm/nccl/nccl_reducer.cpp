@@ -10,7 +10,6 @@
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
 
 namespace hpcai::comm {
-
 namespace {
 
 /// All-reduces have a high priority: a step cannot end before them, but other work can run later.
