@@ -31,9 +31,8 @@ struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
-    std::array<char, 180> reason{};  // why the group failed; zero-terminated
+    std::array<char, 180> reason{};  // why the group failed, truncated; zero-terminated
 
-    /// `reason` is truncated to fit.
     static GroupStatus of(int group, GroupState state, ExitCode exit_code = ExitCode::ok,
                           std::string_view reason = "");
     std::string reason_text() const;

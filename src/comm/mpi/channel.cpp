@@ -98,7 +98,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     message->code = failure.code();
     const std::string_view text(failure.what());
     std::ranges::copy(text.substr(0, message->text.size() - 1), message->text.begin());
-    kept_->keep_alive(message);  // the receivers may be dead
+    kept_->push_back(message);  // the receivers may be dead
     for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         MPI_Request request = MPI_REQUEST_NULL;

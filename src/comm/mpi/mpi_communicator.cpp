@@ -21,7 +21,7 @@ public:
           copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
           values_(*copy_) {}
     ~Staging() {
-        if (copy_ && !complete_) channel_->kept()->keep_alive(copy_);
+        if (copy_ && !complete_) channel_->kept()->push_back(copy_);
     }
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -251,7 +251,7 @@ public:
         channel_->set_wait_callback(std::move(callback));
     }
     void keep_alive(std::shared_ptr<const void> buffer) override {
-        channel_->kept()->keep_alive(std::move(buffer));
+        channel_->kept()->push_back(std::move(buffer));
     }
 
 private:
