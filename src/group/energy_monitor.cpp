@@ -79,10 +79,6 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     return records;
 }
 
-CounterRecord EnergyMonitor::steps_counter(const GroupRecord& record) const {
-    return verification::steps_counter(context_.host(), begin_utc_seconds_, record);
-}
-
 /// Reads boottime by a system call: a library that replaces clock functions often misses that.
 EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
     const auto seconds = [](auto time) {
@@ -94,7 +90,7 @@ EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
             static_cast<double>(boottime.tv_sec) + 1e-9 * static_cast<double>(boottime.tv_nsec)};
 }
 
-std::vector<CounterRecord> EnergyMonitor::clock_counters() const {
+std::vector<CounterRecord> EnergyMonitor::step_and_clock_counters(const GroupRecord& record) const {
     const Clocks end = read_clocks();
     const auto counter = [&](const char* name, double Clocks::*clock) {
         return CounterRecord{context_.host(),
@@ -103,7 +99,8 @@ std::vector<CounterRecord> EnergyMonitor::clock_counters() const {
                              "",
                              {{begin_.utc, begin_.*clock}, {end.utc, end.*clock}}};
     };
-    return {counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
+    return {verification::steps_counter(context_.host(), begin_utc_seconds_, record),
+            counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
 }
 
 }  // namespace hpcai::group

@@ -223,7 +223,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     begin_write(copy_state(trainer, steps_done));
     watch_.resume();
     since_checkpoint_.restart();
-    copy_seconds_ = std::max(copy_seconds_, copying.seconds());
+    costs_.copy_seconds = std::max(costs_.copy_seconds, copying.seconds());
     delay_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
     log_.info("writing the checkpoint of step {}; checkpoints have delayed training by {:.3f} s",
@@ -236,7 +236,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
-    write_seconds_ = std::max(write_seconds_, write_.seconds());
+    costs_.write_seconds = std::max(costs_.write_seconds, write_.seconds());
     if (!failure.empty()) {
         log_.warn("cannot write the checkpoint of step {}: {}", *pending_step_, failure);
     }
@@ -267,7 +267,7 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
     std::array<double, 3> maxima{local_stop_request(trainer, steps_done), seconds / steps,
                                  since_checkpoint_.seconds()};
     group_.all_reduce_max(maxima);
-    if (next_poll_step_ > 0 && steps_done >= next_poll_step_) poll_seconds_ = seconds;
+    if (next_poll_step_ > 0 && steps_done >= next_poll_step_) costs_.poll_seconds = seconds;
     last_poll_step_ = steps_done;
     const double poll_steps =
         std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
@@ -284,8 +284,9 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
     if (signal == SIGTERM) return kTerminate;
     const double limit = context_.config.run.time_limit_seconds;
     if (limit == 0) return kContinue;
-    const StopCosts costs{copy_seconds_, write_seconds_,
-                          std::max(kSecondsBetweenPolls, poll_seconds_), trainer.saved_bytes()};
+    StopCosts costs = costs_;
+    costs.poll_seconds = std::max(kSecondsBetweenPolls, costs.poll_seconds);
+    costs.first_bytes = trainer.saved_bytes();
     const double latest_stop_seconds =
         limit - checkpoint_lead_seconds(costs, limit) - phases_.seconds_after(steps_done);
     return context_.launch.since_start.seconds() > latest_stop_seconds ? kTimeLimit : kContinue;

@@ -116,9 +116,7 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {
-        result.counters = training.energy_monitor.clock_counters();
-        result.counters.insert(result.counters.begin(),
-                               training.energy_monitor.steps_counter(result.record));
+        result.counters = training.energy_monitor.step_and_clock_counters(result.record);
     }
     const std::string text = mine == GroupResult{} ? "" : records::to_json(mine);
     for (const std::string& stored : comm::gather_strings(group, text)) {

@@ -30,6 +30,7 @@ constexpr double kReportSeconds = 30;       // after record_wait_seconds(), to r
 constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
+constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // to write a record
 constexpr std::size_t kMaxSilentNamed = 4;
 
 std::filesystem::path flight_directory_of(const context::RunContext& context) {
@@ -146,7 +147,7 @@ void GroupWatch::on_timeout(const std::string& reason) {
 void GroupWatch::write_record(const std::string& reason, bool answers) {
     // The thread that holds the lock may write for long, or forever if the file system hangs. The
     // watchdog's thread must not replace a record of the training thread.
-    const std::unique_lock lock(write_mutex_, std::chrono::seconds(answers ? 60 : 5));
+    const std::unique_lock lock(write_mutex_, answers ? kTrainingThreadWait : kWatchdogWait);
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
     record.group = context_.place.group;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/all_reduce_traffic.hpp>
 
 #include "step_times.hpp"
@@ -36,11 +37,6 @@ comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
     const comm::AllReduceSeconds first = one.value_or(comm::AllReduceSeconds{});
     const comm::AllReduceSeconds second = other.value_or(comm::AllReduceSeconds{});
     return {first.exposed + second.exposed, first.in_flight + second.in_flight};
-}
-
-Quantity mean_over_ranks(comm::Communicator& group, double value) {
-    group.all_reduce_sum(std::span(&value, 1));
-    return {value / static_cast<double>(group.size()), ""};
 }
 
 /// Returns no value if a rank has no value: shards of a model may use different all-reduces.
@@ -90,16 +86,16 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
         max_over_ranks(group, statistics.sums / result.record.iterations);
     result.statistics_bytes_per_step =
         max_over_ranks(group, statistics.bytes / result.record.iterations);
-    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
+    result.statistics_seconds = mean_over_ranks(group, {statistics.seconds, ""});
 }
 
 /// Records the mean wait over the ranks and the maximum of the bytes that a rank has sent.
 void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
                      GroupResult& result) {
     if (messages.steps == 0) return;
-    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
+    result.message_wait_seconds = mean_over_ranks(group, {messages.wait_seconds, ""});
     result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
-    result.shard_wait_seconds = mean_over_ranks(group, messages.shards.wait_seconds);
+    result.shard_wait_seconds = mean_over_ranks(group, {messages.shards.wait_seconds, ""});
     result.shard_bytes_per_step =
         max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
 }
@@ -126,13 +122,11 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
         const std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
         const std::size_t space = line.find(' ');
-        const std::string_view digits = line.substr(0, space);
-        const bool is_valid = space != std::string_view::npos && !digits.empty() &&
-                              digits.size() < 16 &&
-                              digits.find_first_not_of("0123456789") == std::string_view::npos &&
+        const auto step = parse_number<std::int64_t>(line.substr(0, space));
+        const bool is_valid = space != std::string_view::npos && step.value_or(-1) >= 0 &&
                               line.size() - space - 1 == kUtcDigits;
         if (!is_valid) from.fail(kContinuations, "expected lines of a step and a time");
-        found.push_back({std::stoll(std::string(digits)), std::string(line.substr(space + 1))});
+        found.push_back({*step, std::string(line.substr(space + 1))});
     }
     return found;
 }
@@ -197,10 +191,10 @@ std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value) {
 Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result) {
     const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = sources;
     GroupRecord& record = result.record;
-    record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
+    record.input_wait_seconds = mean_over_ranks(group, {costs.input_wait_seconds, ""});
     // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().partitions();
-    record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
+    record.checkpoint_seconds = mean_over_ranks(group, {costs.checkpoint_seconds, ""});
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
