@@ -13,6 +13,7 @@
 #include <hpcai/group/group_job.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -150,8 +151,9 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
         ->store(outcome.predictions.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
         directory / workloads::workload_of(context.config.workload).files.member);
-    store_steps(steps, directory);
-    store_step_times(times, directory);
+    storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
+    storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
+    if (!times.trace.empty()) storage::write_file_durably(directory / "trace.json", times.trace);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
 }
@@ -166,7 +168,7 @@ void store_failure(const context::RunContext& context, const GroupResult& result
                    const training::StepLog& steps, Logger& log) {
     try {
         const auto directory = results::group_directory(context.output, context.place.group);
-        store_steps(steps, directory);
+        storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
         storage::write_file_durably(directory / "record.json", records::to_json(result));
     } catch (const Error& error) {
         log.error("{}", error.what());

@@ -13,8 +13,6 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/all_reduce_traffic.hpp>
 
-#include "step_times.hpp"
-
 namespace hpcai::group {
 namespace {
 
@@ -56,6 +54,16 @@ Quantity exposed_seconds(const comm::BucketAccounting& sums,
     }
     if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
     return {sums.timed->exposed, ""};
+}
+
+/// Returns the seconds per step in which this rank's all-reduces overlapped with computation.
+Quantity overlapped_seconds_per_step(const comm::BucketAccounting& sums, int replicas,
+                                     bool is_device_sum) {
+    if (replicas == 1) return {std::nullopt, "there is one replica only: no all-reduce"};
+    if (!is_device_sum) return {sums.overlapped_seconds / static_cast<double>(sums.steps), ""};
+    if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
+    const double overlapped = sums.timed->in_flight - sums.timed->exposed;
+    return {std::max(overlapped, 0.0) / static_cast<double>(sums.timed_steps), ""};
 }
 
 Quantity bandwidth_of(const comm::BucketAccounting& sums) {
