@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include <sys/syscall.h>
@@ -28,16 +29,13 @@ bool is_first_group_rank_on_node(const context::RunContext& context) {
 
 /// Returns the GPUs that ranks of any group use on this rank's node, each once.
 std::vector<std::string> gpus_of_node(const context::RunContext& context) {
-    std::vector<std::string> uuids;
+    std::set<std::string> uuids;
     for (std::size_t rank = 0; rank < context.ranks.size(); ++rank) {
         const std::string& uuid = context.ranks[rank].device_uuid;
         const int node = context.controller.place(static_cast<int>(rank)).node;
-        if (!uuid.empty() && node == context.place.node) uuids.push_back(uuid);
+        if (!uuid.empty() && node == context.place.node) uuids.insert(uuid);
     }
-    std::ranges::sort(uuids);
-    const auto repeated = std::ranges::unique(uuids);
-    uuids.erase(repeated.begin(), repeated.end());
-    return uuids;
+    return {uuids.begin(), uuids.end()};
 }
 
 std::vector<meters::Counter> interfaces_of_node() {

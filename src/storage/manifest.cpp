@@ -11,21 +11,6 @@ namespace {
 constexpr std::size_t kMaxManifestBytes = 64 << 20;
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 
-std::vector<std::string> list_files(const fs::path& folder) {
-    std::vector<std::string> names;
-    try {
-        for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-            if (entry.is_symlink() || !entry.is_regular_file()) continue;
-            names.push_back(entry.path().lexically_relative(folder).generic_string());
-        }
-    } catch (const fs::filesystem_error& error) {
-        throw Error(ExitCode::data,
-                    fmt::format("cannot list '{}': {}", folder.string(), error.code().message()));
-    }
-    std::erase(names, kManifestName);
-    return names;
-}
-
 std::string escaped_name(const std::string& name) {
     std::string escaped;
     for (const char letter : name) {
@@ -94,11 +79,17 @@ std::string manifest_text(const std::map<std::string, std::string, std::less<>>&
 
 std::string make_manifest(const fs::path& folder, const std::set<std::string>& excluded) {
     std::map<std::string, std::string, std::less<>> digests;
-    for (const std::string& name : list_files(folder)) {
-        if (excluded.contains(name) || excluded.contains(name.substr(0, name.find('/') + 1))) {
-            continue;
+    try {
+        for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+            if (entry.is_symlink() || !entry.is_regular_file()) continue;
+            const std::string name = entry.path().lexically_relative(folder).generic_string();
+            const bool is_excluded = name == kManifestName || excluded.contains(name) ||
+                                     excluded.contains(name.substr(0, name.find('/') + 1));
+            if (!is_excluded) digests[name] = sha256_hex_of_file(folder / name);
         }
-        digests[name] = sha256_hex_of_file(folder / name);
+    } catch (const fs::filesystem_error& error) {
+        throw Error(ExitCode::data,
+                    fmt::format("cannot list '{}': {}", folder.string(), error.code().message()));
     }
     return manifest_text(digests);
 }

@@ -189,12 +189,10 @@ public:
         const auto block = mine.size();
         for (int filled = 1; filled < size(); filled *= 2) {
             const std::size_t bytes = block * std::min(filled, size() - filled);
-            Requests requests = start_receive(*channel_, slots.subspan(block * filled, bytes),
-                                              (rank() + filled) % size(), kAllGatherTag);
-            const Requests sends = start_send(*channel_, slots.first(bytes),
-                                              (rank() - filled + size()) % size(), kAllGatherTag);
-            requests.insert(requests.end(), sends.begin(), sends.end());
-            channel_->wait(requests);
+            const Outgoing sent{(rank() - filled + size()) % size(), slots.first(bytes)};
+            const Incoming received{(rank() + filled) % size(),
+                                    slots.subspan(block * filled, bytes)};
+            start_exchange({&sent, 1}, {&received, 1}, kAllGatherTag)->wait();
         }
         std::ranges::rotate(slots, slots.end() - static_cast<std::ptrdiff_t>(block * rank()));
         staging.complete(all);
