@@ -5,7 +5,6 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
-#include <hpcai/comm/range.hpp>
 
 namespace hpcai::comm {
 
