@@ -107,11 +107,6 @@ bool exists(const fs::path& path) noexcept {
     return fs::exists(path, unknown);
 }
 
-bool is_file(const fs::path& path) noexcept {
-    std::error_code unknown;
-    return fs::is_regular_file(path, unknown);
-}
-
 bool is_folder(const fs::path& path) noexcept {
     std::error_code unknown;
     return fs::is_directory(path, unknown);
@@ -138,10 +133,10 @@ void write_file_durably(const fs::path& path, std::string_view text) {
 }
 
 void make_folder_durably(const fs::path& folder) {
-    std::error_code error;
-    if (folder.empty() || fs::is_directory(folder, error)) return;
+    if (folder.empty() || is_folder(folder)) return;
     const fs::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
     if (parent != folder) make_folder_durably(parent);
+    std::error_code error;
     fs::create_directory(folder, error);
     require(!error, ExitCode::usage, "cannot create the folder '{}': {}", folder.string(),
             error.message());
@@ -230,8 +225,8 @@ PendingPath::~PendingPath() {
 }
 
 void PendingPath::commit() {
-    std::error_code error;
-    if (fs::is_directory(path_, error)) {
+    if (is_folder(path_)) {
+        std::error_code error;
         for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
         if (error) fail_write(target_, "list", error.value());
     }

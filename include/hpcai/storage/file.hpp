@@ -32,10 +32,10 @@ inline std::string_view text_of(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Return whether anything, a regular file or a folder is at `path`, following links. Do not throw:
-/// return false if this is unknown, for example without permission.
+/// Returns whether a file, folder or other entry is at `path`, following links. Does not throw:
+/// returns false if this is unknown, for example without permission.
 bool exists(const fs::path& path) noexcept;
-bool is_file(const fs::path& path) noexcept;
+/// As exists(), for a folder.
 bool is_folder(const fs::path& path) noexcept;
 
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
