@@ -90,7 +90,8 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
 /// the leader listed, a complete checkpoint was deleted. A folder without all markers was never
 /// complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
-    const bool exists = storage::exists(training::checkpoint_folder(location_, step));
+    std::error_code error;
+    const bool exists = fs::exists(training::checkpoint_folder(location_, step), error);
     const std::int64_t missing = sum_over_ranks(exists ? 0 : 1);
     const std::int64_t unmarked = sum_over_ranks(training::has_marker(location_, step) ? 0 : 1);
     return missing > 0 || unmarked == 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <hpcai/group/peer_groups.hpp>
@@ -40,7 +41,8 @@ bool PeerGroups::is_any_active() const {
 
 bool PeerGroups::have_ended() {
     if (context_.controller.layout().groups == 1) return true;
-    const bool has_result = storage::exists(context_.output / storage::kManifestName);
+    std::error_code error;
+    const bool has_result = fs::exists(context_.output / storage::kManifestName, error);
     if (!std::exchange(has_result_, has_result)) since_result_.restart();
     if (has_result) return since_result_.seconds() > kExitGraceSeconds;
     if (is_any_active()) {

@@ -72,6 +72,11 @@ bool is_mount_point(const fs::path& folder) {
            S_ISDIR(inside.st_mode) && inside.st_dev != outside.st_dev;
 }
 
+bool is_folder(const fs::path& path) {
+    std::error_code unknown;
+    return fs::is_directory(path, unknown);
+}
+
 void require_replaceable(const fs::path& target) {
     std::error_code error;
     const fs::path name = target.filename();
@@ -101,16 +106,6 @@ Content read_content(const fs::path& path, std::size_t limit_bytes) {
 }
 
 }  // namespace
-
-bool exists(const fs::path& path) noexcept {
-    std::error_code unknown;
-    return fs::exists(path, unknown);
-}
-
-bool is_folder(const fs::path& path) noexcept {
-    std::error_code unknown;
-    return fs::is_directory(path, unknown);
-}
 
 void write_file_durably(const fs::path& path, std::span<const Bytes> parts) {
     TemporaryFile file(path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <system_error>
 
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
@@ -57,7 +58,8 @@ std::map<std::string, std::string, std::less<>> parse_manifest(std::string_view 
 
 bool matches_manifest(const fs::path& file) {
     const fs::path manifest = file.parent_path() / kManifestName;
-    if (!storage::exists(manifest)) return false;
+    std::error_code error;
+    if (!fs::exists(manifest, error)) return false;
     const auto digests = parse_manifest(read_file_text(manifest, kMaxManifestBytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;

@@ -32,12 +32,6 @@ inline std::string_view text_of(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Returns whether a file, folder or other entry is at `path`, following links. Does not throw:
-/// returns false if this is unknown, for example without permission.
-bool exists(const fs::path& path) noexcept;
-/// As exists(), for a folder.
-bool is_folder(const fs::path& path) noexcept;
-
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
 /// after a crash of the machine, see the old file or the complete new file. Throws Error(usage)
 /// naming the path on any failure, such as a full disk, and leaves no temporary file.
