@@ -183,17 +183,13 @@ void MembershipAgreement::follow(int collector, double now) {
     if (collector == mine_.group) return collect(now);
     phase_ = Phase::following;
     collector_ = collector;
-    phase_end_ = follow_deadline(now);
+    phase_end_ = now + deadlines_.status_seconds;
+    if (mine_.has_stopped()) {  // waits only the rest of its waiting time
+        phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
+    }
     reminder_ = (now + phase_end_) / 2;
     send(collector, MembershipAgreementKind::status, phase_end_ - now);
     outgoing_.back().message.statuses = {mine_};
-}
-
-/// A leader waits status_seconds for each collector that it follows. The leader of a stopped group
-/// waits only the rest of its waiting time, but at least twice reply_seconds.
-double MembershipAgreement::follow_deadline(double now) const {
-    if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
-    return std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
 }
 
 void MembershipAgreement::follow_next(double now) {

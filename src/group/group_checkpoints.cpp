@@ -34,11 +34,6 @@ std::string cause_of(double request, double limit_seconds) {
     return fmt::format("run.time_limit_seconds {}", limit_seconds);
 }
 
-std::int64_t microseconds_since_1970() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 }  // namespace
 
 struct GroupCheckpoints::Attempt {
@@ -55,7 +50,9 @@ GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Com
       extra_state_(std::move(extra_state)),
       location_{results::checkpoint_directory(context.output, context.place.group),
                 results::config_digest(context), group.rank(), group.size()},
-      launch_id_(microseconds_since_1970()) {
+      launch_id_(std::chrono::duration_cast<std::chrono::microseconds>(
+                     std::chrono::system_clock::now().time_since_epoch())
+                     .count()) {
     group_.broadcast(std::as_writable_bytes(std::span(&launch_id_, 1)), 0);
 }
 

@@ -52,7 +52,11 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
         const bool is_alive = state == ProcessState::running || state == ProcessState::stopped;
         is_visible_.push_back(is_same_node && rank != group.rank() && is_alive);
     }
-    polled_rank_ = find_polled_rank();
+    // Polling all ranks would load /proc on large nodes.
+    for (int step = 1; step < group.size() && !polled_rank_; ++step) {
+        const int rank = (group.rank() + step) % group.size();
+        if (is_visible_[rank]) polled_rank_ = rank;
+    }
     watch(group);
 }
 
@@ -69,16 +73,14 @@ training::WatchdogSettings GroupWatch::settings() {
                     context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { on_timeout(reason); };
     if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
-        settings.may_end = [this] { return may_exit(); };
+        // The exit of this process ends all ranks. It may exit when the other groups have ended and
+        // responsive ranks had time to report the failure.
+        settings.may_end = [this] {
+            const bool have_ended = peer_groups_->have_ended();
+            return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
+        };
     }
     return settings;
-}
-
-/// Returns whether a process whose exit ends all ranks may exit: responsive ranks had time to
-/// report the failure, and the other groups have ended.
-bool GroupWatch::may_exit() {
-    const bool have_ended = peer_groups_->have_ended();
-    return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
@@ -114,16 +116,6 @@ void GroupWatch::poll() {
             ExitCode::watchdog, "a rank has died");
 }
 
-/// Returns the rank whose process this rank polls. Polling all ranks would load /proc on large
-/// nodes.
-std::optional<int> GroupWatch::find_polled_rank() const {
-    for (int step = 1; step < group_.size(); ++step) {
-        const int rank = (group_.rank() + step) % group_.size();
-        if (is_visible_[rank]) return rank;
-    }
-    return std::nullopt;
-}
-
 ProcessState GroupWatch::process_state(int group_rank) const {
     return is_visible_[group_rank] ? state_of(processes_[group_rank]) : ProcessState::unknown;
 }
@@ -137,9 +129,10 @@ void GroupWatch::on_timeout(const std::string& reason) {
     since_expiry_.restart();
     peer_groups_.emplace(context_);
     const bool do_others_report = !context_.launch.exit_ends_others && group_.size() > 1;
-    if (do_others_report || group_.rank() != 0) return write_record(reason, false);
-    std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
-                             context_.host(), reason);
+    if (!do_others_report && group_.rank() == 0) {
+        std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
+                                 context_.host(), reason);
+    }
     write_record(reason, false);
 }
 
@@ -177,15 +170,13 @@ double GroupWatch::record_wait_seconds() const {
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together read
-/// a rank's record at most 1,000 times a second.
-std::chrono::milliseconds GroupWatch::poll_interval() const {
-    return std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
-}
-
 /// Waits for the flight record of a rank, unless the rank has died or was stopped.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;
+    // Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together
+    // read a rank's record at most 1,000 times a second.
+    const auto poll_interval =
+        std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
     while (true) {
         state.record = results::read_flight(flight_file(group_rank));
         const ProcessState process = process_state(group_rank);
@@ -195,7 +186,7 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
         if (state.answers || state.is_gone || watch.seconds() >= record_wait_seconds()) {
             return state;
         }
-        std::this_thread::sleep_for(poll_interval());
+        std::this_thread::sleep_for(poll_interval);
     }
 }
 

@@ -64,7 +64,6 @@ public:
 
 private:
     void poll();
-    std::optional<int> find_polled_rank() const;
     struct RankState {
         std::optional<FlightRecord> record;
         bool answers = false;  // the rank has detected the failure and has not died since
@@ -73,10 +72,8 @@ private:
 
     training::WatchdogSettings settings();
     void on_timeout(const std::string& reason);
-    bool may_exit();
     void write_record(const std::string& reason, bool answers);
     double record_wait_seconds() const;
-    std::chrono::milliseconds poll_interval() const;
     RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path flight_file(int group_rank) const;

@@ -132,17 +132,15 @@ void ProgressReporter::read_peer() {
 
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
     if (line_) line_->finish();
-    if (is_acting_leader) replace_leader();
+    if (is_acting_leader) {
+        reports_ = true;
+        record_ = results::read_progress(context_.output, context_.place.group)
+                      .progress.value_or(record_);
+    }
     record_.reason = failure;
     record_.state = state;
     record_.seconds_left = {std::nullopt, "training has ended"};
     write();
-}
-
-void ProgressReporter::replace_leader() {
-    reports_ = true;
-    if (auto last = results::read_progress(context_.output, context_.place.group).progress)
-        record_ = *last;
 }
 
 void ProgressReporter::write() {

@@ -97,17 +97,6 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     result.statistics_seconds = mean_over_ranks(group, {statistics.seconds, ""});
 }
 
-/// Records the mean wait over the ranks and the maximum of the bytes that a rank has sent.
-void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
-                     GroupResult& result) {
-    if (messages.steps == 0) return;
-    result.message_wait_seconds = mean_over_ranks(group, {messages.wait_seconds, ""});
-    result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
-    result.shard_wait_seconds = mean_over_ranks(group, {messages.shards.wait_seconds, ""});
-    result.shard_bytes_per_step =
-        max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
-}
-
 constexpr const char* kEpochs = "epoch_seconds";
 constexpr const char* kCurve = "quality_by_epoch";
 constexpr const char* kContinuations = "continuations";
@@ -213,7 +202,13 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
         result.buckets = max_over_ranks(group, buckets);
     }
     record_traffic(context, group, reducer, costs, result);
-    record_messages(group, costs.messages, result);
+    if (const training::MessageAccounting& messages = costs.messages; messages.steps > 0) {
+        result.message_wait_seconds = mean_over_ranks(group, {messages.wait_seconds, ""});
+        result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
+        result.shard_wait_seconds = mean_over_ranks(group, {messages.shards.wait_seconds, ""});
+        result.shard_bytes_per_step =
+            max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
+    }
     return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
 }
 

@@ -72,9 +72,6 @@ public:
         trainer_ = &trainer;
         checkpoints_ = &checkpoints;
     }
-    void add_continuation(const ContinuationRecord& continuation) {
-        record_.continuations.push_back(continuation);
-    }
     TrainingCosts costs() const;
     /// Returns the functions that save and restore this object. It must outlive them.
     ExtraState content();

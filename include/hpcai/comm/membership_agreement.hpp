@@ -175,7 +175,6 @@ private:
     void send_in_tree(AgreementMessage message, std::span<const int> groups);
     void decide_alone();
     bool is_lost(int group) const;
-    double follow_deadline(double now) const;
     std::vector<int> reported_peers() const;  // without lost groups, which cannot answer
     void send(int to_group, MembershipAgreementKind kind, double seconds = 0);
 

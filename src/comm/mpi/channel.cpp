@@ -63,16 +63,20 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
     const Stopwatch watch;
     Stopwatch since_check;
-    bool has_logged = false;
+    // Only the first and the last rank log the wait, in case one of them is the missing rank.
+    bool may_log = rank_ == 0 || rank_ == size_ - 1;
     while (!is_done()) {
         std::this_thread::yield();  // another process may need the core
         if (since_check.seconds() < kFailureCheckSeconds) continue;
         since_check.restart();
         check_for_failure();
         const double waited_seconds = watch.seconds();
-        if (!has_logged && waited_seconds > kQuietShareOfWait * limits_.wait_seconds) {
-            has_logged = true;
-            log_wait(waited_seconds);
+        if (may_log && waited_seconds > kQuietShareOfWait * limits_.wait_seconds) {
+            may_log = false;
+            std::cerr << fmt::format(
+                "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit "
+                "is {:.0f} s\n",
+                rank_, size_, waited_seconds, limits_.wait_seconds);
         }
         if (waited_seconds > limits_.wait_seconds) {
             fail(Error(ExitCode::watchdog,
@@ -80,15 +84,6 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
                                    rank_, size_, limits_.wait_seconds)));
         }
     }
-}
-
-/// Only the first and the last rank log the wait, in case one of them is the missing rank.
-void Channel::log_wait(double seconds) const {
-    if (rank_ != 0 && rank_ != size_ - 1) return;
-    std::cerr << fmt::format(
-        "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit is {:.0f} "
-        "s\n",
-        rank_, size_, seconds, limits_.wait_seconds);
 }
 
 void Channel::announce_failure(const Error& failure) noexcept {

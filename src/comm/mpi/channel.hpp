@@ -55,7 +55,6 @@ private:
 
     void run_wait_callback();
     [[noreturn]] void fail(const Error& failure);
-    void log_wait(double seconds) const;
 
     MPI_Comm handle_;
     WorldLimits limits_;
