@@ -331,10 +331,6 @@ void MembershipAgreement::decide(double now) {
     }
     decision_.agreed = true;
     decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
-    announce(now);
-}
-
-void MembershipAgreement::announce(double now) {
     std::vector<int> receivers;
     for (int group = 0; group < groups_; ++group) {
         if (group == mine_.group) continue;

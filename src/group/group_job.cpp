@@ -81,17 +81,6 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
     return group.split(layout.partition_of(group.rank()), group.rank());
 }
 
-void connect_shards(const context::RunContext& context, comm::Communicator& group, Model& model) {
-    if (model.exchange() == nullptr) return;
-    const plan::Layout& layout = context.controller.layout();
-    std::vector<int> ranks;
-    for (int shard = 0; shard < layout.shards; ++shard) {
-        ranks.push_back(layout.group_rank_of(layout.stage_of(group.rank()),
-                                             layout.replica_of(group.rank()), shard));
-    }
-    model.exchange()->connect(group, std::move(ranks));
-}
-
 struct GroupJob {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -105,7 +94,16 @@ struct GroupJob {
 void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
     ranks.shard = split_by_shard(job.context, job.resources, job.group);
     watch.watch(ranks.replicas());
-    connect_shards(job.context, job.group, job.model);
+    if (job.model.exchange() != nullptr) {
+        const plan::Layout& layout = job.context.controller.layout();
+        const int rank = job.group.rank();
+        std::vector<int> shards;  // group ranks of the shards of this rank's replica
+        for (int shard = 0; shard < layout.shards; ++shard) {
+            shards.push_back(
+                layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), shard));
+        }
+        job.model.exchange()->connect(job.group, std::move(shards));
+    }
     state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
     job.model.sync_batch_norm_group().connect(ranks.replicas(),
                                               all_reduce_options_of(job.context).node_of_rank);

@@ -199,15 +199,6 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
                        context_.host(world_rank), processes_[group_rank].pid, what);
 }
 
-/// Kills stopped processes, which would outlive the run. The watchdog of a hanging process ends it.
-void GroupWatch::kill_stopped() const {
-    if (context_.launch.exit_ends_others) return;
-    for (int rank = 0; rank < group_.size(); ++rank) {
-        if (process_state(rank) != ProcessState::stopped) continue;
-        kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
-    }
-}
-
 std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatch& watch) const {
     std::vector<FlightRecord> records;
     std::vector<std::string> silent;
@@ -247,7 +238,11 @@ WatchReport GroupWatch::report(const std::string& reason) {
     while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
     if (found.is_reporter) found.failure = describe_ranks(reason, watch);
-    kill_stopped();
+    // Stopped processes would outlive the run. The watchdog of a hanging process ends it.
+    for (int rank = 0; rank < group_.size() && !context_.launch.exit_ends_others; ++rank) {
+        if (process_state(rank) != ProcessState::stopped) continue;
+        kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
+    }
     return found;
 }
 

@@ -79,7 +79,6 @@ private:
     std::filesystem::path flight_file(int group_rank) const;
     ProcessState process_state(int group_rank) const;  // unknown unless visible
     std::string describe(int group_rank, const RankState& state) const;
-    void kill_stopped() const;
 
     const context::RunContext& context_;
     comm::Communicator& group_;

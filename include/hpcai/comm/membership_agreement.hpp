@@ -170,7 +170,6 @@ private:
     void propose(double now);
     void withdraw();
     void decide(double now);
-    void announce(double now);
     void send_result(std::span<const int> groups);
     void send_in_tree(AgreementMessage message, std::span<const int> groups);
     void decide_alone();

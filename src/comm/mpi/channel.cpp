@@ -108,7 +108,14 @@ void Channel::check_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
-    if (found == 0) return run_wait_callback();
+    if (found == 0) {
+        try {
+            if (wait_callback_) wait_callback_();
+        } catch (const Error& error) {
+            fail(error);
+        }
+        return;
+    }
     FailureMessage message;
     check_mpi(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE, kFailureTag, handle_,
                        MPI_STATUS_IGNORE),
@@ -117,14 +124,6 @@ void Channel::check_for_failure() {
     failure_ = Error(message.code, message.text.data());
     is_announced_ = true;  // the sender has announced it to all ranks
     check_usable();
-}
-
-void Channel::run_wait_callback() {
-    try {
-        if (wait_callback_) wait_callback_();
-    } catch (const Error& error) {
-        fail(error);
-    }
 }
 
 void Channel::fail(const Error& failure) {

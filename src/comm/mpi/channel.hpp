@@ -53,7 +53,6 @@ private:
         std::array<char, 252> text{};  // truncated to fit; zero-terminated
     };
 
-    void run_wait_callback();
     [[noreturn]] void fail(const Error& failure);
 
     MPI_Comm handle_;
