@@ -165,7 +165,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
 /// Returns how long to wait for flight records. A rank detects a failure only after its current
 /// step.
 double GroupWatch::record_wait_seconds() const {
-    const bool is_single_node = context_.controller.nodes_of(context_.place.group).size() == 1;
+    const bool is_single_node = context_.controller.shares_of(context_.place.group).size() == 1;
     const double minimum = kRecordWaitSeconds + (is_single_node ? 0 : kFileDelaySeconds);
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }

@@ -129,12 +129,6 @@ std::vector<NodeShare> ParallelismController::shares_of(int group) const {
     return shares;
 }
 
-std::vector<int> ParallelismController::nodes_of(int group) const {
-    std::vector<int> nodes;
-    for (const NodeShare& share : shares_of(group)) nodes.push_back(share.node);
-    return nodes;
-}
-
 LayoutSummary ParallelismController::summary() const {
     LayoutSummary summary;
     summary.layout = layout_;
