@@ -15,10 +15,8 @@
 namespace hpcai {
 namespace {
 
-enum class State { unknown, running, stopped, ended };
-
 struct Stat {
-    State state = State::unknown;
+    ProcessState state = ProcessState::unknown;
     std::int64_t start_ticks = 0;
 };
 
@@ -36,34 +34,28 @@ Stat parse(const std::string& line) {
     if (!(fields >> stat.start_ticks)) return {};
     const bool has_ended = code == 'Z' || code == 'X';
     const bool is_stopped = code == 'T';  // not 't', which a debugger causes
-    stat.state = has_ended ? State::ended : is_stopped ? State::stopped : State::running;
+    stat.state = has_ended    ? ProcessState::ended
+                 : is_stopped ? ProcessState::stopped
+                              : ProcessState::running;
     return stat;
 }
 
 /// Reads /proc/PID/stat. If that fails, for example for a full file table, the state is unknown.
 Stat proc_stat(std::int64_t pid) {
     const int file = open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {errno == ENOENT || errno == ESRCH ? State::ended : State::unknown, 0};
+    if (file < 0)
+        return {errno == ENOENT || errno == ESRCH ? ProcessState::ended : ProcessState::unknown, 0};
     std::array<char, 4096> text{};
     const ssize_t size = read(file, text.data(), text.size());
     const int read_errno = errno;
     close(file);
-    if (size < 0) return {read_errno == ESRCH ? State::ended : State::unknown, 0};
+    if (size < 0) return {read_errno == ESRCH ? ProcessState::ended : ProcessState::unknown, 0};
     return parse(std::string(text.data(), static_cast<std::size_t>(size)));
 }
 
 std::uint64_t own_pid_namespace() {
     struct stat file {};
     return stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
-}
-
-State state_of(const ProcessId& process) {
-    if (process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace())
-        return State::unknown;
-    const Stat stat = proc_stat(process.pid);
-    const bool is_pid_reused = stat.state != State::unknown && stat.state != State::ended &&
-                               stat.start_ticks != process.start_ticks;
-    return is_pid_reused ? State::ended : stat.state;
 }
 
 }  // namespace
@@ -73,17 +65,13 @@ ProcessId this_process() {
     return {pid, proc_stat(pid).start_ticks, own_pid_namespace()};
 }
 
-bool is_alive(const ProcessId& process) {
-    const State state = state_of(process);
-    return state == State::running || state == State::stopped;
-}
-
-bool has_ended(const ProcessId& process) {
-    return state_of(process) == State::ended;
-}
-
-bool is_stopped(const ProcessId& process) {
-    return state_of(process) == State::stopped;
+ProcessState state_of(const ProcessId& process) {
+    if (process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace())
+        return ProcessState::unknown;
+    const Stat stat = proc_stat(process.pid);
+    const bool exists = stat.state == ProcessState::running || stat.state == ProcessState::stopped;
+    const bool is_pid_reused = exists && stat.start_ticks != process.start_ticks;
+    return is_pid_reused ? ProcessState::ended : stat.state;
 }
 
 std::optional<double> peak_resident_bytes() {

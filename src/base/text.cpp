@@ -76,11 +76,12 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string wrap(std::string text, std::size_t indent, std::string_view line_end) {
+    constexpr std::size_t kMaxUnused = 20;  // columns after a comma at which a line ends
     const std::size_t width = kPageWidth + 1 - line_end.size();
     std::string lines;
     while (text.size() > width) {
         const std::size_t comma = text.rfind(", ", width - 1);
-        const bool has_late_comma = comma != std::string::npos && comma > width - 20;
+        const bool has_late_comma = comma != std::string::npos && comma > width - kMaxUnused;
         std::size_t blank = has_late_comma ? comma + 1 : text.rfind(' ', width);
         const std::size_t first = lines.empty() ? 0 : indent;
         if (blank == std::string::npos || blank < first) blank = text.find(' ', width);

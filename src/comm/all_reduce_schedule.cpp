@@ -7,7 +7,6 @@
 #include <hpcai/comm/all_reduce_schedule.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
@@ -29,25 +28,6 @@ int index_in(std::span<const int> ranks, int rank) {
     return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// Allocates the encoded pieces of a step in the wire buffer, which every step reuses.
-class WireMemory {
-public:
-    explicit WireMemory(WireFormat format) : format_(format) {}
-    void begin_step() { next_ = 0; }
-    WirePiece piece(const Range& values) {
-        const WirePiece piece{values, next_, wire_bytes(format_, values.count())};
-        next_ = align_up(next_ + piece.bytes, kWireAlignment);
-        peak_bytes_ = std::max(peak_bytes_, next_);
-        return piece;
-    }
-    std::size_t peak_bytes() const { return peak_bytes_; }
-
-private:
-    WireFormat format_;
-    std::size_t next_ = 0;
-    std::size_t peak_bytes_ = 0;
-};
-
 void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& piece) {
     if (piece.bytes > 0) messages.push_back({rank, piece.offset, piece.bytes});
 }
@@ -57,7 +37,7 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
-        : topology_(all_reduce_topology(options, rank)), memory_(options.format), all_{0, values} {}
+        : topology_(all_reduce_topology(options, rank)), format_(options.format), all_{0, values} {}
 
     AllReduceSchedule write() {
         reduce_scatter(all_, topology_.parts, topology_.inner, topology_.inner_index);
@@ -66,7 +46,6 @@ public:
             reduce_scatter(mine, topology_.sets, topology_.outer, topology_.outer_index);
         }
         all_gather();
-        schedule_.wire_bytes = memory_.peak_bytes();
         return std::move(schedule_);
     }
 
@@ -74,6 +53,15 @@ private:
     /// Returns whether this rank owns a part. If nodes differ in size, some ranks own none.
     bool owns() const { return !topology_.outer.empty(); }
     int inner_size() const { return static_cast<int>(topology_.inner.size()); }
+
+    /// Returns a piece after those of this step in the wire buffer, which every step reuses.
+    WirePiece next_piece(const Range& values) {
+        const WirePiece piece{values, used_bytes_, wire_bytes(format_, values.count())};
+        used_bytes_ = align_up(used_bytes_ + piece.bytes, kWireAlignment);
+        schedule_.wire_bytes = std::max(schedule_.wire_bytes, used_bytes_);
+        return piece;
+    }
+
     /// Returns index + k modulo `size`. Each rank starts with a different peer, so that no rank
     /// receives all messages at once.
     static int rotate(int index, int k, int size) { return (index + k) % size; }
@@ -84,18 +72,18 @@ private:
         const int size = static_cast<int>(members.size());
         if (size == 1) return;
         ScheduleStep& step = schedule_.steps.emplace_back();
-        memory_.begin_step();
+        used_bytes_ = 0;
         for (int k = 1; k < size; ++k) {
             const int owner = rotate(index, k, size);
             if (owner >= parts) continue;
-            step.encode.push_back(memory_.piece(part_of(range, parts, owner)));
+            step.encode.push_back(next_piece(part_of(range, parts, owner)));
             add_message(step.sends, members[owner], step.encode.back());
         }
         if (index >= parts) return;
         const Range mine = part_of(range, parts, index);
         for (int other = 0; other < size; ++other) {
             if (other == index) continue;
-            step.add.push_back(memory_.piece(mine));
+            step.add.push_back(next_piece(mine));
             add_message(step.receives, members[other], step.add.back());
         }
     }
@@ -103,13 +91,13 @@ private:
     /// Adds an all-gather of the sums, first between the sets, then within each set. Each sum is
     /// encoded once, by its owner, and forwarded in this form.
     void all_gather() {
-        memory_.begin_step();
+        used_bytes_ = 0;
         std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns this share of the part]
         for (int part = 0; part < topology_.parts; ++part) {
             auto& shares = pieces.emplace_back();
             for (int share = 0; share < topology_.sets; ++share) {
                 const Range range = part_of(all_, topology_.parts, part);
-                shares.push_back(memory_.piece(part_of(range, topology_.sets, share)));
+                shares.push_back(next_piece(part_of(range, topology_.sets, share)));
             }
         }
         if (owns()) gather_over_sets(pieces[topology_.inner_index]);
@@ -154,8 +142,9 @@ private:
     }
 
     AllReduceTopology topology_;
-    WireMemory memory_;
+    WireFormat format_;
     Range all_;
+    std::size_t used_bytes_ = 0;  // of the wire buffer in the current step
     AllReduceSchedule schedule_;
 };
 

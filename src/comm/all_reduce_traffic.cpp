@@ -8,15 +8,13 @@
 #include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
-/// The place of a rank in the all-reduce (see AllReduceTopology), and how many peers are remote.
+/// The place of a rank in the all-reduce (see AllReduceTopology).
 struct PeerCounts {
-    int inner = 1, parts = 1, sets = 1;
+    int inner = 1, parts = 1, sets = 1;  // number of inner ranks, of parts, of sets
     bool owns_part = true;
-    // the peers that are on other nodes
-    int remote_inner = 0, remote_owners = 0, remote_outer = 0;
+    int remote_inner = 0, remote_owners = 0, remote_outer = 0;  // number of peers on other nodes
     int node = 0;
 };
 
@@ -25,7 +23,7 @@ struct PeerCounts {
 std::vector<PeerCounts> count_peers(const AllReduceOptions& options) {
     const std::vector<int>& nodes = options.node_of_rank;
     const std::vector<int> set_of_rank = sets_of_ranks(options);
-    std::map<int, int> set_sizes, seen_of_set;
+    std::map<int, int> set_sizes, next_index_of_set;
     for (const int set : set_of_rank) ++set_sizes[set];
     const auto by_size = [](const auto& a, const auto& b) { return a.second < b.second; };
     const int parts = std::ranges::min_element(set_sizes, by_size)->second;
@@ -34,7 +32,7 @@ std::vector<PeerCounts> count_peers(const AllReduceOptions& options) {
     std::map<std::pair<int, int>, int> local_inner, local_owners, local_outer;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
         const int set = set_of_rank[rank], node = nodes[rank];
-        indices.push_back(seen_of_set[set]++);
+        indices.push_back(next_index_of_set[set]++);
         ++local_inner[{set, node}];
         if (indices.back() >= parts) continue;
         ++local_owners[{set, node}];

@@ -4,7 +4,6 @@
 #include <hpcai/comm/gradient_buckets.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 void check_ranges(std::span<const Range> ranges, std::size_t elements) {
@@ -78,10 +77,10 @@ void GradientBuckets::mark_complete(std::size_t bucket) {
 }
 
 void GradientBuckets::end_overlap() {
-    if (!is_overlapping_) return;
-    is_overlapping_ = false;
+    if (!since_overlap_) return;
     accounting_.overlapped_seconds +=
-        since_overlap_.seconds() - (accounting_.interleaved_seconds - interleaved_before_);
+        since_overlap_->seconds() - (accounting_.interleaved_seconds - interleaved_before_);
+    since_overlap_.reset();
 }
 
 void GradientBuckets::finish() {
@@ -103,7 +102,6 @@ void GradientBuckets::finish() {
         accounting_.exposed_seconds += watch.seconds();
     }
     all_reduces_.clear();
-    started_ = 0;
     for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
     parameter_ready_.assign(parameter_ready_.size(), false);
     count_step();
@@ -149,13 +147,14 @@ std::vector<Range> GradientBuckets::ranges() const {
 }
 
 void GradientBuckets::start_ready_buckets() {
-    for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
-        call_before_all_reduce(buckets_[started_]);
+    for (std::size_t next = all_reduces_.size();
+         next < buckets_.size() && buckets_[next].waiting_for == 0; ++next) {
+        call_before_all_reduce(buckets_[next]);
         const Stopwatch watch;
-        start_all_reduce(started_);
+        start_all_reduce(next);
         accounting_.interleaved_seconds += watch.seconds();
-        if (std::exchange(is_overlapping_, true)) continue;
-        since_overlap_.restart();
+        if (since_overlap_) continue;
+        since_overlap_.emplace();
         interleaved_before_ = accounting_.interleaved_seconds;
     }
 }

@@ -8,7 +8,6 @@
 #include <hpcai/comm/launch.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 // The launcher's own variable comes first: `mpirun -np 1` in an allocation of many tasks starts one

@@ -149,6 +149,7 @@ void MembershipAgreement::receive(const AgreementMessage& message, double now) {
             return receive_proposal(message.from_group, now);
         case MembershipAgreementKind::joined:
         case MembershipAgreementKind::declined:
+        case MembershipAgreementKind::received:
             return receive_reply(message.from_group, message.kind, now);
         case MembershipAgreementKind::withdrawn:
             return receive_withdrawal(message.from_group, now);
@@ -162,32 +163,33 @@ void MembershipAgreement::advance(double now) {
     if (phase_ == Phase::decided) return;
     if (phase_ == Phase::collecting) return continue_collecting(now);
     if (now >= phase_end_) {
-        if (phase_ == Phase::proposing) return decide();
+        if (phase_ == Phase::proposing) return decide(now);
         const bool has_next = phase_ == Phase::following && collector_ < mine_.group;
-        return has_next ? follow_next(now) : decide_alone();
+        if (has_next) return follow_next(now);
+        if (phase_ != Phase::announcing) decide_alone();
+        phase_ = Phase::decided;
+        return;
     }
     if (phase_ == Phase::joined || now < reminder_) return;
     reminder_ = phase_end_;
     if (phase_ == Phase::following) return send(collector_, MembershipAgreementKind::query);
-    // A receiver that should have forwarded the proposal may be dead.
-    for (const int group : missing_joins_) send(group, MembershipAgreementKind::proposal);
+    for (const int group : missing_replies_) {
+        phase_ == Phase::proposing ? send(group, MembershipAgreementKind::proposal)
+                                   : send_result({&group, 1});
+    }
 }
 
 void MembershipAgreement::follow(int collector, double now) {
     if (collector == mine_.group) return collect(now);
     phase_ = Phase::following;
     collector_ = collector;
-    phase_end_ = follow_deadline(now);
+    phase_end_ = now + deadlines_.status_seconds;
+    if (mine_.has_stopped()) {  // waits only the rest of its waiting time
+        phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
+    }
     reminder_ = (now + phase_end_) / 2;
     send(collector, MembershipAgreementKind::status, phase_end_ - now);
     outgoing_.back().message.statuses = {mine_};
-}
-
-/// A leader waits status_seconds for each collector that it follows. The leader of a stopped group
-/// waits only the rest of its waiting time, but at least twice reply_seconds.
-double MembershipAgreement::follow_deadline(double now) const {
-    if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
-    return std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
 }
 
 void MembershipAgreement::follow_next(double now) {
@@ -228,7 +230,7 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     }
     if (phase_ != Phase::proposing) return;
     send(status.group, MembershipAgreementKind::proposal);
-    missing_joins_.insert(status.group);
+    missing_replies_.insert(status.group);
 }
 
 /// Keeps an earlier report of the group's own leader.
@@ -259,13 +261,14 @@ void MembershipAgreement::receive_proposal(int collector, double now) {
 }
 
 void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {
-    if (phase_ != Phase::proposing) return;
+    const bool is_to_result = kind == MembershipAgreementKind::received;
+    if (phase_ != (is_to_result ? Phase::announcing : Phase::proposing)) return;
     if (kind == MembershipAgreementKind::declined) {
         withdraw();  // a later collector is active; two decisions would make two results
         return follow(from_group, now);
     }
-    if (missing_joins_.erase(from_group) != 0) joined_.insert(from_group);
-    if (missing_joins_.empty()) phase_end_ = now;
+    if (missing_replies_.erase(from_group) != 0 && !is_to_result) joined_.insert(from_group);
+    if (missing_replies_.empty()) phase_end_ = now;
 }
 
 void MembershipAgreement::receive_withdrawal(int collector, double now) {
@@ -274,12 +277,13 @@ void MembershipAgreement::receive_withdrawal(int collector, double now) {
 }
 
 void MembershipAgreement::receive_decision(const AgreementMessage& message) {
-    if (decided()) return;
+    if (phase_ == Phase::announcing || decided()) return;
     const bool from_own_collector = message.from_group == collector_;
     if (message.kind == MembershipAgreementKind::result && phase_ == Phase::joined &&
         from_own_collector) {
         decision_ = {true, groups_, message.unfinished, message.statuses};
         phase_ = Phase::decided;
+        send(collector_, MembershipAgreementKind::received);
     } else if (phase_ != Phase::joined || from_own_collector) {
         if (phase_ == Phase::proposing) withdraw();
         decide_alone();
@@ -296,22 +300,25 @@ void MembershipAgreement::continue_collecting(double now) {
 
 void MembershipAgreement::propose(double now) {
     phase_ = Phase::proposing;
-    phase_end_ = now + deadlines_.reply_seconds;
-    reminder_ = now + deadlines_.reply_seconds / 2;
     joined_ = {mine_.group};
     const std::vector<int> peers = reported_peers();
-    missing_joins_ = {peers.begin(), peers.end()};
     send_in_tree({MembershipAgreementKind::proposal, mine_.group}, peers);
-    if (missing_joins_.empty()) phase_end_ = now;
+    wait_for_replies(peers, now);
+}
+
+void MembershipAgreement::wait_for_replies(std::span<const int> groups, double now) {
+    missing_replies_ = {groups.begin(), groups.end()};
+    phase_end_ = groups.empty() ? now : now + deadlines_.reply_seconds;
+    reminder_ = (now + phase_end_) / 2;
 }
 
 void MembershipAgreement::withdraw() {
     joined_.clear();
-    missing_joins_.clear();
+    missing_replies_.clear();
     for (const int group : reported_peers()) send(group, MembershipAgreementKind::withdrawn);
 }
 
-void MembershipAgreement::decide() {
+void MembershipAgreement::decide(double now) {
     std::vector<UnfinishedGroup> found;
     for (int group = 0; group < groups_; ++group) {
         if (!joined_.contains(group) && !is_lost(group)) {
@@ -324,11 +331,6 @@ void MembershipAgreement::decide() {
     }
     decision_.agreed = true;
     decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
-    phase_ = Phase::decided;
-    send_decision();
-}
-
-void MembershipAgreement::send_decision() {
     std::vector<int> receivers;
     for (int group = 0; group < groups_; ++group) {
         if (group == mine_.group) continue;
@@ -341,11 +343,17 @@ void MembershipAgreement::send_decision() {
     // Voters come first and so forward the result. The vote needs each of them anyway.
     std::ranges::stable_partition(
         receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
+    send_result(receivers);
+    wait_for_replies(receivers, now);
+    phase_ = receivers.empty() ? Phase::decided : Phase::announcing;
+}
+
+void MembershipAgreement::send_result(std::span<const int> groups) {
     send_in_tree({.kind = MembershipAgreementKind::result,
                   .from_group = mine_.group,
                   .unfinished = decision_.unfinished},
-                 receivers);
-    if (!receivers.empty() && receivers.front() == decision_.writer()) {
+                 groups);
+    if (!groups.empty() && groups.front() == decision_.writer()) {
         outgoing_.back().message.statuses = decision_.known;
     }
 }

@@ -9,7 +9,6 @@
 #include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 // Tags of all-reduces of gradients. BatchNorm statistics and failures have higher tags, all other
@@ -55,9 +54,9 @@ public:
     }
     void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
-    void wait_for(const PointToPointRequest& sum);
+    void wait_for(const PointToPointRequest& request);
     /// Removes an all-reduce that is complete or has failed.
-    void remove(PointToPointRequest& sum);
+    void remove(PointToPointRequest& request);
     Communicator& group() { return group_; }
     const AllReduceOptions& options() const { return options_; }
 
@@ -177,25 +176,26 @@ private:
     std::unique_ptr<Request> exchange_;  // destroyed before the memory
 };
 
-void PointToPointReducer::wait_for(const PointToPointRequest& sum) {
+void PointToPointReducer::wait_for(const PointToPointRequest& request) {
     group_.wait_until([&] {
         // Later all-reduces must advance too, because another rank may wait for their messages.
         for (PointToPointRequest* other : in_flight_) other->test();
-        return sum.is_done();
+        return request.is_done();
     });
 }
 
-void PointToPointReducer::remove(PointToPointRequest& sum) {
-    std::erase(in_flight_, &sum);
-    if (sent_) *sent_ += sum.sent();
+void PointToPointReducer::remove(PointToPointRequest& request) {
+    std::erase(in_flight_, &request);
+    if (sent_) *sent_ += request.sent();
     if (options_.format != WireFormat::int8) return;
-    is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+    is_skipped_ |= std::ranges::any_of(request.values(), [](float v) { return !std::isfinite(v); });
 }
 
 /// Clears the residuals after a skipped step, because its gradients may be hundreds of times too
 /// large and its loss scale is no longer used. Residuals are not rescaled when the loss scale
 /// doubles, which happens once in thousands of steps. Each then loses half of its weight, at most
-/// half a step's rounding error (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
+/// half a step's rounding error
+/// (AllReduceSchedules.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);

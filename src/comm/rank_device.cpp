@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
-#include <utility>
 
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/rank_device.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 std::string version_text(int nccl_version) {
     if (nccl_version == 0) return "no NCCL";
     return fmt::format("NCCL {}.{}.{}", nccl_version / 10000, nccl_version / 100 % 100,
                        nccl_version % 100);
-}
-
-std::optional<std::pair<std::size_t, std::size_t>> first_ranks_sharing_gpu(
-    std::span<const RankDevice> ranks) {
-    std::map<std::string_view, std::size_t> owners;
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        const auto [owner, is_new] = owners.try_emplace(ranks[rank].uuid, rank);
-        if (!is_new) return std::pair(owner->second, rank);
-    }
-    return std::nullopt;
 }
 
 }  // namespace
@@ -47,10 +35,12 @@ std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks) {
                            version_text(version), ranks[0].host,
                            version_text(ranks[0].nccl_version));
     }
-    if (const auto sharers = first_ranks_sharing_gpu(ranks)) {
-        const auto [first, second] = *sharers;
+    std::map<std::string_view, std::size_t> owners;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        const auto [owner, is_new] = owners.try_emplace(ranks[rank].uuid, rank);
+        if (is_new) continue;
         return fmt::format("ranks {} and {} share {} on {}, but NCCL needs a GPU for each rank",
-                           first, second, ranks[first].uuid, ranks[first].host);
+                           owner->second, rank, owner->first, ranks[owner->second].host);
     }
     return std::nullopt;
 }

@@ -6,7 +6,6 @@
 #include <hpcai/comm/sync_batch_norm_group.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr int kNormTag = 32400;  // between the tags of gradients and of failures

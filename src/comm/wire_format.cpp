@@ -9,7 +9,6 @@
 #include <hpcai/tensor/half.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
@@ -107,8 +106,10 @@ struct Int8 {
     }
 };
 
+/// Returns the bytes of the encoded values, padded to a multiple of 4. The scales follow them.
 std::size_t scales_offset(WireFormat format, std::size_t values) {
-    return (values * value_bytes(format) + 3) / 4 * 4;
+    constexpr std::array<std::size_t, 4> kValueBytes{4, 2, 2, 1};
+    return align_up(values * kValueBytes.at(static_cast<std::size_t>(format)), 4);
 }
 
 void store_residual(float* residual, const float* wanted, const float* sent, std::size_t count) {
@@ -211,11 +212,6 @@ void visit_decoded(WireFormat format, std::span<const std::byte> wire, std::size
 std::string_view name_of(WireFormat format) {
     constexpr std::array kNames{"fp32", "bf16", "fp16", "int8"};
     return kNames.at(static_cast<std::size_t>(format));
-}
-
-std::size_t value_bytes(WireFormat format) {
-    constexpr std::array<std::size_t, 4> kBytes{4, 2, 2, 1};
-    return kBytes.at(static_cast<std::size_t>(format));
 }
 
 std::size_t wire_bytes(WireFormat format, std::size_t values) {

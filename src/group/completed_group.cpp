@@ -30,10 +30,7 @@ std::vector<std::int32_t> validation_labels(
         }
         return labels;
     }
-    data::SourceSettings settings;
-    settings.decode_threads = decode_threads(config, threads);
-    settings.on_bad_sample = config.on_bad_sample;
-    data::EvaluationSource source(validation, settings);
+    data::EvaluationSource source(validation, source_settings(config, threads));
     source.begin();
     for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
         labels.push_back(source.next().labels.as<std::int32_t>().front());

@@ -2,6 +2,7 @@
 #include "divergence.hpp"
 
 #include <cstddef>
+#include <ranges>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,13 +14,12 @@ constexpr std::size_t kMaxNamed = 8;  // ranks in a message; the record has all 
 
 std::string names_of(const std::vector<DivergedRankRecord>& ranks) {
     std::vector<std::string> names;
-    for (const DivergedRankRecord& rank : ranks) {
-        if (names.size() == kMaxNamed) {
-            names.push_back(fmt::format("{} more", ranks.size() - kMaxNamed));
-            break;
-        }
+    for (const DivergedRankRecord& rank : ranks | std::views::take(kMaxNamed)) {
         names.push_back(fmt::format("group rank {} (world rank {}, {})", rank.group_rank,
                                     rank.world_rank, rank.host));
+    }
+    if (ranks.size() > kMaxNamed) {
+        names.push_back(fmt::format("{} more", ranks.size() - kMaxNamed));
     }
     return fmt::format("{}", fmt::join(names, ", "));
 }

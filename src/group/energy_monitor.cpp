@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include <sys/syscall.h>
@@ -28,16 +29,13 @@ bool is_first_group_rank_on_node(const context::RunContext& context) {
 
 /// Returns the GPUs that ranks of any group use on this rank's node, each once.
 std::vector<std::string> gpus_of_node(const context::RunContext& context) {
-    std::vector<std::string> uuids;
+    std::set<std::string> uuids;
     for (std::size_t rank = 0; rank < context.ranks.size(); ++rank) {
         const std::string& uuid = context.ranks[rank].device_uuid;
         const int node = context.controller.place(static_cast<int>(rank)).node;
-        if (!uuid.empty() && node == context.place.node) uuids.push_back(uuid);
+        if (!uuid.empty() && node == context.place.node) uuids.insert(uuid);
     }
-    std::ranges::sort(uuids);
-    const auto repeated = std::ranges::unique(uuids);
-    uuids.erase(repeated.begin(), repeated.end());
-    return uuids;
+    return {uuids.begin(), uuids.end()};
 }
 
 std::vector<meters::Counter> interfaces_of_node() {
@@ -79,10 +77,6 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     return records;
 }
 
-CounterRecord EnergyMonitor::steps_counter(const GroupRecord& record) const {
-    return verification::steps_counter(context_.host(), begin_utc_seconds_, record);
-}
-
 /// Reads boottime by a system call: a library that replaces clock functions often misses that.
 EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
     const auto seconds = [](auto time) {
@@ -94,7 +88,7 @@ EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
             static_cast<double>(boottime.tv_sec) + 1e-9 * static_cast<double>(boottime.tv_nsec)};
 }
 
-std::vector<CounterRecord> EnergyMonitor::clock_counters() const {
+std::vector<CounterRecord> EnergyMonitor::step_and_clock_counters(const GroupRecord& record) const {
     const Clocks end = read_clocks();
     const auto counter = [&](const char* name, double Clocks::*clock) {
         return CounterRecord{context_.host(),
@@ -103,7 +97,8 @@ std::vector<CounterRecord> EnergyMonitor::clock_counters() const {
                              "",
                              {{begin_.utc, begin_.*clock}, {end.utc, end.*clock}}};
     };
-    return {counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
+    return {verification::steps_counter(context_.host(), begin_utc_seconds_, record),
+            counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
 }
 
 }  // namespace hpcai::group

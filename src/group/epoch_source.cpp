@@ -13,13 +13,10 @@ std::unique_ptr<data::TrainingSource> make_training_source(const context::RunCon
                                                            data::DevicePictures* pictures,
                                                            std::int64_t steps_per_epoch) {
     const plan::Layout& layout = context.controller.layout();
-    data::SourceSettings settings;
+    data::SourceSettings settings = source_settings(context.config.data, resources.threads);
     settings.batch_size = context.config.training.batch_size;
     settings.group_rank = layout.replica_of(context.place.group_rank);
     settings.degree = layout.data_degree();
-    settings.prefetch_batches = context.config.data.prefetch_batches;
-    settings.decode_threads = decode_threads(context.config.data, resources.threads);
-    settings.on_bad_sample = context.config.data.on_bad_sample;
     settings.before_row =
         training::make_loader_fault(training::faults_of_environment(), context.place.group,
                                     context.place.group_rank, steps_per_epoch);

@@ -34,11 +34,6 @@ std::string cause_of(double request, double limit_seconds) {
     return fmt::format("run.time_limit_seconds {}", limit_seconds);
 }
 
-std::int64_t microseconds_since_1970() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 }  // namespace
 
 struct GroupCheckpoints::Attempt {
@@ -55,7 +50,9 @@ GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Com
       extra_state_(std::move(extra_state)),
       location_{results::checkpoint_directory(context.output, context.place.group),
                 results::config_digest(context), group.rank(), group.size()},
-      launch_id_(microseconds_since_1970()) {
+      launch_id_(std::chrono::duration_cast<std::chrono::microseconds>(
+                     std::chrono::system_clock::now().time_since_epoch())
+                     .count()) {
     group_.broadcast(std::as_writable_bytes(std::span(&launch_id_, 1)), 0);
 }
 
@@ -91,8 +88,7 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
 /// complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
-    const bool exists =
-        std::filesystem::exists(training::checkpoint_folder(location_, step), error);
+    const bool exists = fs::exists(training::checkpoint_folder(location_, step), error);
     const std::int64_t missing = sum_over_ranks(exists ? 0 : 1);
     const std::int64_t unmarked = sum_over_ranks(training::has_marker(location_, step) ? 0 : 1);
     return missing > 0 || unmarked == 0;
@@ -225,7 +221,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     begin_write(copy_state(trainer, steps_done));
     watch_.resume();
     since_checkpoint_.restart();
-    copy_seconds_ = std::max(copy_seconds_, copying.seconds());
+    costs_.copy_seconds = std::max(costs_.copy_seconds, copying.seconds());
     delay_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
     log_.info("writing the checkpoint of step {}; checkpoints have delayed training by {:.3f} s",
@@ -238,7 +234,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
-    write_seconds_ = std::max(write_seconds_, write_.seconds());
+    costs_.write_seconds = std::max(costs_.write_seconds, write_.seconds());
     if (!failure.empty()) {
         log_.warn("cannot write the checkpoint of step {}: {}", *pending_step_, failure);
     }
@@ -269,7 +265,7 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
     std::array<double, 3> maxima{local_stop_request(trainer, steps_done), seconds / steps,
                                  since_checkpoint_.seconds()};
     group_.all_reduce_max(maxima);
-    if (next_poll_step_ > 0 && steps_done >= next_poll_step_) poll_seconds_ = seconds;
+    if (next_poll_step_ > 0 && steps_done >= next_poll_step_) costs_.poll_seconds = seconds;
     last_poll_step_ = steps_done;
     const double poll_steps =
         std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
@@ -286,8 +282,9 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
     if (signal == SIGTERM) return kTerminate;
     const double limit = context_.config.run.time_limit_seconds;
     if (limit == 0) return kContinue;
-    const StopCosts costs{copy_seconds_, write_seconds_,
-                          std::max(kSecondsBetweenPolls, poll_seconds_), trainer.saved_bytes()};
+    StopCosts costs = costs_;
+    costs.poll_seconds = std::max(kSecondsBetweenPolls, costs.poll_seconds);
+    costs.first_bytes = trainer.saved_bytes();
     const double latest_stop_seconds =
         limit - checkpoint_lead_seconds(costs, limit) - phases_.seconds_after(steps_done);
     return context_.launch.since_start.seconds() > latest_stop_seconds ? kTimeLimit : kContinue;

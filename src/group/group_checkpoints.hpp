@@ -162,9 +162,7 @@ private:
     Stopwatch since_poll_;
     Stopwatch since_checkpoint_;  // before the first checkpoint, since the construction
     double delay_seconds_ = 0;    // by which checkpoints delayed steps
-    double copy_seconds_ = 0;     // longest copy to host memory
-    double write_seconds_ = 0;    // longest write; 0: none yet
-    double poll_seconds_ = 0;     // between the last two polls; 0: fewer than two
+    StopCosts costs_;             // poll_seconds: between the last two polls; 0: fewer than two
     UninterruptiblePhases phases_;
 };
 

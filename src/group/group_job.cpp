@@ -13,6 +13,7 @@
 #include <hpcai/group/group_job.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -80,17 +81,6 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
     return group.split(layout.partition_of(group.rank()), group.rank());
 }
 
-void connect_shards(const context::RunContext& context, comm::Communicator& group, Model& model) {
-    if (model.exchange() == nullptr) return;
-    const plan::Layout& layout = context.controller.layout();
-    std::vector<int> ranks;
-    for (int shard = 0; shard < layout.shards; ++shard) {
-        ranks.push_back(layout.group_rank_of(layout.stage_of(group.rank()),
-                                             layout.replica_of(group.rank()), shard));
-    }
-    model.exchange()->connect(group, std::move(ranks));
-}
-
 struct GroupJob {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -104,7 +94,16 @@ struct GroupJob {
 void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
     ranks.shard = split_by_shard(job.context, job.resources, job.group);
     watch.watch(ranks.replicas());
-    connect_shards(job.context, job.group, job.model);
+    if (job.model.exchange() != nullptr) {
+        const plan::Layout& layout = job.context.controller.layout();
+        const int rank = job.group.rank();
+        std::vector<int> shards;  // group ranks of the shards of this rank's replica
+        for (int shard = 0; shard < layout.shards; ++shard) {
+            shards.push_back(
+                layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), shard));
+        }
+        job.model.exchange()->connect(job.group, std::move(shards));
+    }
     state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
     job.model.sync_batch_norm_group().connect(ranks.replicas(),
                                               all_reduce_options_of(job.context).node_of_rank);
@@ -150,8 +149,9 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
         ->store(outcome.predictions.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
         directory / workloads::workload_of(context.config.workload).files.member);
-    store_steps(steps, directory);
-    store_step_times(times, directory);
+    storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
+    storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
+    if (!times.trace.empty()) storage::write_file_durably(directory / "trace.json", times.trace);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
 }
@@ -166,7 +166,7 @@ void store_failure(const context::RunContext& context, const GroupResult& result
                    const training::StepLog& steps, Logger& log) {
     try {
         const auto directory = results::group_directory(context.output, context.place.group);
-        store_steps(steps, directory);
+        storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
         storage::write_file_durably(directory / "record.json", records::to_json(result));
     } catch (const Error& error) {
         log.error("{}", error.what());

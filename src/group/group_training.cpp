@@ -26,21 +26,12 @@ namespace {
 constexpr double kNoTimeLimit = -1;
 constexpr double kHealthTimeoutSeconds = 60;
 
-/// The trainer of a group and the objects that its steps use.
 struct Session {
     const GroupTraining& training;
     training::Trainer& trainer;
     EpochSource& source;
     GroupCheckpoints& checkpoints;
 };
-
-/// Continues from the newest checkpoint. Sets the clock to the end of the checkpoint's last step.
-void resume(const Session& session, ResumableRecord& resumable) {
-    const GroupTraining& training = session.training;
-    const std::int64_t step = session.checkpoints.restore(session.trainer);
-    resumable.add_continuation({step, training.context.launch.started_utc});
-    if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
-}
 
 /// Evaluates the model if run.evaluate_epochs asks for it after this epoch, and adds its quality to
 /// the leader's `record`. Skips the last epoch, after which the run evaluates anyway. Stops the
@@ -117,9 +108,7 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {
-        result.counters = training.energy_monitor.clock_counters();
-        result.counters.insert(result.counters.begin(),
-                               training.energy_monitor.steps_counter(result.record));
+        result.counters = training.energy_monitor.step_and_clock_counters(result.record);
     }
     const std::string text = mine == GroupResult{} ? "" : records::to_json(mine);
     for (const std::string& stored : comm::gather_strings(group, text)) {
@@ -205,7 +194,12 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     resumable.watch(trainer, checkpoints);
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
-    if (context.is_resumed) resume(session, resumable);
+    if (context.is_resumed) {
+        const std::int64_t step = checkpoints.restore(trainer);
+        record.continuations.push_back({step, context.launch.started_utc});
+        // The clock continues from the end of the checkpoint's last step.
+        if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
+    }
     train_epochs(session, record);
     StepTimes times = gather_measurements(session, resumable, result);
     trainer.average_statistics();

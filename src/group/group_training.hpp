@@ -17,7 +17,6 @@
 
 namespace hpcai::group {
 
-/// The arguments of train().
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;

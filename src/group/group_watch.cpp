@@ -30,6 +30,7 @@ constexpr double kReportSeconds = 30;       // after record_wait_seconds(), to r
 constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
+constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // to write a record
 constexpr std::size_t kMaxSilentNamed = 4;
 
 std::filesystem::path flight_directory_of(const context::RunContext& context) {
@@ -47,9 +48,15 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_same_node = context.controller.place(world_rank).node == context.place.node;
-        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive(processes_[rank]));
+        const ProcessState state = state_of(processes_[rank]);
+        const bool is_alive = state == ProcessState::running || state == ProcessState::stopped;
+        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive);
     }
-    polled_rank_ = find_polled_rank();
+    // Polling all ranks would load /proc on large nodes.
+    for (int step = 1; step < group.size() && !polled_rank_; ++step) {
+        const int rank = (group.rank() + step) % group.size();
+        if (is_visible_[rank]) polled_rank_ = rank;
+    }
     watch(group);
 }
 
@@ -66,16 +73,14 @@ training::WatchdogSettings GroupWatch::settings() {
                     context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { on_timeout(reason); };
     if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
-        settings.may_end = [this] { return may_exit(); };
+        // The exit of this process ends all ranks. It may exit when the other groups have ended and
+        // responsive ranks had time to report the failure.
+        settings.may_end = [this] {
+            const bool have_ended = peer_groups_->have_ended();
+            return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
+        };
     }
     return settings;
-}
-
-/// Returns whether a process whose exit ends all ranks may exit: responsive ranks had time to
-/// report the failure, and the other groups have ended.
-bool GroupWatch::may_exit() {
-    const bool have_ended = peer_groups_->have_ended();
-    return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
@@ -107,25 +112,12 @@ void GroupWatch::poll() {
     watchdog_.check();
     if (since_poll_.seconds() < kPollSeconds) return;
     since_poll_.restart();
-    require(!polled_rank_ || !has_died(*polled_rank_), ExitCode::watchdog, "a rank has died");
+    require(!polled_rank_ || process_state(*polled_rank_) != ProcessState::ended,
+            ExitCode::watchdog, "a rank has died");
 }
 
-/// Returns the rank whose process this rank polls. Polling all ranks would load /proc on large
-/// nodes.
-std::optional<int> GroupWatch::find_polled_rank() const {
-    for (int step = 1; step < group_.size(); ++step) {
-        const int rank = (group_.rank() + step) % group_.size();
-        if (is_visible_[rank]) return rank;
-    }
-    return std::nullopt;
-}
-
-bool GroupWatch::has_died(int group_rank) const {
-    return is_visible_[group_rank] && has_ended(processes_[group_rank]);
-}
-
-bool GroupWatch::is_halted(int group_rank) const {
-    return is_visible_[group_rank] && is_stopped(processes_[group_rank]);
+ProcessState GroupWatch::process_state(int group_rank) const {
+    return is_visible_[group_rank] ? state_of(processes_[group_rank]) : ProcessState::unknown;
 }
 
 std::filesystem::path GroupWatch::flight_file(int group_rank) const {
@@ -137,9 +129,10 @@ void GroupWatch::on_timeout(const std::string& reason) {
     since_expiry_.restart();
     peer_groups_.emplace(context_);
     const bool do_others_report = !context_.launch.exit_ends_others && group_.size() > 1;
-    if (do_others_report || group_.rank() != 0) return write_record(reason, false);
-    std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
-                             context_.host(), reason);
+    if (!do_others_report && group_.rank() == 0) {
+        std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
+                                 context_.host(), reason);
+    }
     write_record(reason, false);
 }
 
@@ -147,7 +140,7 @@ void GroupWatch::on_timeout(const std::string& reason) {
 void GroupWatch::write_record(const std::string& reason, bool answers) {
     // The thread that holds the lock may write for long, or forever if the file system hangs. The
     // watchdog's thread must not replace a record of the training thread.
-    const std::unique_lock lock(write_mutex_, std::chrono::seconds(answers ? 60 : 5));
+    const std::unique_lock lock(write_mutex_, answers ? kTrainingThreadWait : kWatchdogWait);
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
     record.group = context_.place.group;
@@ -172,48 +165,38 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
 /// Returns how long to wait for flight records. A rank detects a failure only after its current
 /// step.
 double GroupWatch::record_wait_seconds() const {
-    const bool is_single_node = context_.controller.nodes_of(context_.place.group).size() == 1;
+    const bool is_single_node = context_.controller.shares_of(context_.place.group).size() == 1;
     const double minimum = kRecordWaitSeconds + (is_single_node ? 0 : kFileDelaySeconds);
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
-}
-
-/// Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together read
-/// a rank's record at most 1,000 times a second.
-std::chrono::milliseconds GroupWatch::poll_interval() const {
-    return std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
 }
 
 /// Waits for the flight record of a rank, unless the rank has died or was stopped.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;
+    // Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together
+    // read a rank's record at most 1,000 times a second.
+    const auto poll_interval =
+        std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
     while (true) {
         state.record = results::read_flight(flight_file(group_rank));
-        state.is_gone = has_died(group_rank) || is_halted(group_rank);
+        const ProcessState process = process_state(group_rank);
+        state.is_gone = process == ProcessState::ended || process == ProcessState::stopped;
         state.answers = group_rank == group_.rank() ||
                         (state.record && state.record->answers && !state.is_gone);
         if (state.answers || state.is_gone || watch.seconds() >= record_wait_seconds()) {
             return state;
         }
-        std::this_thread::sleep_for(poll_interval());
+        std::this_thread::sleep_for(poll_interval);
     }
 }
 
 std::string GroupWatch::describe(int group_rank, const RankState& state) const {
     const int world_rank = context_.controller.world_rank_of(context_.place.group, group_rank);
-    const char* const what = has_died(group_rank) ? "has died"
-                             : state.record       ? "hangs"
-                                                  : "does not answer";
+    const char* const what = process_state(group_rank) == ProcessState::ended ? "has died"
+                             : state.record                                   ? "hangs"
+                                                                              : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
                        context_.host(world_rank), processes_[group_rank].pid, what);
-}
-
-/// Kills stopped processes, which would outlive the run. The watchdog of a hanging process ends it.
-void GroupWatch::kill_stopped() const {
-    if (context_.launch.exit_ends_others) return;
-    for (int rank = 0; rank < group_.size(); ++rank) {
-        if (!is_halted(rank)) continue;
-        kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
-    }
 }
 
 std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatch& watch) const {
@@ -255,7 +238,11 @@ WatchReport GroupWatch::report(const std::string& reason) {
     while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
     if (found.is_reporter) found.failure = describe_ranks(reason, watch);
-    kill_stopped();
+    // Stopped processes would outlive the run. The watchdog of a hanging process ends it.
+    for (int rank = 0; rank < group_.size() && !context_.launch.exit_ends_others; ++rank) {
+        if (process_state(rank) != ProcessState::stopped) continue;
+        kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
+    }
     return found;
 }
 

@@ -64,7 +64,6 @@ public:
 
 private:
     void poll();
-    std::optional<int> find_polled_rank() const;
     struct RankState {
         std::optional<FlightRecord> record;
         bool answers = false;  // the rank has detected the failure and has not died since
@@ -73,24 +72,20 @@ private:
 
     training::WatchdogSettings settings();
     void on_timeout(const std::string& reason);
-    bool may_exit();
     void write_record(const std::string& reason, bool answers);
     double record_wait_seconds() const;
-    std::chrono::milliseconds poll_interval() const;
     RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path flight_file(int group_rank) const;
-    bool has_died(int group_rank) const;
-    bool is_halted(int group_rank) const;
+    ProcessState process_state(int group_rank) const;  // unknown unless visible
     std::string describe(int group_rank, const RankState& state) const;
-    void kill_stopped() const;
 
     const context::RunContext& context_;
     comm::Communicator& group_;
     training::FlightRecorder& recorder_;
     std::vector<ProcessId> processes_;  // by group rank
-    std::vector<bool> is_visible_;      // by group rank: on this node and visible in /proc
-    std::optional<int> polled_rank_;    // the next visible group rank
+    std::vector<bool> is_visible_;    // by group rank: another rank of this node, visible in /proc
+    std::optional<int> polled_rank_;  // the next visible group rank
     Stopwatch since_poll_;
     std::vector<comm::Communicator*> watched_ranks_;
     std::timed_mutex write_mutex_;

@@ -13,51 +13,22 @@
 namespace hpcai::group {
 
 /// The stages and shards of a model. Each rank trains one of them.
-class Partition {
-public:
-    /// Divides `graph`, which the partition does not keep, for rank `group_rank` of a group.
-    Partition(const graph::Graph& graph, const config::TrainingConfig& training,
-              const plan::Layout& layout, int group_rank)
-        : layout_(layout),
-          partition_(static_cast<std::size_t>(layout.partition_of(group_rank))),
-          stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph,
-                                          layout.stages, layout.shards)) {
+struct Partition {
+    Partition(const graph::Graph& model, const config::TrainingConfig& training,
+              const plan::Layout& group_layout, int group_rank)
+        : layout(group_layout),
+          stages(graph::partition_stages(training.fusion ? graph::fuse(model) : model,
+                                         layout.stages, layout.shards)),
+          mine(stages[layout.partition_of(group_rank)]) {
         if (layout.shards == 1) return;
-        exchange_ = std::make_unique<comm::TensorParallelExchange>(
+        exchange = std::make_unique<comm::TensorParallelExchange>(
             layout.shards, layout.model_shard_of(group_rank));
     }
 
-    /// The graph of this rank's stage and shard.
-    const graph::Graph& graph() const { return mine().graph; }
-    /// The messages between the shards of a stage; null if there is one shard.
-    comm::TensorParallelExchange* exchange() { return exchange_.get(); }
-
-    /// Returns a copy of this rank's parameters of `model`. `states` is the number of arrays that
-    /// the optimizer keeps.
-    std::unique_ptr<graph::ParameterStore> copy_shard(graph::ParameterStore& model,
-                                                      device::Device& device, int states) const {
-        auto store = std::make_unique<graph::ParameterStore>(graph(), device, states);
-        training::copy_stage(mine(), model, *store);
-        return store;
-    }
-
-    /// Returns the whole model's parameters from the shards `mine` of all ranks. Collective.
-    std::unique_ptr<graph::ParameterStore> collect(comm::Communicator& group,
-                                                   graph::ParameterStore& mine,
-                                                   const graph::Graph& model_graph,
-                                                   device::Device& device) const {
-        auto model = std::make_unique<graph::ParameterStore>(model_graph, device, 0);
-        training::all_gather_stages(group, layout_, stages_, mine, *model);
-        return model;
-    }
-
-private:
-    const graph::Stage& mine() const { return stages_[partition_]; }
-
-    plan::Layout layout_;
-    std::size_t partition_;             // as Layout::partition_of()
-    std::vector<graph::Stage> stages_;  // [partition]
-    std::unique_ptr<comm::TensorParallelExchange> exchange_;
+    plan::Layout layout;
+    std::vector<graph::Stage> stages;                        // [Layout::partition_of()]
+    const graph::Stage& mine;                                // this rank's stage and shard
+    std::unique_ptr<comm::TensorParallelExchange> exchange;  // null: one shard
 };
 
 namespace {
@@ -122,7 +93,10 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     if (is_partitioned) {
         partition_ =
             std::make_unique<Partition>(graph_, training, layout, context.place.group_rank);
-        store_ = partition_->copy_shard(*store_, device_, states);
+        auto mine =
+            std::make_unique<graph::ParameterStore>(partition_->mine.graph, device_, states);
+        training::copy_stage(partition_->mine, *store_, *mine);
+        store_ = std::move(mine);
     }
     build_networks(context, resources);
 }
@@ -133,7 +107,7 @@ void Model::build_networks(const context::RunContext& context,
                            const context::Resources& resources) {
     const config::Config& config = context.config;
     const plan::Layout& layout = context.controller.layout();
-    const graph::Graph& graph = partition_ ? partition_->graph() : graph_;
+    const graph::Graph& graph = partition_ ? partition_->mine.graph : graph_;
     const graph::NetworkOptions options{
         .compute = resources.precision.compute,
         .tf32 = resources.precision.tf32,
@@ -161,11 +135,14 @@ std::vector<graph::Network*> Model::networks() const {
 }
 
 comm::TensorParallelExchange* Model::exchange() {
-    return partition_ ? partition_->exchange() : nullptr;
+    return partition_ ? partition_->exchange.get() : nullptr;
 }
 
 std::unique_ptr<graph::ParameterStore> Model::gather_parameters(comm::Communicator& group) {
-    return partition_ ? partition_->collect(group, *store_, graph_, device_) : nullptr;
+    if (!partition_) return nullptr;
+    auto model = std::make_unique<graph::ParameterStore>(graph_, device_, 0);
+    training::all_gather_stages(group, partition_->layout, partition_->stages, *store_, *model);
+    return model;
 }
 
 void Model::collect(comm::Communicator& group) {

@@ -42,8 +42,7 @@ bool PeerGroups::is_any_active() const {
 bool PeerGroups::have_ended() {
     if (context_.controller.layout().groups == 1) return true;
     std::error_code error;
-    const bool has_result =
-        std::filesystem::exists(context_.output / storage::kManifestName, error);
+    const bool has_result = fs::exists(context_.output / storage::kManifestName, error);
     if (!std::exchange(has_result_, has_result)) since_result_.restart();
     if (has_result) return since_result_.seconds() > kExitGraceSeconds;
     if (is_any_active()) {

@@ -5,15 +5,19 @@
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/data/sources.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::group {
-int decode_threads(const config::DataConfig& data, int threads) {
-    return data.decode_threads > 0 ? data.decode_threads : std::max(1, threads);
+
+data::SourceSettings source_settings(const config::DataConfig& data, int threads) {
+    data::SourceSettings settings;
+    settings.prefetch_batches = data.prefetch_batches;
+    settings.decode_threads = data.decode_threads > 0 ? data.decode_threads : std::max(1, threads);
+    settings.on_bad_sample = data.on_bad_sample;
+    return settings;
 }
 
 Evaluation predict(const context::RunContext& context, const context::Resources& resources,
@@ -21,16 +25,13 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
                    comm::Communicator& group) {
     const config::Config& config = context.config;
     const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
-    data::SourceSettings settings;
+    data::SourceSettings settings = source_settings(config.data, resources.threads);
     const int training_rows =
         context.controller.layout().micro_batch_size(config.training.batch_size);
     settings.batch_size = static_cast<int>(
         std::clamp<std::int64_t>(block, 1, models::evaluation_rows(config, training_rows)));
     settings.group_rank = group.rank();
     settings.degree = group.size();
-    settings.prefetch_batches = config.data.prefetch_batches;
-    settings.decode_threads = decode_threads(config.data, resources.threads);
-    settings.on_bad_sample = config.data.on_bad_sample;
     Evaluation evaluation;
     comm::collective_try(group, [&] {
         data::EvaluationSource source(samples, settings);

@@ -5,7 +5,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/data/bad_samples.hpp>
+#include <hpcai/data/sources.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/predict.hpp>
 
@@ -22,7 +22,7 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
                    graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
                    comm::Communicator& group);
 
-/// Returns the number of threads that decode for one rank with `threads` host threads.
-int decode_threads(const config::DataConfig& data, int threads);
+/// Returns the settings that `data` determines for one rank with `threads` host threads.
+data::SourceSettings source_settings(const config::DataConfig& data, int threads);
 
 }  // namespace hpcai::group

@@ -104,7 +104,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     const auto slowest = std::ranges::max_element(ends);
     progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
     const double training_left = *slowest - meters::UtcClock().seconds();
-    // Groups of nearly equal speed would be named in turns.
+    // Groups of nearly equal speed would be named in turns, so the margin is 1 s or a tenth.
     const double margin = std::max(1.0, 0.1 * training_left);
     const auto last_groups =
         std::ranges::count_if(ends, [&](double end) { return end >= *slowest - margin; });
@@ -132,17 +132,15 @@ void ProgressReporter::read_peer() {
 
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
     if (line_) line_->finish();
-    if (is_acting_leader) replace_leader();
+    if (is_acting_leader) {
+        reports_ = true;
+        record_ = results::read_progress(context_.output, context_.place.group)
+                      .progress.value_or(record_);
+    }
     record_.reason = failure;
     record_.state = state;
     record_.seconds_left = {std::nullopt, "training has ended"};
     write();
-}
-
-void ProgressReporter::replace_leader() {
-    reports_ = true;
-    if (auto last = results::read_progress(context_.output, context_.place.group).progress)
-        record_ = *last;
 }
 
 void ProgressReporter::write() {

@@ -32,7 +32,6 @@ public:
     void end(const std::string& failure, ProgressState state, bool is_acting_leader);
 
 private:
-    void replace_leader();
     void write();
     void estimate_run(Progress& progress) const;
     void read_peer();

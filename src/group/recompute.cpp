@@ -14,7 +14,6 @@
 namespace hpcai::group {
 namespace {
 
-/// The first batches of an epoch.
 class FirstBatches final : public data::BatchSource {
 public:
     FirstBatches(data::BatchSource& source, std::int64_t limit)

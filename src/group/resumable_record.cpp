@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/all_reduce_traffic.hpp>
-
-#include "step_times.hpp"
 
 namespace hpcai::group {
 namespace {
@@ -38,11 +37,6 @@ comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
     return {first.exposed + second.exposed, first.in_flight + second.in_flight};
 }
 
-Quantity mean_over_ranks(comm::Communicator& group, double value) {
-    group.all_reduce_sum(std::span(&value, 1));
-    return {value / static_cast<double>(group.size()), ""};
-}
-
 /// Returns no value if a rank has no value: shards of a model may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
@@ -60,6 +54,16 @@ Quantity exposed_seconds(const comm::BucketAccounting& sums,
     }
     if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
     return {sums.timed->exposed, ""};
+}
+
+/// Returns the seconds per step in which this rank's all-reduces overlapped with computation.
+Quantity overlapped_seconds_per_step(const comm::BucketAccounting& sums, int replicas,
+                                     bool is_device_sum) {
+    if (replicas == 1) return {std::nullopt, "there is one replica only: no all-reduce"};
+    if (!is_device_sum) return {sums.overlapped_seconds / static_cast<double>(sums.steps), ""};
+    if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
+    const double overlapped = sums.timed->in_flight - sums.timed->exposed;
+    return {std::max(overlapped, 0.0) / static_cast<double>(sums.timed_steps), ""};
 }
 
 Quantity bandwidth_of(const comm::BucketAccounting& sums) {
@@ -90,18 +94,7 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
         max_over_ranks(group, statistics.sums / result.record.iterations);
     result.statistics_bytes_per_step =
         max_over_ranks(group, statistics.bytes / result.record.iterations);
-    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
-}
-
-/// Records the mean wait over the ranks and the maximum of the bytes that a rank has sent.
-void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
-                     GroupResult& result) {
-    if (messages.steps == 0) return;
-    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
-    result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
-    result.shard_wait_seconds = mean_over_ranks(group, messages.shards.wait_seconds);
-    result.shard_bytes_per_step =
-        max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
+    result.statistics_seconds = mean_over_ranks(group, {statistics.seconds, ""});
 }
 
 constexpr const char* kEpochs = "epoch_seconds";
@@ -126,13 +119,11 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
         const std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
         const std::size_t space = line.find(' ');
-        const std::string_view digits = line.substr(0, space);
-        const bool is_valid = space != std::string_view::npos && !digits.empty() &&
-                              digits.size() < 16 &&
-                              digits.find_first_not_of("0123456789") == std::string_view::npos &&
+        const auto step = parse_number<std::int64_t>(line.substr(0, space));
+        const bool is_valid = space != std::string_view::npos && step.value_or(-1) >= 0 &&
                               line.size() - space - 1 == kUtcDigits;
         if (!is_valid) from.fail(kContinuations, "expected lines of a step and a time");
-        found.push_back({std::stoll(std::string(digits)), std::string(line.substr(space + 1))});
+        found.push_back({*step, std::string(line.substr(space + 1))});
     }
     return found;
 }
@@ -197,10 +188,10 @@ std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value) {
 Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result) {
     const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = sources;
     GroupRecord& record = result.record;
-    record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
+    record.input_wait_seconds = mean_over_ranks(group, {costs.input_wait_seconds, ""});
     // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().partitions();
-    record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
+    record.checkpoint_seconds = mean_over_ranks(group, {costs.checkpoint_seconds, ""});
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
@@ -211,7 +202,13 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
         result.buckets = max_over_ranks(group, buckets);
     }
     record_traffic(context, group, reducer, costs, result);
-    record_messages(group, costs.messages, result);
+    if (const training::MessageAccounting& messages = costs.messages; messages.steps > 0) {
+        result.message_wait_seconds = mean_over_ranks(group, {messages.wait_seconds, ""});
+        result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
+        result.shard_wait_seconds = mean_over_ranks(group, {messages.shards.wait_seconds, ""});
+        result.shard_bytes_per_step =
+            max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
+    }
     return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
 }
 

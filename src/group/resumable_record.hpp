@@ -50,8 +50,8 @@ struct CostSources {
 };
 
 /// Fills in waits, all-reduces and messages of `result` from each rank's `costs` of all steps.
-/// `result` must have record.iterations, the number of steps. Returns overlapped_seconds_per_step()
-/// of this rank. Collective in the group.
+/// `result` must have record.iterations, the number of steps. Returns the seconds per step in which
+/// this rank's all-reduces overlapped with computation. Collective in the group.
 Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result);
 
 /// The part of a group's record that grows during training, over all launches. Every rank has an
@@ -72,10 +72,6 @@ public:
         trainer_ = &trainer;
         checkpoints_ = &checkpoints;
     }
-    void add_continuation(const ContinuationRecord& continuation) {
-        record_.continuations.push_back(continuation);
-    }
-    /// Returns the costs of all steps.
     TrainingCosts costs() const;
     /// Returns the functions that save and restore this object. It must outlive them.
     ExtraState content();

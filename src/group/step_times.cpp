@@ -8,9 +8,7 @@
 #include <hpcai/base/process.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
-#include <hpcai/report/csv.hpp>
 #include <hpcai/report/trace_json.hpp>
-#include <hpcai/storage/file.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -109,17 +107,6 @@ training::StepLog make_step_log(const config::RunConfig& run, device::Device& de
             device};
 }
 
-Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
-                                     bool is_device_sum) {
-    if (replicas == 1) return {std::nullopt, "there is one replica only: no all-reduce"};
-    if (!is_device_sum) {
-        return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
-    }
-    if (!accounting.timed) return {std::nullopt, "no CUDA graph was replayed"};
-    const double overlapped = accounting.timed->in_flight - accounting.timed->exposed;
-    return {std::max(overlapped, 0.0) / static_cast<double>(accounting.timed_steps), ""};
-}
-
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
                             const training::StepLog& steps, const Quantity& overlapped_seconds) {
     StepTimes times;
@@ -135,16 +122,6 @@ StepTimes gather_step_times(const context::RunContext& context, comm::Communicat
                                           reasons_of(context, steps, overlapped_seconds));
     if (context.config.run.trace) times.trace = gather_trace(context, group, steps);
     return times;
-}
-
-void store_steps(const training::StepLog& steps, const std::filesystem::path& directory) {
-    storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
-}
-
-void store_step_times(const StepTimes& times, const std::filesystem::path& directory) {
-    storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
-    if (times.trace.empty()) return;
-    storage::write_file_durably(directory / "trace.json", times.trace);
 }
 
 }  // namespace hpcai::group

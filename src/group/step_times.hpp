@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/records/step_record.hpp>
@@ -44,20 +42,9 @@ struct StepTimes {
 training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
-/// Returns the seconds per step in which all-reduces over `replicas` ranks overlapped with
-/// computation, from this rank's `accounting`. If `is_device_sum`, the device runs the
-/// all-reduces (NCCL), and the seconds are by its clock.
-Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
-                                     bool is_device_sum);
-
-/// Gathers the times of all ranks after training. Collective in the group.
+/// Gathers the times of all ranks after training. `overlapped_seconds` are this rank's per step.
+/// Collective in the group.
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
                             const training::StepLog& steps, const Quantity& overlapped_seconds);
-
-/// Writes steps.csv, also of a failed group. Throws as storage does.
-void store_steps(const training::StepLog& steps, const std::filesystem::path& directory);
-
-/// Writes ranks.csv and, if there is a trace, trace.json. Throws as storage does.
-void store_step_times(const StepTimes& times, const std::filesystem::path& directory);
 
 }  // namespace hpcai::group

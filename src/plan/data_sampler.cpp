@@ -113,10 +113,8 @@ std::vector<std::uint16_t> DataSampler::counts(std::uint32_t model) const {
 std::uint64_t DataSampler::in_bag_size(std::uint32_t model) const {
     if (sampler_ == config::Sampler::subsample) return subsample_size_;
     if (sampler_ != config::Sampler::poisson) return samples_;
-    Draws draws(seed_, RandomPurpose::bootstrap, model, 0);
-    std::uint64_t size = 0;
-    for (std::uint32_t sample = 0; sample < samples_; ++sample) size += poisson(draws.next());
-    return size;
+    const auto sample_counts = counts(model);
+    return std::accumulate(sample_counts.begin(), sample_counts.end(), std::uint64_t{0});
 }
 
 std::vector<std::uint8_t> DataSampler::out_of_bag(std::uint32_t model) const {

@@ -70,12 +70,13 @@ struct GroupRange {
 std::vector<GroupRange> group_ranges(const ParallelismController& controller) {
     std::vector<GroupRange> ranges;
     for (int group = 0; group < controller.layout().groups; ++group) {
-        const std::vector<int> nodes = controller.nodes_of(group);
-        if (!ranges.empty() && ranges.back().nodes == nodes.size()) {
+        const std::vector<NodeShare> shares = controller.shares_of(group);
+        if (!ranges.empty() && ranges.back().nodes == shares.size()) {
             ranges.back().last_group = group;
-            ranges.back().last_node = std::max(ranges.back().last_node, nodes.back());
+            ranges.back().last_node = std::max(ranges.back().last_node, shares.back().node);
         } else {
-            ranges.push_back({group, group, nodes.size(), nodes.front(), nodes.back()});
+            ranges.push_back(
+                {group, group, shares.size(), shares.front().node, shares.back().node});
         }
     }
     return ranges;

@@ -143,11 +143,6 @@ private:
     std::string degree_text_;  // "bagging.P_degree=4 (auto)"
 };
 
-/// Returns whether the configuration fixes the number of ranks that share a batch.
-bool is_degree_fixed(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel) {
-    return bagging.degree || parallel.data_degree;
-}
-
 void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
     const int ranks = layout.data_degree();
     const std::int64_t shares = std::int64_t{ranks} * layout.micro_batches;
@@ -196,7 +191,8 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             "bagging.P_degree: expected at least 1, got {}", bagging.degree.value_or(1));
     Layout layout = split_ranks(bagging, ranks, ranks_per_node);
     DegreeSplitter(bagging, parallel, layout).split();
-    const bool is_fixed = is_degree_fixed(bagging, parallel);
+    // whether the configuration fixes the number of ranks that share a batch
+    const bool is_fixed = bagging.degree || parallel.data_degree;
     check_batch(training.batch_size, layout, is_fixed);
     check_batch_norm_samples(training, layout, is_fixed);
     return layout;

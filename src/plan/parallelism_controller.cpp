@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <hpcai/base/error.hpp>
@@ -24,14 +25,10 @@ RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
         ensure(node >= 0 && node < ranks, "node {} is not in 0..{}", node, ranks - 1);
         ++sorted.first[node + 1];
     }
-    for (std::size_t node = 0; node + 1 < sorted.first.size(); ++node) {
-        sorted.first[node + 1] += sorted.first[node];
-    }
-    std::vector<int> next(sorted.first.begin(), sorted.first.end() - 1);
-    for (int world_rank = 0; world_rank < ranks; ++world_rank) {
-        int& slot = next[node_of_world_rank[world_rank]];
-        sorted.world_ranks[slot++] = world_rank;
-    }
+    std::partial_sum(sorted.first.begin(), sorted.first.end(), sorted.first.begin());
+    std::iota(sorted.world_ranks.begin(), sorted.world_ranks.end(), 0);
+    std::ranges::stable_sort(sorted.world_ranks, {},
+                             [&](int world_rank) { return node_of_world_rank[world_rank]; });
     return sorted;
 }
 
@@ -130,12 +127,6 @@ std::vector<NodeShare> ParallelismController::shares_of(int group) const {
         ++shares.back().ranks;
     }
     return shares;
-}
-
-std::vector<int> ParallelismController::nodes_of(int group) const {
-    std::vector<int> nodes;
-    for (const NodeShare& share : shares_of(group)) nodes.push_back(share.node);
-    return nodes;
 }
 
 LayoutSummary ParallelismController::summary() const {

@@ -13,15 +13,15 @@ namespace {
 // bytes per call; Linux transfers at most just under 2 GiB
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
-[[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
+[[noreturn]] void fail_write(const fs::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,
                                              std::strerror(error)));
 }
 
-/// Removes the temporary file unless it was renamed to the target.
+/// A file next to the target, which commit() renames to the target and else the destructor removes.
 class TemporaryFile {
 public:
-    explicit TemporaryFile(const std::filesystem::path& target) : target_(target) {
+    explicit TemporaryFile(const fs::path& target) : target_(target) {
         // Processes of several hosts may share the folder, so only O_EXCL makes the name unique.
         for (int attempt = 0; attempt < 1000; ++attempt) {
             path_ = target.parent_path() /
@@ -54,13 +54,11 @@ public:
     }
 
 private:
-    std::filesystem::path target_;
-    std::filesystem::path path_;
+    fs::path target_;
+    fs::path path_;
     Descriptor file_{-1};
     bool is_committed_ = false;
 };
-
-namespace fs = std::filesystem;
 
 void sync(const fs::path& path, const fs::path& target) {
     if (!try_sync(path)) fail_write(target, "fsync", errno);
@@ -72,6 +70,11 @@ bool is_mount_point(const fs::path& folder) {
     }, outside{};
     return ::stat(folder.c_str(), &inside) == 0 && ::stat((folder / "..").c_str(), &outside) == 0 &&
            S_ISDIR(inside.st_mode) && inside.st_dev != outside.st_dev;
+}
+
+bool is_folder(const fs::path& path) {
+    std::error_code unknown;
+    return fs::is_directory(path, unknown);
 }
 
 void require_replaceable(const fs::path& target) {
@@ -86,7 +89,7 @@ void require_replaceable(const fs::path& target) {
 }
 
 template <typename Content>
-Content read_content(const std::filesystem::path& path, std::size_t limit_bytes) {
+Content read_content(const fs::path& path, std::size_t limit_bytes) {
     const Descriptor file = open_for_reading(path);
     struct stat status {};
     ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
@@ -104,32 +107,32 @@ Content read_content(const std::filesystem::path& path, std::size_t limit_bytes)
 
 }  // namespace
 
-void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts) {
+void write_file_durably(const fs::path& path, std::span<const Bytes> parts) {
     TemporaryFile file(path);
     for (const Bytes part : parts) file.write(part);
     file.sync();
     file.commit();
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
     if (!try_sync(folder)) fail_write(path, "fsync folder", errno);
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view text) {
+void replace_file(const fs::path& path, std::string_view text) {
     TemporaryFile file(path);
     file.write(bytes_of(text));
     file.commit();
 }
 
-void write_file_durably(const std::filesystem::path& path, std::string_view text) {
+void write_file_durably(const fs::path& path, std::string_view text) {
     const Bytes bytes = bytes_of(text);
     write_file_durably(path, {&bytes, 1});
 }
 
-void make_folder_durably(const std::filesystem::path& folder) {
-    std::error_code error;
-    if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-    const std::filesystem::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
+void make_folder_durably(const fs::path& folder) {
+    if (folder.empty() || is_folder(folder)) return;
+    const fs::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
     if (parent != folder) make_folder_durably(parent);
-    std::filesystem::create_directory(folder, error);
+    std::error_code error;
+    fs::create_directory(folder, error);
     require(!error, ExitCode::usage, "cannot create the folder '{}': {}", folder.string(),
             error.message());
     const bool is_synced = try_sync(parent);
@@ -137,7 +140,7 @@ void make_folder_durably(const std::filesystem::path& folder) {
             std::strerror(errno));
 }
 
-Descriptor open_for_reading(const std::filesystem::path& path) {
+Descriptor open_for_reading(const fs::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     require(file.is_open(), ExitCode::data, "cannot read '{}': {}", path.string(),
@@ -165,8 +168,7 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
     return filled;
 }
 
-std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
-                      std::span<std::byte> buffer) {
+std::size_t read_some(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer) {
     const std::optional<std::size_t> count = try_read(file, buffer);
     require(count.has_value(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));
@@ -184,7 +186,7 @@ bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcep
     return true;
 }
 
-bool try_sync(const std::filesystem::path& path) noexcept {
+bool try_sync(const fs::path& path) noexcept {
     int error = 0;
     {
         const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -194,11 +196,11 @@ bool try_sync(const std::filesystem::path& path) noexcept {
     return error == 0 || error == EINVAL;
 }
 
-std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes) {
+std::vector<std::byte> read_file_bytes(const fs::path& path, std::size_t limit_bytes) {
     return read_content<std::vector<std::byte>>(path, limit_bytes);
 }
 
-std::string read_file_text(const std::filesystem::path& path, std::size_t limit_bytes) {
+std::string read_file_text(const fs::path& path, std::size_t limit_bytes) {
     return read_content<std::string>(path, limit_bytes);
 }
 
@@ -207,8 +209,7 @@ PendingPath::PendingPath(const fs::path& target)
     require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
-    std::error_code error;
-    require(!fs::is_directory(path_, error), ExitCode::usage,
+    require(!is_folder(path_), ExitCode::usage,
             "cannot write '{}': '{}' is in use or left by another program; remove it",
             target_.string(), path_.string());
 }
@@ -219,8 +220,8 @@ PendingPath::~PendingPath() {
 }
 
 void PendingPath::commit() {
-    std::error_code error;
-    if (fs::is_directory(path_, error)) {
+    if (is_folder(path_)) {
+        std::error_code error;
         for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
         if (error) fail_write(target_, "list", error.value());
     }

@@ -7,7 +7,7 @@ namespace hpcai::storage {
 namespace {
 
 /// Opens the file for writing if possible, as NFS requires it for an exclusive lock.
-Descriptor open_to_lock(const std::filesystem::path& path) {
+Descriptor open_to_lock(const fs::path& path) {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.is_open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     require(file.is_open(), ExitCode::data, "cannot open '{}': {}", path.string(),
@@ -26,7 +26,7 @@ FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
 
 }  // namespace
 
-FileLock::FileLock(const std::filesystem::path& path, Kind kind)
+FileLock::FileLock(const fs::path& path, Kind kind)
     : file_(open_to_lock(path)), state_(lock(file_, kind)) {}
 
 void FileLock::downgrade() {

@@ -9,20 +9,8 @@
 namespace hpcai::storage {
 namespace {
 
-std::vector<std::string> list_files(const std::filesystem::path& folder) {
-    std::vector<std::string> names;
-    try {
-        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-            if (entry.is_symlink() || !entry.is_regular_file()) continue;
-            names.push_back(entry.path().lexically_relative(folder).generic_string());
-        }
-    } catch (const std::filesystem::filesystem_error& error) {
-        throw Error(ExitCode::data,
-                    fmt::format("cannot list '{}': {}", folder.string(), error.code().message()));
-    }
-    std::erase(names, kManifestName);
-    return names;
-}
+constexpr std::size_t kMaxManifestBytes = 64 << 20;
+constexpr std::size_t kDigits = 64;  // of a SHA-256
 
 std::string escaped_name(const std::string& name) {
     std::string escaped;
@@ -32,15 +20,6 @@ std::string escaped_name(const std::string& name) {
     }
     return escaped;
 }
-
-/// Returns a line in the format of sha256sum, which begins with a backslash if the name is escaped.
-std::string manifest_line(const std::string& digest, const std::string& name) {
-    const std::string escaped = escaped_name(name);
-    return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
-}
-
-constexpr std::size_t kMaxManifestBytes = 64 << 20;
-constexpr std::size_t kDigits = 64;  // of a SHA-256
 
 std::string unescaped_name(std::string_view escaped) {
     std::string name;
@@ -54,8 +33,8 @@ std::string unescaped_name(std::string_view escaped) {
 
 }  // namespace
 
-std::map<std::string, std::string, std::less<>> parse_manifest(
-    std::string_view text, const std::filesystem::path& manifest) {
+std::map<std::string, std::string, std::less<>> parse_manifest(std::string_view text,
+                                                               const fs::path& manifest) {
     std::map<std::string, std::string, std::less<>> digests;
     while (!text.empty()) {
         std::string_view line = text.substr(0, text.find('\n'));
@@ -77,10 +56,10 @@ std::map<std::string, std::string, std::less<>> parse_manifest(
     return digests;
 }
 
-bool matches_manifest(const std::filesystem::path& file) {
-    const std::filesystem::path manifest = file.parent_path() / kManifestName;
+bool matches_manifest(const fs::path& file) {
+    const fs::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
-    if (!std::filesystem::exists(manifest, error)) return false;
+    if (!fs::exists(manifest, error)) return false;
     const auto digests = parse_manifest(read_file_text(manifest, kMaxManifestBytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;
@@ -92,23 +71,32 @@ bool matches_manifest(const std::filesystem::path& file) {
 
 std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests) {
     std::string text;
-    for (const auto& [name, digest] : digests) text += manifest_line(digest, name);
+    for (const auto& [name, digest] : digests) {
+        const std::string escaped = escaped_name(name);
+        // As in sha256sum, a backslash before the digest marks an escaped name.
+        text += fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
+    }
     return text;
 }
 
-std::string make_manifest(const std::filesystem::path& folder,
-                          const std::set<std::string>& excluded) {
+std::string make_manifest(const fs::path& folder, const std::set<std::string>& excluded) {
     std::map<std::string, std::string, std::less<>> digests;
-    for (const std::string& name : list_files(folder)) {
-        if (excluded.contains(name) || excluded.contains(name.substr(0, name.find('/') + 1))) {
-            continue;
+    try {
+        for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+            if (entry.is_symlink() || !entry.is_regular_file()) continue;
+            const std::string name = entry.path().lexically_relative(folder).generic_string();
+            const bool is_excluded = name == kManifestName || excluded.contains(name) ||
+                                     excluded.contains(name.substr(0, name.find('/') + 1));
+            if (!is_excluded) digests[name] = sha256_hex_of_file(folder / name);
         }
-        digests[name] = sha256_hex_of_file(folder / name);
+    } catch (const fs::filesystem_error& error) {
+        throw Error(ExitCode::data,
+                    fmt::format("cannot list '{}': {}", folder.string(), error.code().message()));
     }
     return manifest_text(digests);
 }
 
-std::string write_manifest(const std::filesystem::path& folder) {
+std::string write_manifest(const fs::path& folder) {
     const std::string text = make_manifest(folder);
     write_file_durably(folder / kManifestName, text);
     return sha256_hex(bytes_of(text));

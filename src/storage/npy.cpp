@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <regex>
 
 #include <hpcai/base/text.hpp>
@@ -16,15 +17,11 @@ constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // and the header's 
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
-std::string_view descr_of(tensor::DType dtype) {
-    return dtype == tensor::DType::f32 ? "<f4" : "<i4";
-}
-
 std::string header_of(tensor::DType dtype, const tensor::Shape& shape) {
     const std::string extents = shape.rank() == 1 ? fmt::format("({},)", shape[0])
                                                   : fmt::format("({}, {})", shape[0], shape[1]);
     std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
-                                   descr_of(dtype), extents);
+                                   dtype == tensor::DType::f32 ? "<f4" : "<i4", extents);
     const std::size_t used = kPrefixBytes + text.size() + 1;
     text.append((kAlignment - used % kAlignment) % kAlignment, ' ');
     text += '\n';
@@ -33,7 +30,7 @@ std::string header_of(tensor::DType dtype, const tensor::Shape& shape) {
     return std::string(kMagic) + low + high + text;
 }
 
-void write_array(const std::filesystem::path& path, Bytes elements, tensor::DType dtype,
+void write_array(const fs::path& path, Bytes elements, tensor::DType dtype,
                  const tensor::Shape& shape) {
     ensure(shape.rank() == 1 || shape.rank() == 2, "npy: got {} dimensions", shape.rank());
     ensure(static_cast<std::size_t>(shape.elements()) * sizeof(float) == elements.size(),
@@ -83,12 +80,11 @@ Header parse_header(std::string_view text, std::string_view name) {
 
 }  // namespace
 
-void write_npy(const std::filesystem::path& path, std::span<const float> values,
-               const tensor::Shape& shape) {
+void write_npy(const fs::path& path, std::span<const float> values, const tensor::Shape& shape) {
     write_array(path, std::as_bytes(values), tensor::DType::f32, shape);
 }
 
-void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
+void write_npy(const fs::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape) {
     write_array(path, std::as_bytes(values), tensor::DType::s32, shape);
 }
@@ -110,8 +106,8 @@ NpyArray parse_npy(Bytes bytes, std::string_view name) {
     return {header.shape, header.dtype, {elements.begin(), elements.end()}};
 }
 
-NpyArray read_npy(const std::filesystem::path& path, std::size_t limit_bytes) {
-    return parse_npy(read_file_bytes(path, limit_bytes), path.string());
+NpyArray read_npy(const fs::path& path) {
+    return parse_npy(read_file_bytes(path, std::numeric_limits<std::size_t>::max()), path.string());
 }
 
 }  // namespace hpcai::storage

@@ -186,7 +186,7 @@ std::size_t size_of(ElementType type) {
     return row_of(type).bytes;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
+void write_safetensors(const fs::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata) {
     std::vector<const StoredTensor*> ordered;
     for (const StoredTensor& tensor : tensors) ordered.push_back(&tensor);
@@ -216,17 +216,15 @@ SafetensorsFile::SafetensorsFile(std::vector<std::byte> bytes, std::string_view 
             name);
     HeaderReader(name, rest.subspan(header_bytes))
         .read(text_of(rest.first(header_bytes)), metadata_, tensors_);
-    for (std::size_t index = 0; index < tensors_.size(); ++index) {
-        index_of_name_.emplace(tensors_[index].name, index);
-    }
+    for (const StoredTensor& tensor : tensors_) by_name_.emplace(tensor.name, &tensor);
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
-    const auto found = index_of_name_.find(name);
-    return found == index_of_name_.end() ? nullptr : &tensors_[found->second];
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
 }
 
-SafetensorsFile read_safetensors(const std::filesystem::path& path, std::size_t limit_bytes) {
+SafetensorsFile read_safetensors(const fs::path& path, std::size_t limit_bytes) {
     return {read_file_bytes(path, limit_bytes), path.string()};
 }
 

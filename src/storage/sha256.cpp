@@ -8,11 +8,7 @@
 
 namespace hpcai::storage {
 
-void Sha256::Deleter::operator()(evp_md_ctx_st* context) const noexcept {
-    EVP_MD_CTX_free(context);
-}
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
     ensure(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
            "SHA-256 could not be started");
 }
@@ -41,7 +37,7 @@ bool is_sha256_hex(std::string_view text) {
            text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-std::string sha256_hex_of_file(const std::filesystem::path& path) {
+std::string sha256_hex_of_file(const fs::path& path) {
     const Descriptor file = open_for_reading(path);
     std::vector<std::byte> buffer(std::size_t{1} << 20);
     Sha256 hash;

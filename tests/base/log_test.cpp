@@ -67,7 +67,7 @@ TEST_F(LogFile, IsAppendedTo) {
     EXPECT_EQ(lines_of(path).size(), 2u);
 }
 
-TEST_F(LogFile, ThatCannotBeOpenedIsTheUsersMistake) {
+TEST_F(LogFile, ThatCannotBeOpenedIsAUsageError) {
     std::ofstream(folder_ / "file") << "not a folder";
     const std::string path = (folder_ / "file" / "run.log").string();
     try {

@@ -12,29 +12,25 @@
 namespace hpcai {
 namespace {
 
-TEST(Processes, ThisOneIsRunning) {
+TEST(Processes, ThisProcessIsRunning) {
     const ProcessId mine = this_process();
     EXPECT_EQ(mine.pid, getpid());
-    EXPECT_TRUE(is_alive(mine));
-    EXPECT_FALSE(has_ended(mine));
-    EXPECT_FALSE(is_stopped(mine));
+    EXPECT_EQ(state_of(mine), ProcessState::running);
 }
 
-TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
+TEST(Processes, OfAnotherPidNamespaceHaveAnUnknownState) {
     ProcessId other = this_process();
     ++other.pid_namespace;
-    EXPECT_FALSE(is_alive(other));
-    EXPECT_FALSE(has_ended(other));
+    EXPECT_EQ(state_of(other), ProcessState::unknown);
 }
 
-TEST(Processes, OneThatHasTheNumberOfAnotherIsNotConfusedWithIt) {
+TEST(Processes, WithAReusedPidAreDistinguishedByTheirStartTime) {
     ProcessId other = this_process();
     --other.start_ticks;
-    EXPECT_FALSE(is_alive(other));
-    EXPECT_TRUE(has_ended(other));
+    EXPECT_EQ(state_of(other), ProcessState::ended);
 }
 
-TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotTheyWereAwaited) {
+TEST(Processes, ThatWereKilledHaveEndedBeforeAndAfterTheirParentAwaitsThem) {
     std::array<int, 2> pipe_ends{};
     ASSERT_EQ(pipe(pipe_ends.data()), 0);
     const pid_t child = fork();
@@ -46,23 +42,21 @@ TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotTheyWereAwaited) {
     }
     ProcessId id;
     ASSERT_EQ(read(pipe_ends[0], &id, sizeof(id)), static_cast<ssize_t>(sizeof(id)));
-    EXPECT_TRUE(is_alive(id));
+    EXPECT_EQ(state_of(id), ProcessState::running);
     kill(child, SIGSTOP);
     siginfo_t stop{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &stop, WSTOPPED | WNOWAIT), 0);
-    EXPECT_TRUE(is_alive(id)) << "one that is stopped";
-    EXPECT_TRUE(is_stopped(id));
+    EXPECT_EQ(state_of(id), ProcessState::stopped);
     kill(child, SIGKILL);
     siginfo_t end{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);
-    EXPECT_FALSE(is_alive(id)) << "one that has ended but is still there";
-    EXPECT_TRUE(has_ended(id));
+    EXPECT_EQ(state_of(id), ProcessState::ended) << "a zombie";
     waitpid(child, nullptr, 0);
-    EXPECT_TRUE(has_ended(id));
+    EXPECT_EQ(state_of(id), ProcessState::ended);
     for (const int end_of_pipe : pipe_ends) close(end_of_pipe);
 }
 
-TEST(ProcessMemory, RemembersWhatWasTakenAndGivenBack) {
+TEST(ProcessMemory, PeakIncludesFreedMemory) {
     constexpr std::size_t kBytes = std::size_t{192} << 20;
     const auto before = peak_resident_bytes();
     ASSERT_TRUE(before);

@@ -6,12 +6,12 @@
 namespace hpcai {
 namespace {
 
-TEST(ShellWord, LeavesWhatNeedsNoQuotes) {
+TEST(ShellWord, KeepsTextWithoutSpecialCharacters) {
     EXPECT_EQ(shell_quote("configs/a.yaml"), "configs/a.yaml");
     EXPECT_EQ(shell_quote("bagging.M=2"), "bagging.M=2");
 }
 
-TEST(ShellWord, QuotesWhatAShellWouldTakeForItsOwn) {
+TEST(ShellWord, QuotesSpecialCharactersOfTheShell) {
     EXPECT_EQ(shell_quote(""), "''");
     EXPECT_EQ(shell_quote("a b"), "'a b'");
     EXPECT_EQ(shell_quote("$(reboot)"), "'$(reboot)'");

@@ -80,7 +80,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-class SumPrograms : public testing::TestWithParam<Case> {
+class AllReduceSchedules : public testing::TestWithParam<Case> {
 protected:
     std::size_t ranks() const { return GetParam().options.node_of_rank.size(); }
     AllReduceOptions options(WireFormat format) const {
@@ -103,7 +103,7 @@ protected:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(, SumPrograms, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(, AllReduceSchedules, testing::ValuesIn(cases()),
                          [](const auto& one) { return one.param.name; });
 
 /// Returns the error of one rounding in a format, relative to the largest magnitude.
@@ -121,7 +121,7 @@ double rounding(WireFormat format) {
     return 0;
 }
 
-TEST_P(SumPrograms, GiveTheSumOfAllRanksUpToTheFormatsRounding) {
+TEST_P(AllReduceSchedules, GiveTheSumOfAllRanksUpToTheFormatsRounding) {
     for (const WireFormat format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
         for (const std::size_t count : {0, 1, 255, 256, 257, 700, 5000}) {
@@ -149,7 +149,7 @@ TEST_P(SumPrograms, GiveTheSumOfAllRanksUpToTheFormatsRounding) {
     }
 }
 
-TEST_P(SumPrograms, EndWithTheSameBitsOnAllRanks) {
+TEST_P(AllReduceSchedules, EndWithTheSameBitsOnAllRanks) {
     for (const WireFormat format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
         LockstepSum sum(options(format), 3000);
@@ -163,7 +163,7 @@ TEST_P(SumPrograms, EndWithTheSameBitsOnAllRanks) {
     }
 }
 
-TEST_P(SumPrograms, GiveInfinityWhereOneRankGivesIt) {
+TEST_P(AllReduceSchedules, GiveInfinityWhereOneRankGivesIt) {
     for (const WireFormat format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -210,17 +210,17 @@ void expect_mean_near_sum(const AllReduceOptions& options,
     }
 }
 
-TEST_P(SumPrograms, ErrorFeedbackBringsTheMeanOverStepsToTheSum) {
+TEST_P(AllReduceSchedules, ErrorFeedbackBringsTheMeanOverStepsToTheSum) {
     expect_mean_near_sum(options(WireFormat::int8), gradients(600), 0);
 }
 
-TEST_P(SumPrograms, ErrorFeedbackLosesLittleWhereTheLossScaleDoubles) {
+TEST_P(AllReduceSchedules, ErrorFeedbackLosesLittleWhereTheLossScaleDoubles) {
     expect_mean_near_sum(options(WireFormat::int8), gradients(600), 2);
 }
 
 /// The estimate is exact if the parts of ranks are whole blocks, whose scales are a multiple of the
 /// alignment.
-TEST_P(SumPrograms, SendTheBytesOfTheFormula) {
+TEST_P(AllReduceSchedules, SendTheBytesOfTheFormula) {
     for (const WireFormat format : {WireFormat::fp32, WireFormat::fp16, WireFormat::int8}) {
         const AllReduceOptions options = this->options(format);
         const std::size_t count = 4 * kWireBlock * std::lcm(ranks(), std::size_t{24});

@@ -25,7 +25,7 @@ TEST(AllReduceTraffic, OfAHierarchyIsTheFormulasByHand) {
     EXPECT_EQ(traffic.out_of_node, 2 * 2 * 2048);
 }
 
-TEST(AllReduceTraffic, OfAllWithAllIsTheFormulaByHand) {
+TEST(AllReduceTraffic, OfAllReduceIsTheFormulaByHand) {
     const AllReduceOptions options{
         AllReduceAlgorithm::all_reduce, WireFormat::fp32, {}, {0, 0, 1, 1}};
     const AllReduceTraffic traffic = traffic_of(options, 1000);
@@ -54,7 +54,7 @@ TEST(AllReduceTraffic, IncludesStatisticsThatAreSummedOverSomeRanks) {
     EXPECT_EQ(traffic.out_of_node, alone.out_of_node + 500);
 }
 
-TEST(AllReduceTraffic, AddsUpWhatRanksOfANodeSendForDifferentSums) {
+TEST(AllReduceTraffic, AddsUpTheBytesOfANodesRanksInDifferentAllReduces) {
     const AllReduceOptions apart{AllReduceAlgorithm::all_reduce, WireFormat::fp32, {}, {0, 1}};
     const AllReduceOptions together{AllReduceAlgorithm::all_reduce, WireFormat::fp32, {}, {1, 1}};
     const AllReduceTraffic one = traffic_of(apart, 1000);
@@ -66,7 +66,7 @@ TEST(AllReduceTraffic, AddsUpWhatRanksOfANodeSendForDifferentSums) {
     EXPECT_EQ(all.out_of_node, one.out_of_node * 3 / 2);
 }
 
-TEST(AllReduceTraffic, OfManyRanksIsKnownAtOnce) {
+TEST(AllReduceTraffic, OfManyRanksIsComputedQuickly) {
     std::vector<int> nodes(100'000);
     for (std::size_t rank = 0; rank < nodes.size(); ++rank)
         nodes[rank] = static_cast<int>(rank / 8);

@@ -16,7 +16,7 @@ EnvironmentLookup environment_of(std::map<std::string, std::string> variables) {
     };
 }
 
-std::string refusal(std::optional<int> world_size, std::map<std::string, std::string> variables) {
+std::string rejection(std::optional<int> world_size, std::map<std::string, std::string> variables) {
     try {
         check_launch(world_size, environment_of(std::move(variables)),
                      "hpcai500 run --config a.yaml");
@@ -27,33 +27,33 @@ std::string refusal(std::optional<int> world_size, std::map<std::string, std::st
     return "";
 }
 
-TEST(Launch, AloneUnderSlurmIsRejectedBeforeAndAfterInitialisation) {
+TEST(Launch, AloneUnderSlurmIsRejectedBeforeAndAfterMpiInit) {
     for (const std::optional<int> world_size : {std::optional<int>(), std::optional<int>(1)}) {
-        const std::string message = refusal(world_size, {{"SLURM_NTASKS", "4"}});
+        const std::string message = rejection(world_size, {{"SLURM_NTASKS", "4"}});
         EXPECT_NE(message.find("SLURM_NTASKS=4"), std::string::npos) << message;
         EXPECT_NE(message.find("mpirun -np 4 hpcai500 run --config a.yaml"), std::string::npos);
         EXPECT_NE(message.find("srun --mpi=pmix -n 4 hpcai500 run"), std::string::npos);
     }
 }
 
-TEST(Launch, AnotherMpisLauncherIsNoticedOnlyAfterInitialisation) {
+TEST(Launch, AnotherMpisLauncherIsNoticedOnlyAfterMpiInit) {
     for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK"}) {
-        EXPECT_EQ(refusal(std::nullopt, {{"SLURM_NTASKS", "2"}, {rank, "0"}}), "") << rank;
+        EXPECT_EQ(rejection(std::nullopt, {{"SLURM_NTASKS", "2"}, {rank, "0"}}), "") << rank;
     }
-    EXPECT_NE(refusal(1, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
-    EXPECT_NE(refusal(1, {{"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}), "");
-    EXPECT_NE(refusal(1, {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}}), "");
-    EXPECT_NE(refusal(1, {{"FLUX_TASK_RANK", "3"}, {"FLUX_JOB_SIZE", "4"}}), "");
+    EXPECT_NE(rejection(1, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
+    EXPECT_NE(rejection(1, {{"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}), "");
+    EXPECT_NE(rejection(1, {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}}), "");
+    EXPECT_NE(rejection(1, {{"FLUX_TASK_RANK", "3"}, {"FLUX_JOB_SIZE", "4"}}), "");
 }
 
 TEST(Launch, OneRankOnPurposeIsAccepted) {
-    EXPECT_EQ(refusal(1, {}), "");
-    EXPECT_EQ(refusal(std::nullopt, {}), "");
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "1"}}), "");
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), "");
+    EXPECT_EQ(rejection(1, {}), "");
+    EXPECT_EQ(rejection(std::nullopt, {}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", "1"}}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), "");
 }
 
-TEST(Launch, IsBySrunWhereNoMpirunIsInBetween) {
+TEST(Launch, IsBySrunUnlessAnotherLauncherIsInBetween) {
     EXPECT_TRUE(started_by_srun(environment_of({{"SLURM_PROCID", "0"}})));
     EXPECT_FALSE(
         started_by_srun(environment_of({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
@@ -88,15 +88,15 @@ TEST(Launch, CountsTheRanksOfEachLauncher) {
 }
 
 TEST(Launch, SeveralRanksAreNeverRejected) {
-    EXPECT_EQ(refusal(2, {{"SLURM_NTASKS", "4"}}), "");
-    EXPECT_EQ(refusal(4, {{"OMPI_COMM_WORLD_SIZE", "4"}}), "");
+    EXPECT_EQ(rejection(2, {{"SLURM_NTASKS", "4"}}), "");
+    EXPECT_EQ(rejection(4, {{"OMPI_COMM_WORLD_SIZE", "4"}}), "");
 }
 
 TEST(Launch, ValuesThatAreNoNumbersHaveNoEffect) {
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "many"}}), "");
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", ""}}), "");
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4x"}}), "");
-    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "99999999999"}}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", "many"}}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", ""}}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", "4x"}}), "");
+    EXPECT_EQ(rejection(1, {{"SLURM_NTASKS", "99999999999"}}), "");
 }
 
 TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunHasTheRecoveryOption) {
@@ -110,7 +110,7 @@ TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunHasTheRecoveryOption) {
     EXPECT_FALSE(ends("0", "1(x4)"));
     EXPECT_TRUE(ends("1", "1(x4)"));
     for (const char* shared : {"2", "2(x2)", "1,2", "1(x2),2", "12", ""}) {
-        EXPECT_TRUE(ends("0", shared)) << shared << ": its plugin for PMIx does";
+        EXPECT_TRUE(ends("0", shared)) << shared << ": Slurm's PMIx plugin ends the step";
     }
     EXPECT_TRUE(exit_ends_other_ranks(
         environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "0"}})));

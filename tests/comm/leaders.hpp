@@ -52,7 +52,7 @@ public:
         return now_;
     }
 
-    const Membership& decision(int group) const { return games_.at(group).decision(); }
+    const Membership& decision(int group) const { return agreements_.at(group).decision(); }
 
 private:
     struct Arrival {
@@ -74,28 +74,28 @@ private:
     void step_all() {
         for (const auto& [group, arrival] : arrivals_) {
             if (now_ < arrival.seconds || dead(group)) continue;
-            if (!games_.contains(group)) {
-                games_.try_emplace(group, arrival.status, static_cast<int>(mailboxes_.size()),
-                                   kDeadlines, now_);
+            if (!agreements_.contains(group)) {
+                agreements_.try_emplace(group, arrival.status, static_cast<int>(mailboxes_.size()),
+                                        kDeadlines, now_);
             }
-            step(group, games_.at(group));
+            step(group, agreements_.at(group));
         }
     }
 
-    void step(int group, MembershipAgreement& game) {
+    void step(int group, MembershipAgreement& agreement) {
         auto& mailbox = mailboxes_[static_cast<std::size_t>(group)];
-        deliver(game);
+        deliver(agreement);
         while (!mailbox.empty()) {
             const AgreementMessage message = AgreementMessage::from_bytes(mailbox.front());
             mailbox.pop_front();
-            game.receive(message, now_);
+            agreement.receive(message, now_);
         }
-        game.advance(now_);
-        deliver(game);
+        agreement.advance(now_);
+        deliver(agreement);
     }
 
-    void deliver(MembershipAgreement& game) {
-        for (const AddressedMessage& sent : game.take_outgoing()) {
+    void deliver(MembershipAgreement& agreement) {
+        for (const AddressedMessage& sent : agreement.take_outgoing()) {
             mailboxes_.at(static_cast<std::size_t>(sent.to_group))
                 .push_back(sent.message.to_bytes());
         }
@@ -104,7 +104,7 @@ private:
     bool all_decided() const {
         for (const auto& [group, arrival] : arrivals_) {
             if (dead(group)) continue;
-            if (!games_.contains(group) || !games_.at(group).decided()) return false;
+            if (!agreements_.contains(group) || !agreements_.at(group).decided()) return false;
         }
         return true;
     }
@@ -113,7 +113,7 @@ private:
     std::map<int, Arrival> arrivals_;
     std::map<int, double> deaths_;
     std::map<int, double> losses_;
-    std::map<int, MembershipAgreement> games_;
+    std::map<int, MembershipAgreement> agreements_;
     double now_ = 0;
 };
 

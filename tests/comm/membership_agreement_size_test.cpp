@@ -16,76 +16,77 @@ namespace hpcai::comm {
 namespace {
 
 /// Leaders of all groups of a machine, which arrive together. Messages are delivered directly.
-class Crowd {
+class AllLeaders {
 public:
-    explicit Crowd(int groups) {
-        games_.reserve(static_cast<std::size_t>(groups));
+    explicit AllLeaders(int groups) {
+        agreements_.reserve(static_cast<std::size_t>(groups));
         for (int group = 0; group < groups; ++group) {
             const bool failed = group % 3 == 0;
-            games_.emplace_back(
+            agreements_.emplace_back(
                 GroupStatus::of(group, failed ? GroupState::failed : GroupState::completed), groups,
                 MembershipAgreementDeadlines{}, 0);
-            take_from(games_.back());
+            take_from(agreements_.back());
         }
     }
 
     void run() {
-        while (!letters_.empty()) {
-            for (; !letters_.empty(); letters_.pop_front()) {
+        while (!messages_.empty()) {
+            for (; !messages_.empty(); messages_.pop_front()) {
                 MembershipAgreement& receiver =
-                    games_[static_cast<std::size_t>(letters_.front().to_group)];
-                receiver.receive(letters_.front().message, 0);
+                    agreements_[static_cast<std::size_t>(messages_.front().to_group)];
+                receiver.receive(messages_.front().message, 0);
                 take_from(receiver);
             }
-            for (MembershipAgreement& game : games_) {
-                game.advance(0);
-                take_from(game);
+            for (MembershipAgreement& agreement : agreements_) {
+                agreement.advance(0);
+                take_from(agreement);
             }
         }
     }
 
-    const std::vector<MembershipAgreement>& games() const { return games_; }
+    const std::vector<MembershipAgreement>& agreements() const { return agreements_; }
     /// Returns the number of messages that the busiest leader has sent.
     std::size_t most_sent() const { return std::ranges::max(sent_); }
 
 private:
-    void take_from(MembershipAgreement& game) {
-        sent_.resize(games_.capacity());
-        for (AddressedMessage& sent : game.take_outgoing()) {
-            letters_.push_back(std::move(sent));
-            ++sent_[static_cast<std::size_t>(&game - games_.data())];
+    void take_from(MembershipAgreement& agreement) {
+        sent_.resize(agreements_.capacity());
+        for (AddressedMessage& sent : agreement.take_outgoing()) {
+            messages_.push_back(std::move(sent));
+            ++sent_[static_cast<std::size_t>(&agreement - agreements_.data())];
         }
     }
 
-    std::vector<MembershipAgreement> games_;
+    std::vector<MembershipAgreement> agreements_;
     std::vector<std::size_t> sent_;  // [group]
-    std::deque<AddressedMessage> letters_;
+    std::deque<AddressedMessage> messages_;
 };
 
-TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWithTheirNumberOnly) {
+TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryProportionalToTheirNumber) {
     constexpr int kGroups = 100'000;
-    Crowd crowd(kGroups);
-    crowd.run();
-    const auto& list = crowd.games().front().decision().unfinished;
+    AllLeaders leaders(kGroups);
+    leaders.run();
+    const auto& list = leaders.agreements().front().decision().unfinished;
     for (int group = 0; group < kGroups; ++group) {
-        const MembershipAgreement& game = crowd.games()[static_cast<std::size_t>(group)];
-        ASSERT_TRUE(game.decided()) << group;
-        ASSERT_TRUE(game.decision().agreed) << group;
-        ASSERT_EQ(game.decision().unfinished, list) << "one list serves all";
-        ASSERT_EQ(game.decision().votes(group), group % 3 != 0);
-        ASSERT_EQ(game.decision().writer(), 1);
+        const MembershipAgreement& agreement =
+            leaders.agreements()[static_cast<std::size_t>(group)];
+        ASSERT_TRUE(agreement.decided()) << group;
+        ASSERT_TRUE(agreement.decision().agreed) << group;
+        ASSERT_EQ(agreement.decision().unfinished, list) << "one list serves all";
+        ASSERT_EQ(agreement.decision().votes(group), group % 3 != 0);
+        ASSERT_EQ(agreement.decision().writer(), 1);
     }
-    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size())
+    EXPECT_EQ(leaders.agreements()[1].decision().known.size(), list->size())
         << "the writer has the reasons";
-    EXPECT_EQ(crowd.games()[2].decision().known.size(), 0u);
-    EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
+    EXPECT_EQ(leaders.agreements()[2].decision().known.size(), 0u);
+    EXPECT_EQ(leaders.agreements()[2].decision().voters().size(), kGroups - list->size());
 }
 
 TEST(MembershipAgreement, NoLeaderSendsMoreMessagesThanTwoTreesAndAReplyNeed) {
     for (const auto& [groups, levels] : {std::pair{2, 1u}, {8, 3u}, {1000, 10u}, {1024, 10u}}) {
-        Crowd crowd(groups);
-        crowd.run();
-        EXPECT_LE(crowd.most_sent(), 2 * levels + 2) << groups << " groups";
+        AllLeaders leaders(groups);
+        leaders.run();
+        EXPECT_LE(leaders.most_sent(), 2 * levels + 2) << groups << " groups";
     }
 }
 
@@ -113,7 +114,7 @@ TEST(AgreementMessage, BytesThatAreNoMessageAreRejected) {
     EXPECT_THROW(AgreementMessage::from_bytes(std::span(bytes).first(3)), Error);
 }
 
-TEST(GroupStatus, ALongReasonIsCut) {
+TEST(GroupStatus, ALongReasonIsTruncated) {
     const GroupStatus status =
         GroupStatus::of(0, GroupState::failed, ExitCode::data, std::string(1000, 'x'));
     EXPECT_EQ(status.reason_text(), std::string(status.reason.size() - 1, 'x'));

@@ -40,7 +40,7 @@ TEST(MembershipAgreement, ASilentGroupIsExcludedAfterTheDeadline) {
     }
 }
 
-TEST(MembershipAgreement, FollowersOfALivingCollectorDoNotGiveItUpWhileItWaitsForASilentGroup) {
+TEST(MembershipAgreement, FollowersKeepALivingCollectorWhileItWaitsForASilentGroup) {
     Leaders leaders(4);
     leaders.arrive_at(1, 0);
     leaders.arrive_at(2, 50);
@@ -94,14 +94,14 @@ TEST(MembershipAgreement, ALeaderThatComesAfterTheDecisionStaysAlone) {
 }
 
 TEST(MembershipAgreement, NoLeaderStartsASecondVoteAfterADecision) {
-    MembershipAgreement game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
-    game.advance(150);  // The first leader was silent, so this leader uses the second.
-    game.receive({MembershipAgreementKind::closed, 0, 0, {}, {}}, 151);
-    ASSERT_TRUE(game.decided());
-    EXPECT_FALSE(game.decision().agreed);
+    MembershipAgreement agreement(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
+    agreement.advance(150);  // The first leader was silent, so this leader follows the second.
+    agreement.receive({MembershipAgreementKind::closed, 0, 0, {}, {}}, 151);
+    ASSERT_TRUE(agreement.decided());
+    EXPECT_FALSE(agreement.decision().agreed);
 }
 
-TEST(MembershipAgreement, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
+TEST(MembershipAgreement, AFailedGroupIsReportedToAllAndMayCollectButDoesNotVote) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0, GroupState::failed);
     leaders.arrive_at(1, 3);
@@ -140,6 +140,26 @@ TEST(MembershipAgreement, AnyLeadersThatDieBeforeTheyForwardTheProposalExcludeTh
         }
         EXPECT_LE(leaders.run(), 46);
         for (const int group : living) ASSERT_EQ(leaders.decision(group).voters(), living) << dead;
+    }
+}
+
+TEST(MembershipAgreement, ALeaderThatDiesBeforeItForwardsTheResultKeepsItFromNoOtherLeader) {
+    constexpr int kGroups = 9;
+    for (const GroupState state : {GroupState::completed, GroupState::failed}) {
+        for (int victim = 1; victim + 1 < kGroups; ++victim) {
+            Leaders leaders(kGroups);
+            for (int group = 0; group < kGroups; ++group) leaders.arrive_at(group, 0, state);
+            leaders.arrive_at(4, 40, state);
+            leaders.die_at(kGroups - 1, 20);  // the collector waits for its reply from 40 to 45
+            leaders.die_at(victim, 42);
+            EXPECT_LE(leaders.run(), 50);
+            for (int group = 0; group + 1 < kGroups; ++group) {
+                if (group == victim) continue;
+                ASSERT_TRUE(leaders.decision(group).agreed) << victim << " " << group;
+                ASSERT_EQ(leaders.decision(group).voters().size(),
+                          state == GroupState::completed ? kGroups - 1u : 0u);
+            }
+        }
     }
 }
 
@@ -229,7 +249,7 @@ TEST(MembershipAgreement, AGroupThatFailsEarlyWaitsForAllThatAreStillTraining) {
     }
 }
 
-TEST(MembershipAgreement, AllButOneGroupFailEarlyAndTheOneIsWaitedFor) {
+TEST(MembershipAgreement, IfAllButOneGroupFailEarlyTheyWaitForThatGroup) {
     for (int healthy = 0; healthy < 6; ++healthy) {
         Leaders leaders(6);
         for (int group = 0; group < 6; ++group) {
@@ -269,7 +289,7 @@ TEST(MembershipAgreement, WhenAllFailOrAreDeadTheWaitEndsAfterTheLongestRun) {
     EXPECT_TRUE(leaders.decision(2).agreed);
 }
 
-TEST(MembershipAgreement, WhenGroupsStopOneThatIsDeadIsNotWaitedForLong) {
+TEST(MembershipAgreement, WhenGroupsStopTheyWaitForADeadGroupOnlyShortly) {
     Leaders leaders(4);
     leaders.stop_at(0, 5);
     leaders.stop_at(2, 7);
@@ -305,7 +325,7 @@ TEST(MembershipAgreement, TheLastToStopIsDoneSoonWhenAllBeforeAreDead) {
     EXPECT_EQ(leaders.decision(7).writer(), 7);
 }
 
-TEST(MembershipAgreement, AStopEndsThePatienceOfGroupsThatFinishedOrFailedBefore) {
+TEST(MembershipAgreement, AStopEndsTheWaitOfGroupsThatCompletedOrFailedBefore) {
     for (const GroupState state : {GroupState::completed, GroupState::failed}) {
         Leaders leaders(3);
         leaders.arrive_at(0, 0, state);
@@ -316,14 +336,14 @@ TEST(MembershipAgreement, AStopEndsThePatienceOfGroupsThatFinishedOrFailedBefore
     }
 }
 
-TEST(MembershipAgreement, ACollectorThatWaitsLongKeepsItsFollowersWithoutLettingThemGo) {
+TEST(MembershipAgreement, ACollectorThatWaitsLongKeepsItsFollowers) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0, GroupState::failed);
     leaders.arrive_at(1, 0, GroupState::failed);
     leaders.arrive_at(2, 1900);
     EXPECT_LE(leaders.run(), 1905);
     EXPECT_TRUE(leaders.decision(1).agreed)
-        << "it received messages from the coordinator all the time";
+        << "it received notices from the collector all the time";
 }
 
 TEST(MembershipAgreement, AfterFourSilentLeadersEveryoneCollectsWhateverTheNumberOfGroups) {

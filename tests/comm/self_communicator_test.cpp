@@ -38,7 +38,7 @@ TEST(SelfCommunicator, RejectsMessagesToItselfAndUnequalCounts) {
     EXPECT_THROW(alone->broadcast(two, 1), Error);
 }
 
-TEST(RunTogether, ThrowsTheFailureOfTheOnlyRankWithItsCode) {
+TEST(CollectiveTry, ThrowsTheFailureOfTheOnlyRankWithItsCode) {
     const auto alone = make_self_communicator();
     try {
         collective_try(*alone, [] { throw Error(ExitCode::data, "no photographs in there"); });
@@ -49,7 +49,7 @@ TEST(RunTogether, ThrowsTheFailureOfTheOnlyRankWithItsCode) {
     }
 }
 
-TEST(RunTogether, MakesAnotherExceptionAnInternalError) {
+TEST(CollectiveTry, MakesAnotherExceptionAnInternalError) {
     const auto alone = make_self_communicator();
     try {
         collective_try(*alone, [] { throw std::length_error("too long"); });

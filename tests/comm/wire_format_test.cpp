@@ -37,8 +37,8 @@ std::vector<float> sent(WireFormat format, const std::vector<float>& values) {
     return decoded(format, encoded(format, values), values.size());
 }
 
-/// The definition in fp64, value by value. Shares only the target of a block's largest value and
-/// the formats with the tested code.
+/// Returns the value as its definition in fp64 does. Shares with the tested code only the formats
+/// and the number to which the largest value of a block is scaled.
 float naive_sent(WireFormat format, const std::vector<float>& values, std::size_t index) {
     const double value = values[index];
     if (format == WireFormat::fp32) return values[index];
@@ -62,7 +62,7 @@ float naive_sent(WireFormat format, const std::vector<float>& values, std::size_
         std::ldexp(double{tensor::from_f16(tensor::to_f16(scaled))}, exponent));
 }
 
-std::vector<float> of_many_magnitudes(std::size_t count, std::uint32_t seed) {
+std::vector<float> values_of_many_magnitudes(std::size_t count, std::uint32_t seed) {
     CounterStream random(41, RandomPurpose::test, seed, static_cast<std::uint32_t>(count), 0);
     std::vector<float> values(count);
     for (float& value : values) {
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(, WireFormats, testing::ValuesIn(kAll),
 
 TEST_P(WireFormats, RoundAsTheyAreDefined) {
     for (const std::size_t count : {1, 2, 255, 256, 257, 511, 5000}) {
-        const std::vector<float> values = of_many_magnitudes(count, 1);
+        const std::vector<float> values = values_of_many_magnitudes(count, 1);
         const std::vector<float> got = sent(GetParam(), values);
         for (std::size_t i = 0; i < count; ++i) {
             ASSERT_EQ(got[i], naive_sent(GetParam(), values, i)) << i << " of " << count;
@@ -116,7 +116,7 @@ TEST_P(WireFormats, KeepZerosAndTheSmallestNumbersWithoutNoise) {
     }
 }
 
-TEST_P(WireFormats, WhatIsNotFiniteStaysSoAndLeavesItsNeighboursAlone) {
+TEST_P(WireFormats, ValuesThatAreNotFiniteStaySoAndDoNotAffectTheirNeighbours) {
     std::vector<float> values(300, 2.0F);
     values[7] = kInfinity;
     values[8] = -kInfinity;
@@ -128,8 +128,8 @@ TEST_P(WireFormats, WhatIsNotFiniteStaysSoAndLeavesItsNeighboursAlone) {
     for (std::size_t i = 10; i < 300; ++i) EXPECT_EQ(got[i], 2.0F) << i;
 }
 
-TEST_P(WireFormats, ResidualsAreWhatRoundingTookAndAreAddedTheNextTime) {
-    const std::vector<float> values = of_many_magnitudes(700, 2);
+TEST_P(WireFormats, ResidualsAreTheRoundingErrorsAndAreAddedTheNextTime) {
+    const std::vector<float> values = values_of_many_magnitudes(700, 2);
     std::vector<float> residual(values.size(), 0.0F);
     if (GetParam() == WireFormat::fp32) return;  // fp32 has no residual
     const auto first = decoded(GetParam(), encoded(GetParam(), values, &residual), values.size());
@@ -141,7 +141,7 @@ TEST_P(WireFormats, ResidualsAreWhatRoundingTookAndAreAddedTheNextTime) {
     for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(residual[i], wanted[i] - second[i]);
 }
 
-TEST_P(WireFormats, ResidualsForgetWhatIsNotFinite) {
+TEST_P(WireFormats, ResidualsAreZeroWhereAnErrorIsNotFinite) {
     std::vector<float> values(300, 2.0F), residual(300, 0.25F);
     values[7] = kInfinity;
     values[8] = std::numeric_limits<float>::quiet_NaN();
@@ -152,8 +152,8 @@ TEST_P(WireFormats, ResidualsForgetWhatIsNotFinite) {
 }
 
 TEST_P(WireFormats, AddDecodedIsDecodeAndAdd) {
-    const std::vector<float> terms = of_many_magnitudes(700, 3);
-    std::vector<float> sum = of_many_magnitudes(700, 4), want = sum;
+    const std::vector<float> terms = values_of_many_magnitudes(700, 3);
+    std::vector<float> sum = values_of_many_magnitudes(700, 4), want = sum;
     const auto wire = encoded(GetParam(), terms);
     const auto added = decoded(GetParam(), wire, terms.size());
     for (std::size_t i = 0; i < sum.size(); ++i) want[i] += added[i];

@@ -24,10 +24,10 @@ public:
 
 TEST(AutotuneLog, ReportsThatTimingBeginsAndWhatItTook) {
     Lines log;
-    const AutotuneLog note(device::Tuning{5, 1.0}, log);
+    const AutotuneLog autotune(device::Tuning{5, 1.0}, log);
     ASSERT_EQ(log.lines.size(), 1U);
     EXPECT_THAT(log.lines[0], AllOf(HasSubstr("device.autotune: "), HasSubstr("take minutes")));
-    note.finish(device::Tuning{164, 91.26});
+    autotune.finish(device::Tuning{164, 91.26});
     ASSERT_EQ(log.lines.size(), 2U);
     EXPECT_EQ(log.lines[1],
               "device.autotune: timed 159 convolutions and their gradients in 90.3 s");
@@ -42,8 +42,8 @@ TEST(AutotuneLog, ReportsWhereNothingHadToBeTimed) {
 
 TEST(AutotuneLog, LogsNothingForDevicesThatTimeNothing) {
     Lines log;
-    const AutotuneLog note(std::nullopt, log);
-    note.finish(std::nullopt);
+    const AutotuneLog autotune(std::nullopt, log);
+    autotune.finish(std::nullopt);
     EXPECT_TRUE(log.lines.empty());
 }
 

@@ -8,33 +8,33 @@ namespace {
 
 constexpr double kHour = 3600;
 
-TEST(StopMargin, IncludesTwoPollsTheCopyAndTheWriteInProgress) {
+TEST(CheckpointLeadTime, IncludesTwoPollsTheCopyAndTheWriteInProgress) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
-        << "no bytes of a detected write are read";
+        << "the time of a write counts, not the bytes";
 }
 
-TEST(StopMargin, EstimatesTheFirstWriteByItsBytes) {
+TEST(CheckpointLeadTime, EstimatesTheFirstWriteByItsBytes) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, 0}, kHour), 2 + 2);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, std::size_t{320} << 20}, kHour), 2 + 10 + 2);
 }
 
-TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
+TEST(CheckpointLeadTime, LeavesHalfOfAShortLimitToTheTraining) {
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, std::size_t{320} << 20}, 10), 5);
     EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 30, 0}, 0.001), 0.0005);
 }
 
 TEST(UninterruptiblePhases, AreAsLongAsTheLongestAfterTheStepsThatTheyFollow) {
-    UninterruptiblePhases pauses;
-    EXPECT_FALSE(pauses.is_due(6)) << "there are none";
-    pauses.set_interval(3);
-    EXPECT_TRUE(pauses.is_due(3));
-    EXPECT_EQ(pauses.seconds_after(3), 0) << "the first is unknown";
-    pauses.add(40);
-    pauses.add(25);
-    EXPECT_EQ(pauses.seconds_after(6), 40);
-    EXPECT_EQ(pauses.seconds_after(7), 0);
-    EXPECT_FALSE(pauses.is_due(7));
+    UninterruptiblePhases phases;
+    EXPECT_FALSE(phases.is_due(6)) << "there are none";
+    phases.set_interval(3);
+    EXPECT_TRUE(phases.is_due(3));
+    EXPECT_EQ(phases.seconds_after(3), 0) << "the first is unknown";
+    phases.add(40);
+    phases.add(25);
+    EXPECT_EQ(phases.seconds_after(6), 40);
+    EXPECT_EQ(phases.seconds_after(7), 0);
+    EXPECT_FALSE(phases.is_due(7));
 }
 
 }  // namespace

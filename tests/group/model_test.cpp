@@ -71,10 +71,10 @@ TEST(Model, RoundsToInt8WithRandomNumbersOfItsModelRankAndNodes) {
     }
 }
 
-TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
-    const plan::Layout in_parts{.ranks = 4, .groups = 1, .degree = 4, .shards = 2};
+TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachShardAndStage) {
+    const plan::Layout in_shards{.ranks = 4, .groups = 1, .degree = 4, .shards = 2};
     const plan::Layout in_stages{.ranks = 4, .groups = 1, .degree = 4, .stages = 2};
-    for (const plan::Layout& layout : {in_parts, in_stages}) {
+    for (const plan::Layout& layout : {in_shards, in_stages}) {
         for (const int group_rank : {0, 1, 2, 3}) {
             const RankOfRun rank = rank_of_run(group_rank, {.int8 = true}, layout);
             const Model model = rank.make_model();
@@ -89,8 +89,8 @@ TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
     }
 }
 
-/// Or the first step would begin from other weights than it leaves.
-TEST(Model, BeginsFromNumbersOfFp16WhereThereIsNoMaster) {
+/// Otherwise the first step would start from weights that fp16 cannot store.
+TEST(Model, StartsFromWeightsInFp16IfThereAreNoMasterWeights) {
     const auto others_than_fp16 = [](device::Precision precision) {
         const RankOfRun rank = rank_of_run(0, precision);
         Model model = rank.make_model();
@@ -103,7 +103,7 @@ TEST(Model, BeginsFromNumbersOfFp16WhereThereIsNoMaster) {
     EXPECT_GT(others_than_fp16({}), 1'000'000);
 }
 
-TEST(Model, EvaluatesInFp32WhatTrainsInInt8) {
+TEST(Model, EvaluatesInFp32IfItTrainsInInt8) {
     const RankOfRun rank = rank_of_run(0, {.int8 = true});
     Model model = rank.make_model();
     static_cast<RecordingDevice&>(*rank.resources.device).forget_builds();

@@ -16,7 +16,7 @@ namespace {
 
 using mpi_tests::world;
 
-TEST(RunTogetherOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
+TEST(CollectiveTryOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
     Communicator& ranks = world().everyone;
     const int lowest = ranks.size() / 2;
     try {
@@ -62,7 +62,7 @@ TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {
     everyone.barrier();
 }
 
-TEST(TransportError, IsARankThatDoesNotAnswerOnThisOneAndThenOnTheOthers) {
+TEST(TransportError, IsThrownAsAWatchdogErrorHereAndThenOnTheOthers) {
     Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
     constexpr int kTag = 5;

@@ -110,7 +110,7 @@ TEST_P(BucketsOverMpi, TheOrderOfReadyNeedNotBeTheSameOnAllRanks) {
     EXPECT_EQ(sum, naive_sum(7));
 }
 
-TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
+TEST_P(BucketsOverMpi, AReplayedStepCountsAsAnExecutedOne) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     run_step(buckets, 0);
     const BucketAccounting once = buckets.accounting();

@@ -68,7 +68,7 @@ TEST_P(ReducersOverMpi, OneRankAloneCanBeRecordedAndOthersCannot) {
     EXPECT_EQ(memory.read(), values);
 }
 
-TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
+TEST_P(ReducersOverMpi, AnAllReduceThrowsTheFailureThatAnotherRankAnnounced) {
     if (group_.size() == 1) GTEST_SKIP() << "needs two ranks";
     for (const std::size_t size : {std::size_t{10}, std::size_t{40000}}) {
         const auto group = group_.split(0, group_.rank());
@@ -92,7 +92,7 @@ TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
     }
 }
 
-TEST(RankDevicesOverMpi, EveryRankLearnsThoseOfAll) {
+TEST(RankDevicesOverMpi, EveryRankReceivesThoseOfAll) {
     Communicator& ranks = world().everyone;
     const auto gpu = [](int rank) { return "GPU-" + std::to_string(rank / 2); };
     const auto all = gather_rank_devices(ranks, {"host", gpu(ranks.rank()), ranks.rank() + 7});
@@ -105,7 +105,7 @@ TEST(RankDevicesOverMpi, EveryRankLearnsThoseOfAll) {
     }
 }
 
-TEST(LookForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
+TEST(CheckForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
     Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
     const auto group = everyone.split(0, everyone.rank());

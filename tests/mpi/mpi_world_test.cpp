@@ -81,7 +81,7 @@ TEST(MpiWorld, AGroupThatFailedReportsButDoesNotVote) {
     EXPECT_EQ(failed.exit_code, ExitCode::data);
     EXPECT_EQ(agreed.decision.writer(), 1);
     if (mpi.rank() == 1) {
-        EXPECT_EQ(failed.reason_text(), "no data") << "the writer has to say why";
+        EXPECT_EQ(failed.reason_text(), "no data") << "the writer needs the reason";
     }
     world().everyone.barrier();
 }

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Native, ExchangesOverMpi,
                          way_name);
 
 /// all_reduce_schedule_test compares the schedules that LockstepSum runs with sums in fp64.
-TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
+TEST_P(ExchangesOverMpi, GiveTheBitsOfTheSchedulesInEveryStepAndRun) {
     if (is_native()) GTEST_SKIP() << "the MPI library chooses the order of its sums";
     for (const std::size_t size : kSizes) {
         for (int run = 0; run < 2; ++run) {
@@ -221,7 +221,7 @@ TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(5000);
     for (int step = 0; step < 2; ++step) reducer->start_all_reduce(values)->wait();
-    ASSERT_EQ(reducer->sent().has_value(), !is_native()) << "only MPI knows its messages";
+    ASSERT_EQ(reducer->sent().has_value(), !is_native()) << "MPI does not report its messages";
     if (is_native()) return;
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
     const AllReduceTraffic got = gather_traffic(group_, node, *reducer->sent());

@@ -27,7 +27,7 @@ Layout layout_for(const Request& request) {
     return make_layout(bagging, training, request.parallel, request.ranks, request.ranks_per_node);
 }
 
-std::string refusal(const Request& request, ExitCode code) {
+std::string rejection(const Request& request, ExitCode code) {
     try {
         layout_for(request);
     } catch (const Error& error) {
@@ -49,56 +49,56 @@ TEST(Layout, IsWhatTheUserSetWhenItSatisfiesEquation5) {
     expect_layout({.groups = 2, .degree = 3, .ranks = 6, .ranks_per_node = 4}, 2, 3);
 }
 
-TEST(Layout, TakesWhatIsLeftOpenFromEquation5) {
+TEST(Layout, ComputesMissingValuesByEquation5) {
     expect_layout({.groups = 4, .ranks = 12, .ranks_per_node = 8}, 4, 3);
     expect_layout({.degree = 4, .ranks = 12, .ranks_per_node = 8}, 3, 4);
 }
 
-TEST(Layout, GivesEachNodeAGroupWhenAllIsLeftOpen) {
+TEST(Layout, GivesEachNodeAGroupIfNeitherIsSet) {
     expect_layout({.ranks = 64, .ranks_per_node = 8}, 8, 8);
     expect_layout({.ranks = 4, .ranks_per_node = 8}, 1, 4);
     expect_layout({.ranks = 1, .ranks_per_node = 1}, 1, 1);
 }
 
-TEST(Layout, RejectsAViolationOfEquation5NamingTheWayOut) {
-    EXPECT_EQ(refusal({.groups = 2, .degree = 3, .ranks = 4}, ExitCode::launch),
+TEST(Layout, RejectsAViolationOfEquation5WithARemedy) {
+    EXPECT_EQ(rejection({.groups = 2, .degree = 3, .ranks = 4}, ExitCode::launch),
               "bagging.M=2 x bagging.P_degree=3 needs 6 ranks (eq. 5), got 4; start with `mpirun "
               "-np 6`, or set bagging.P_degree: 2");
-    EXPECT_EQ(refusal({.groups = 4, .degree = 4, .ranks = 8}, ExitCode::launch),
+    EXPECT_EQ(rejection({.groups = 4, .degree = 4, .ranks = 8}, ExitCode::launch),
               "bagging.M=4 x bagging.P_degree=4 needs 16 ranks (eq. 5), got 8; start with `mpirun "
               "-np 16`, or set bagging.P_degree: 2, or set bagging.M: 2");
-    EXPECT_EQ(refusal({.groups = 3, .degree = 3, .ranks = 5}, ExitCode::launch),
+    EXPECT_EQ(rejection({.groups = 3, .degree = 3, .ranks = 5}, ExitCode::launch),
               "bagging.M=3 x bagging.P_degree=3 needs 9 ranks (eq. 5), got 5; start with `mpirun "
               "-np 9`");
 }
 
 TEST(Layout, NamesTheNearestRankCountsWhenTheyDoNotDivide) {
-    EXPECT_NE(refusal({.groups = 3, .ranks = 7}, ExitCode::launch).find("6 or 9 ranks"),
+    EXPECT_NE(rejection({.groups = 3, .ranks = 7}, ExitCode::launch).find("6 or 9 ranks"),
               std::string::npos);
-    EXPECT_NE(refusal({.degree = 8, .ranks = 7}, ExitCode::launch).find("start with 8 ranks"),
+    EXPECT_NE(rejection({.degree = 8, .ranks = 7}, ExitCode::launch).find("start with 8 ranks"),
               std::string::npos);
-    const std::string both = refusal({.ranks = 10, .ranks_per_node = 4}, ExitCode::launch);
+    const std::string both = rejection({.ranks = 10, .ranks_per_node = 4}, ExitCode::launch);
     EXPECT_NE(both.find("`auto`"), std::string::npos);
     EXPECT_NE(both.find("8 or 12 ranks"), std::string::npos);
 }
 
 TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
-    EXPECT_NE(refusal({.groups = 2000000000, .degree = 2000000000, .ranks = 4}, ExitCode::launch)
+    EXPECT_NE(rejection({.groups = 2000000000, .degree = 2000000000, .ranks = 4}, ExitCode::launch)
                   .find("needs 4 000 000 000 000 000 000 ranks"),
               std::string::npos);
-    EXPECT_NE(refusal({.groups = 2000000000, .ranks = 2147483647}, ExitCode::launch)
+    EXPECT_NE(rejection({.groups = 2000000000, .ranks = 2147483647}, ExitCode::launch)
                   .find("2000000000 or 4000000000 ranks"),
               std::string::npos);
 }
 
 TEST(Layout, RejectsABatchThatTheRanksOfAGroupCannotShareEvenly) {
     const Request request{.groups = 1, .degree = 4, .ranks = 4, .batch_size = 30};
-    EXPECT_EQ(refusal(request, ExitCode::usage),
+    EXPECT_EQ(rejection(request, ExitCode::usage),
               "training.batch_size=30 cannot be divided evenly among 4 ranks (from "
               "bagging.P_degree); set training.batch_size: 28 or 32, or change bagging.P_degree");
-    refusal({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::usage);
-    refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::usage);
+    rejection({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::usage);
+    rejection({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::usage);
 }
 
 config::ParallelConfig pipeline(std::optional<int> data_degree, std::optional<int> stages,
@@ -106,7 +106,7 @@ config::ParallelConfig pipeline(std::optional<int> data_degree, std::optional<in
     return {config::ParallelMode::pipeline, data_degree, stages, micro_batches};
 }
 
-TEST(Layout, SplitsTheRanksOfAGroupInStagesAndReplicas) {
+TEST(Layout, SplitsTheRanksOfAGroupIntoStagesAndReplicas) {
     struct Case {
         config::ParallelConfig parallel;
         int stages, data_degree;
@@ -124,24 +124,26 @@ TEST(Layout, SplitsTheRanksOfAGroupInStagesAndReplicas) {
     }
 }
 
-config::ParallelConfig parts(config::ParallelMode mode, std::optional<int> data_degree,
-                             std::optional<int> stages, std::optional<int> parts) {
-    return {
-        .mode = mode, .data_degree = data_degree, .pipeline_degree = stages, .model_degree = parts};
+config::ParallelConfig sharded(config::ParallelMode mode, std::optional<int> data_degree,
+                               std::optional<int> stages, std::optional<int> shards) {
+    return {.mode = mode,
+            .data_degree = data_degree,
+            .pipeline_degree = stages,
+            .model_degree = shards};
 }
 
-TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
+TEST(Layout, SplitsTheStagesOfAGroupIntoConsecutiveShards) {
     using config::ParallelMode;
     struct Case {
         config::ParallelConfig parallel;
-        int stages, data_degree, parts;
+        int stages, data_degree, shards;
     };
     const ParallelMode model = ParallelMode::model, mixed = ParallelMode::mixed;
     for (const auto& [parallel, stages, data_degree, count] :
-         {Case{parts(model, {}, {}, {}), 1, 1, 8}, Case{parts(model, 2, {}, {}), 1, 2, 4},
-          Case{parts(model, {}, 1, 2), 1, 4, 2}, Case{parts(mixed, 2, 2, {}), 2, 2, 2},
-          Case{parts(mixed, {}, 2, 4), 2, 1, 4}, Case{parts(mixed, 1, {}, 2), 4, 1, 2},
-          Case{parts(mixed, 2, 2, 2), 2, 2, 2}}) {
+         {Case{sharded(model, {}, {}, {}), 1, 1, 8}, Case{sharded(model, 2, {}, {}), 1, 2, 4},
+          Case{sharded(model, {}, 1, 2), 1, 4, 2}, Case{sharded(mixed, 2, 2, {}), 2, 2, 2},
+          Case{sharded(mixed, {}, 2, 4), 2, 1, 4}, Case{sharded(mixed, 1, {}, 2), 4, 1, 2},
+          Case{sharded(mixed, 2, 2, 2), 2, 2, 2}}) {
         const Layout layout = layout_for({.groups = 1, .ranks = 8, .parallel = parallel});
         EXPECT_EQ(layout.stages, stages);
         EXPECT_EQ(layout.data_degree(), data_degree);
@@ -156,48 +158,52 @@ TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
     }
 }
 
-TEST(Layout, RejectsDegreesThatLeaveAMixedModeOpen) {
+TEST(Layout, RejectsMixedModeWithTooFewOrWrongDegrees) {
     using config::ParallelMode;
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, {}, 2, {})},
-                      ExitCode::usage),
-              "parallel.mode mixed: expected two or three of parallel.data_degree, "
-              "parallel.pipeline_degree and parallel.model_degree, got 1");
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 2, 2, 3)},
-                      ExitCode::launch),
-              "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
-              "be bagging.P_degree=8 (auto); change one of them, or set it to auto");
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
-                      ExitCode::launch),
-              "the other degrees of parallel need 9 ranks of bagging.P_degree=8 (auto) and leave "
-              "no rank for parallel.pipeline_degree (auto); reduce one of them, or set it to auto");
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
-                      ExitCode::launch),
-              "parallel.data_degree=2 (auto) x parallel.pipeline_degree=1 (auto) x "
-              "parallel.model_degree=3 must be bagging.P_degree=8 (auto); change one of them, or "
-              "set it to auto");
-    refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, 16, {}, {})},
-            ExitCode::launch);
+    EXPECT_EQ(
+        rejection({.groups = 1, .ranks = 8, .parallel = sharded(ParallelMode::mixed, {}, 2, {})},
+                  ExitCode::usage),
+        "parallel.mode mixed: expected two or three of parallel.data_degree, "
+        "parallel.pipeline_degree and parallel.model_degree, got 1");
+    EXPECT_EQ(
+        rejection({.groups = 1, .ranks = 8, .parallel = sharded(ParallelMode::mixed, 2, 2, 3)},
+                  ExitCode::launch),
+        "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
+        "be bagging.P_degree=8 (auto); change one of them, or set it to auto");
+    EXPECT_EQ(
+        rejection({.groups = 1, .ranks = 8, .parallel = sharded(ParallelMode::mixed, 3, {}, 3)},
+                  ExitCode::launch),
+        "the other degrees of parallel need 9 ranks of bagging.P_degree=8 (auto) and leave "
+        "no rank for parallel.pipeline_degree (auto); reduce one of them, or set it to auto");
+    EXPECT_EQ(
+        rejection({.groups = 1, .ranks = 8, .parallel = sharded(ParallelMode::model, {}, {}, 3)},
+                  ExitCode::launch),
+        "parallel.data_degree=2 (auto) x parallel.pipeline_degree=1 (auto) x "
+        "parallel.model_degree=3 must be bagging.P_degree=8 (auto); change one of them, or "
+        "set it to auto");
+    rejection({.groups = 1, .ranks = 8, .parallel = sharded(ParallelMode::model, 16, {}, {})},
+              ExitCode::launch);
 }
 
 TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
     const Layout layout =
         layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});
     EXPECT_EQ(layout.micro_batch_size(48), 4);
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
-                      ExitCode::usage),
+    EXPECT_EQ(rejection({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
+                        ExitCode::usage),
               "training.batch_size=40 cannot be divided evenly among 2 ranks x "
               "parallel.micro_batches=6; make it a multiple of 12");
 }
 
 TEST(Layout, RejectsDegreesThatDoNotMakeTheRanksOfAGroup) {
-    EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
+    EXPECT_EQ(rejection({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
               "parallel.data_degree=3 x parallel.pipeline_degree=2 must be bagging.P_degree=4 "
               "(auto); change one of them, or set it to auto");
-    refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 3)}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, {})}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 8)}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .parallel = pipeline({}, 3)}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .parallel = pipeline(3, {})}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .parallel = pipeline({}, 8)}, ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::launch);
 }
 
 std::string statistics_of(int samples) {
@@ -215,7 +221,7 @@ std::string statistics_of(int samples) {
     }
 }
 
-TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
+TEST(Layout, AcceptsBatchNormSamplesThatDivideAMicroBatchOrSpanADivisorOfTheReplicas) {
     for (const int samples : {1, 2, 4, 8}) EXPECT_EQ(statistics_of(samples), "1");
     for (const int ranks : {2, 3, 6}) EXPECT_EQ(statistics_of(8 * ranks), std::to_string(ranks));
     EXPECT_EQ(
@@ -228,36 +234,36 @@ TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
     }
 }
 
-TEST(Layout, BlamesTheConfigurationForWhatNoOtherNumberOfRanksWouldCure) {
+TEST(Layout, IsAUsageErrorIfNoOtherNumberOfRanksWouldHelp) {
     using config::ParallelMode;
-    const auto mixed = parts(ParallelMode::mixed, 2, 2, 3);
-    EXPECT_NE(refusal({.degree = 8, .ranks = 8, .parallel = mixed}, ExitCode::usage)
+    const auto mixed = sharded(ParallelMode::mixed, 2, 2, 3);
+    EXPECT_NE(rejection({.degree = 8, .ranks = 8, .parallel = mixed}, ExitCode::usage)
                   .find("must be bagging.P_degree=8; change"),
               std::string::npos);
-    refusal({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
-    refusal({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
+    rejection({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
+    rejection({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
     // Two replicas remain two replicas for any number of stages.
-    refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
-            ExitCode::usage);
-    refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},
-            ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .batch_size = 8, .parallel = pipeline({}, 2, 3)},
-            ExitCode::usage);
+    rejection({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
+              ExitCode::usage);
+    rejection({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},
+              ExitCode::launch);
+    rejection({.groups = 1, .ranks = 4, .batch_size = 8, .parallel = pipeline({}, 2, 3)},
+              ExitCode::usage);
 }
 
-TEST(Layout, NamesOneRankAsOne) {
-    EXPECT_NE(refusal({.groups = 1, .degree = 1, .ranks = 4}, ExitCode::launch)
+TEST(Layout, UsesTheSingularForOneRank) {
+    EXPECT_NE(rejection({.groups = 1, .degree = 1, .ranks = 4}, ExitCode::launch)
                   .find("needs 1 rank (eq. 5), got 4"),
               std::string::npos);
-    EXPECT_NE(refusal({.groups = 3, .ranks = 1}, ExitCode::launch).find("the 1 rank (eq. 5)"),
+    EXPECT_NE(rejection({.groups = 3, .ranks = 1}, ExitCode::launch).find("the 1 rank (eq. 5)"),
               std::string::npos);
 }
 
 TEST(Layout, RejectsNumbersBelowOne) {
-    refusal({.groups = 0, .ranks = 4}, ExitCode::usage);
-    refusal({.degree = -1, .ranks = 4}, ExitCode::usage);
-    refusal({.ranks = 0}, ExitCode::launch);
-    refusal({.ranks = 4, .ranks_per_node = 0}, ExitCode::launch);
+    rejection({.groups = 0, .ranks = 4}, ExitCode::usage);
+    rejection({.degree = -1, .ranks = 4}, ExitCode::usage);
+    rejection({.ranks = 0}, ExitCode::launch);
+    rejection({.ranks = 4, .ranks_per_node = 0}, ExitCode::launch);
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ TEST(ParallelismController, PlacesTheWorkedExampleOfItsHeader) {
     EXPECT_EQ(controller.place(5), (RankPlace{5, 1, 2, 1, 2}));
     EXPECT_EQ(controller.leader(0), 0);
     EXPECT_EQ(controller.leader(1), 1);
-    EXPECT_EQ(controller.nodes_of(0), std::vector<int>{0});
-    EXPECT_EQ(controller.nodes_of(1), std::vector<int>{1});
+    EXPECT_EQ(controller.shares_of(0), (std::vector<NodeShare>{{0, 4}}));
+    EXPECT_EQ(controller.shares_of(1), (std::vector<NodeShare>{{1, 4}}));
 }
 
 TEST(ParallelismController, FillsOneNodeWithSeveralGroupsInOrder) {
@@ -74,7 +74,8 @@ TEST(ParallelismController, SpansOnlyAsManyNodesAsNeededHoweverRanksAreNumbered)
         const ParallelismController controller({32, 4, 8}, nodes);
         expect_consistent(controller, nodes);
         for (int group = 0; group < 4; ++group) {
-            EXPECT_EQ(controller.nodes_of(group), (std::vector<int>{2 * group, 2 * group + 1}));
+            EXPECT_EQ(controller.shares_of(group),
+                      (std::vector<NodeShare>{{2 * group, 4}, {2 * group + 1, 4}}));
         }
     }
 }
@@ -123,7 +124,8 @@ TEST(ParallelismController, SupportsUnusedNodeNumbersAndUnequalNodesAtRandom) {
 TEST(ParallelismController, NumbersGroupsByTheirFirstNode) {
     const ParallelismController controller({24, 6, 4}, shuffled(fill_nodes(24, 6), 3));
     for (int group = 1; group < 6; ++group) {
-        EXPECT_LE(controller.nodes_of(group - 1).front(), controller.nodes_of(group).front());
+        EXPECT_LE(controller.shares_of(group - 1).front().node,
+                  controller.shares_of(group).front().node);
     }
 }
 
@@ -148,7 +150,7 @@ TEST(ParallelismController, RejectsPlacesThatDoNotFitTheLayout) {
     EXPECT_THROW(controller.place(-1), std::out_of_range);
     EXPECT_THROW(controller.world_rank_of(0, 2), std::out_of_range);
     EXPECT_THROW(controller.leader(2), std::out_of_range);
-    EXPECT_THROW(controller.nodes_of(-1), std::out_of_range);
+    EXPECT_THROW(controller.shares_of(-1), std::out_of_range);
 }
 
 TEST(ParallelismController, PlacesAHundredThousandRanksOfAnyShapeWellWithinTwoSeconds) {

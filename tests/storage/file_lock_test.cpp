@@ -25,7 +25,7 @@ TEST(FileLock, IsHeldByOneAtATime) {
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
 
-TEST(FileLock, IsSharedByAllThatDoNotWantItAlone) {
+TEST(FileLock, IsSharedByAllThatRequestASharedLock) {
     using Kind = FileLock::Kind;
     const TemporaryFolder folder;
     const auto path = folder / "config.yaml";
@@ -58,7 +58,7 @@ TEST(FileLock, EndsWithItsProcess) {
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
 
-TEST(FileLock, RejectsAFileThatIsNotThere) {
+TEST(FileLock, RejectsAMissingFile) {
     const TemporaryFolder folder;
     const std::string message =
         error_of(ExitCode::data, [&] { const FileLock lock(folder / "none"); });

@@ -59,7 +59,7 @@ TEST(WriteFileDurably, LeavesTheOldFileAndNoOtherWhenItCannotReplaceIt) {
     EXPECT_EQ(entries_of(folder.path()), 1U);
 }
 
-TEST(WriteFileDurably, StepsAsideForALeftOverTemporaryFile) {
+TEST(WriteFileDurably, UsesAnotherNameIfATemporaryFileWasLeft) {
     TemporaryFolder folder;
     const std::string left_over = fmt::format(".a.{}-0.tmp", ::getpid());
     write_file_durably(folder / left_over, "other");
@@ -94,7 +94,7 @@ TEST(Sha256, GivesTheDigestsOfTheStandardsExamples) {
               "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-TEST(Sha256, DoesNotDependOnThePiecesAndStartsAfresh) {
+TEST(Sha256, DoesNotDependOnThePiecesAndCanBeReused) {
     Sha256 hash;
     for (int round = 0; round < 2; ++round) {
         hash.update(bytes_of("a"));

@@ -63,7 +63,7 @@ TEST(Npy, TakesAnyKeyOrderAndNoTrailingComma) {
     EXPECT_EQ(parse_npy(bytes, "a").shape(), (tensor::Shape{2, 1}));
 }
 
-TEST(Npy, RejectsWhatItWouldReadWrongly) {
+TEST(Npy, RejectsArraysThatItCannotRead) {
     const std::string head = "{'descr': '<f4', 'fortran_order': False, ";
     const std::vector<std::pair<std::string, std::size_t>> wrong{
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", 4},

@@ -22,7 +22,7 @@ std::string content_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-TEST(PendingPath, AFileReplacesTheOldOneWhenItIsKept) {
+TEST(PendingPath, AFileReplacesTheOldOneAtCommit) {
     const TemporaryFolder folder;
     std::ofstream(folder / "x") << "old";
     PendingPath pending(folder / "x");
@@ -32,7 +32,7 @@ TEST(PendingPath, AFileReplacesTheOldOneWhenItIsKept) {
     EXPECT_EQ(content_of(folder / "x"), "new");
 }
 
-TEST(PendingPath, WhatIsNotKeptIsRemoved) {
+TEST(PendingPath, IsRemovedWithoutCommit) {
     const TemporaryFolder folder;
     {
         const PendingPath pending(folder / "set");
@@ -42,7 +42,7 @@ TEST(PendingPath, WhatIsNotKeptIsRemoved) {
     EXPECT_TRUE(fs::is_empty(folder / "."));
 }
 
-TEST(PendingPath, AFolderTakesThePlaceOfAnEmptyOneOnly) {
+TEST(PendingPath, AFolderReplacesOnlyAnEmptyFolder) {
     const TemporaryFolder folder;
     for (const bool empty : {true, false}) {
         const fs::path target = folder / (empty ? "empty" : "full");
@@ -66,15 +66,15 @@ TEST(PendingPath, RejectsPlacesThatCannotBeReplaced) {
     fs::create_directory(folder / "real");
     fs::create_directory_symlink(folder / "real", folder / "link");
     fs::create_symlink(folder / "nothing", folder / "dangling");
-    const auto refusal = [](const fs::path& target) {
+    const auto rejection = [](const fs::path& target) {
         return error_of(ExitCode::usage, [&] { const PendingPath pending(target); });
     };
-    EXPECT_NE(refusal(folder / "link").find("symbolic link"), std::string::npos);
-    EXPECT_NE(refusal(folder / "link/").find("symbolic link"), std::string::npos);
-    EXPECT_NE(refusal(folder / "dangling").find("symbolic link"), std::string::npos);
-    EXPECT_NE(refusal(folder / "real/.").find("the name of a file or folder"), std::string::npos);
-    EXPECT_NE(refusal("..").find("the name of a file or folder"), std::string::npos);
-    EXPECT_NE(refusal("/proc").find("mount point"), std::string::npos);
+    EXPECT_NE(rejection(folder / "link").find("symbolic link"), std::string::npos);
+    EXPECT_NE(rejection(folder / "link/").find("symbolic link"), std::string::npos);
+    EXPECT_NE(rejection(folder / "dangling").find("symbolic link"), std::string::npos);
+    EXPECT_NE(rejection(folder / "real/.").find("the name of a file or folder"), std::string::npos);
+    EXPECT_NE(rejection("..").find("the name of a file or folder"), std::string::npos);
+    EXPECT_NE(rejection("/proc").find("mount point"), std::string::npos);
 }
 
 TEST(PendingPath, LeavesAFolderThatAnotherProcessMakes) {
@@ -91,7 +91,7 @@ TEST(PendingPath, LeavesAFolderThatAnotherProcessMakes) {
     EXPECT_TRUE(fs::exists(made));
 }
 
-TEST(Manifest, TakesEveryWayThatSha256sumWritesALine) {
+TEST(Manifest, AcceptsEveryFormOfALineOfSha256sum) {
     const TemporaryFolder folder;
     std::ofstream(folder / "a") << "one";
     std::ofstream(folder / "b\\c") << "one";

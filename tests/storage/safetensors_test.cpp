@@ -18,7 +18,7 @@ std::vector<std::byte> file_of(const std::string& header, std::size_t element_by
     return bytes;
 }
 
-std::string refusal_of(const std::vector<std::byte>& bytes) {
+std::string rejection_of(const std::vector<std::byte>& bytes) {
     return error_of(ExitCode::data, [&] { SafetensorsFile file(bytes, "the name"); });
 }
 
@@ -123,27 +123,27 @@ TEST(Safetensors, RejectEveryBrokenRule) {
         {R"({"__metadata__":{"k":{"deep":"er"}}})", 0},
     };
     for (const auto& [header, element_bytes] : wrong) {
-        const std::string message = refusal_of(file_of(header, element_bytes));
+        const std::string message = rejection_of(file_of(header, element_bytes));
         EXPECT_NE(message.find("the name"), std::string::npos) << header;
     }
     EXPECT_NO_THROW(SafetensorsFile(file_of("{" + good + second + "[4,8]}}", 8), "a"));
 }
 
-TEST(Safetensors, RejectHeaderLengthsThatLie) {
+TEST(Safetensors, RejectWrongHeaderLengths) {
     auto bytes = file_of("{}", 0);
     for (const std::uint64_t length :
          {std::uint64_t{3}, std::uint64_t{100'000'000}, std::uint64_t{100'000'001},
           std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
         std::memcpy(bytes.data(), &length, 8);
-        refusal_of(bytes);
+        rejection_of(bytes);
     }
-    refusal_of({});
-    refusal_of(std::vector<std::byte>(7));
+    rejection_of({});
+    rejection_of(std::vector<std::byte>(7));
 }
 
 TEST(Safetensors, RejectADeeplyNestedHeaderQuickly) {
     const std::string deep = "{\"a\":" + std::string(1'000'000, '[');
-    EXPECT_NE(refusal_of(file_of(deep, 0)).find("nested"), std::string::npos);
+    EXPECT_NE(rejection_of(file_of(deep, 0)).find("nested"), std::string::npos);
 }
 
 TEST(Safetensors, SurviveTwoThousandMutationsAndEveryTruncation) {
@@ -153,7 +153,7 @@ TEST(Safetensors, SurviveTwoThousandMutationsAndEveryTruncation) {
         32);
     EXPECT_NO_THROW(SafetensorsFile(bytes, "a"));
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-        refusal_of({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)});
+        rejection_of({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)});
     }
     Dice dice(2);
     int refused = 0;
@@ -172,14 +172,14 @@ TEST(Safetensors, SurviveTwoThousandMutationsAndEveryTruncation) {
     EXPECT_GT(refused, 1000);
 }
 
-TEST(Safetensors, AreNotWrittenWithANameTwiceOrAShapeThatLies) {
+TEST(Safetensors, AreNotWrittenWithADuplicateNameOrAWrongShape) {
     TemporaryFolder folder;
     const std::array<std::byte, 4> bytes{};
     const StoredTensor tensor{"a", ElementType::f32, {1}, bytes};
     const StoredTensor reserved{"__metadata__", ElementType::f32, {1}, bytes};
-    const StoredTensor liar{"a", ElementType::f32, {2}, bytes};
+    const StoredTensor wrong_shape{"a", ElementType::f32, {2}, bytes};
     for (const auto& tensors :
-         {std::vector{tensor, tensor}, std::vector{reserved}, std::vector{liar}}) {
+         {std::vector{tensor, tensor}, std::vector{reserved}, std::vector{wrong_shape}}) {
         error_of(ExitCode::internal, [&] { write_safetensors(folder / "w", tensors); });
     }
     EXPECT_FALSE(std::filesystem::exists(folder / "w"));

@@ -16,15 +16,13 @@ struct ProcessId {
 
 ProcessId this_process();
 
-/// Returns true if the process is known to run, perhaps stopped; false for another PID namespace.
-bool is_alive(const ProcessId& process);
-
-/// Returns true if the process is known to have ended; false for another PID namespace, such as
-/// that of another container.
-bool has_ended(const ProcessId& process);
-
-/// Returns true if the process runs but is stopped, for example by SIGSTOP.
-bool is_stopped(const ProcessId& process);
+enum class ProcessState {
+    unknown,  // of another PID namespace, such as that of another container, or not readable
+    running,
+    stopped,  // for example by SIGSTOP
+    ended,
+};
+ProcessState state_of(const ProcessId& process);
 
 /// Returns the peak resident host memory of this process in bytes (VmHWM of /proc/self/status);
 /// nothing if the system does not report it. Shared pages count in each process.

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <hpcai/comm/range.hpp>
 #include <hpcai/comm/wire_format.hpp>
 
 namespace hpcai::comm {
@@ -55,6 +54,14 @@ std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.
 int columns_of_torus(std::optional<int> configured, int ranks);
+
+/// Elements [begin, end) of a flat buffer.
+struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t count() const { return end - begin; }
+    bool operator==(const Range&) const = default;
+};
 
 /// A range of values and the location of their encoded form in the wire buffer, which holds the
 /// messages of a rank.

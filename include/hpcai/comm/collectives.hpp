@@ -57,8 +57,8 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
 /// before the last of these calls.
 void collective_try(Communicator& ranks, const std::function<void()>& work);
 
-/// Returns the string of every rank, by rank. Strings must not contain zeros. If all are equal,
-/// each rank sends this string log2(size()) times at most.
+/// Returns the string of every rank, by rank. Strings must not contain zero bytes. If all are
+/// equal, each rank sends this string log2(size()) times at most.
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine);
 
 /// Returns the strings of all ranks, by rank at rank 0, elsewhere an empty vector.

@@ -5,13 +5,11 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
-#include <hpcai/comm/range.hpp>
 
 namespace hpcai::comm {
 
 struct BucketOptions {
-    std::size_t bucket_bytes = std::size_t{25}
-                               << 20;  // maximum; a bucket of one parameter may be larger
+    std::size_t bucket_bytes = 25 << 20;  // maximum; a bucket of one parameter may be larger
     bool overlap = true;  // starts each all-reduce when its bucket is ready, else all in finish()
 };
 
@@ -49,7 +47,7 @@ public:
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-    /// Call it when the work that computes this parameter's gradient was enqueued. Nothing may
+    /// Call it when the work that computes this parameter's gradient has been enqueued. Nothing may
     /// write the gradient again before finish(). May start all-reduces. Throws as GradientReducer
     /// does.
     void ready(std::size_t parameter_index);
@@ -106,12 +104,10 @@ private:
     std::vector<Bucket> buckets_;  // in the order of their all-reduces, from the buffer's end
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;             // number of buckets whose all-reduces ready() has started
-    std::vector<AllReduce> all_reduces_;  // of this step, by bucket
-    std::size_t incomplete_ = 0;          // number of all_reduces_ that are not complete
-    bool is_overlapping_ = false;
-    Stopwatch since_overlap_;        // valid while is_overlapping_
-    double interleaved_before_ = 0;  // interleaved_seconds when the overlap began
+    std::vector<AllReduce> all_reduces_;      // started in this step, by bucket
+    std::size_t incomplete_ = 0;              // number of all_reduces_ that are not complete
+    std::optional<Stopwatch> since_overlap_;  // empty: no overlap is in progress
+    double interleaved_before_ = 0;           // interleaved_seconds when the overlap began
     std::int64_t repeats_since_read_times_ = 0;
     BucketAccounting accounting_;
     Listener listener_;

@@ -38,7 +38,7 @@ public:
 
     virtual int size() const = 0;
 
-    /// Describes the reducer in messages: "mpi, torus_2d in int8", "mpi through host memory,
+    /// Returns the reducer's name in messages: "mpi, torus_2d in int8", "mpi through host memory,
     /// all_reduce in fp32", "nccl 2.28.9" or "nccl 2.28.9, torus_2d in int8".
     virtual std::string description() const = 0;
     /// Returns the transport's name in result files.

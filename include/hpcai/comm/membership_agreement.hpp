@@ -31,9 +31,8 @@ struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
-    std::array<char, 180> reason{};  // why the group failed; zero-terminated
+    std::array<char, 180> reason{};  // why the group failed, truncated; zero-terminated
 
-    /// `reason` is truncated to fit.
     static GroupStatus of(int group, GroupState state, ExitCode exit_code = ExitCode::ok,
                           std::string_view reason = "");
     std::string reason_text() const;
@@ -95,6 +94,7 @@ enum class MembershipAgreementKind : std::int32_t {
     declined,   // leader to collector: the leader is not its follower or has already replied
     withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined, in a tree
+    received,   // follower to collector: the follower has the result
     closed,     // collector to all leaders that did not join
 };
 
@@ -133,7 +133,9 @@ struct AddressedMessage {
 ///
 /// Deciding: the collector proposes a decision and decides with the followers that join it, so a
 /// leader only votes with leaders that joined the same collector. Leaders forward proposals and
-/// results, so each sends O(log(groups)) messages unless leaders are late or dead.
+/// results, so each sends O(log(groups)) messages unless leaders are late or dead. A leader that
+/// should have forwarded a message may be dead, so the collector repeats it to each follower that
+/// has not replied after half of reply_seconds. It waits at most reply_seconds for replies.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {
@@ -151,7 +153,7 @@ public:
     const Membership& decision() const { return decision_; }
 
 private:
-    enum class Phase { following, joined, collecting, proposing, decided };
+    enum class Phase { following, joined, collecting, proposing, announcing, decided };
 
     void follow(int collector, double now);
     void follow_next(double now);
@@ -161,17 +163,17 @@ private:
     void receive_notice(int collector, double seconds, double now);
     void receive_proposal(int collector, double now);
     void receive_reply(int from_group, MembershipAgreementKind kind, double now);
+    void wait_for_replies(std::span<const int> groups, double now);
     void receive_withdrawal(int collector, double now);
     void receive_decision(const AgreementMessage& message);
     void continue_collecting(double now);
     void propose(double now);
     void withdraw();
-    void decide();
-    void send_decision();
+    void decide(double now);
+    void send_result(std::span<const int> groups);
     void send_in_tree(AgreementMessage message, std::span<const int> groups);
     void decide_alone();
     bool is_lost(int group) const;
-    double follow_deadline(double now) const;
     std::vector<int> reported_peers() const;  // without lost groups, which cannot answer
     void send(int to_group, MembershipAgreementKind kind, double seconds = 0);
 
@@ -185,7 +187,7 @@ private:
     std::map<int, GroupStatus> reports_;  // by group, including this leader's
     std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
     std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
-    std::set<int> missing_joins_;
+    std::set<int> missing_replies_;  // groups that have not replied to the proposal or the result
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;
     Membership decision_;

@@ -15,7 +15,7 @@ struct RankDevice {
     int nccl_version = 0;  // NCCL's version number, 22809 for 2.28.9; 0: this rank has no NCCL
 };
 
-/// Returns the devices of all ranks, in order. Strings are truncated to 255 bytes. Collective.
+/// Returns the devices of all ranks, by rank. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
 /// Returns, in one line, why NCCL cannot reduce over these ranks; empty if it can. NCCL needs its

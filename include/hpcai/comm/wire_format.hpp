@@ -13,9 +13,6 @@ using tensor::WireFormat;
 /// Returns the name in communication.precision.
 std::string_view name_of(WireFormat format);
 
-/// Returns the bytes of one value, without the scales of fp16 and int8 blocks.
-std::size_t value_bytes(WireFormat format);
-
 /// Returns the bytes of `values` encoded values, padded to a multiple of 4, and of their scales.
 std::size_t wire_bytes(WireFormat format, std::size_t values);
 
@@ -26,10 +23,10 @@ std::size_t wire_bytes(WireFormat format, std::size_t values);
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
             std::span<float> residual);
 
-/// values[i] = the i-th value of `wire`.
+/// Sets values[i] to the i-th value of `wire`.
 void decode(WireFormat format, std::span<const std::byte> wire, std::span<float> values);
 
-/// values[i] += the i-th value of `wire`, in fp32.
+/// Adds the i-th value of `wire` to values[i] in fp32.
 void add_decoded(WireFormat format, std::span<const std::byte> wire, std::span<float> values);
 
 }  // namespace hpcai::comm

@@ -24,13 +24,11 @@ public:
     /// Takes the last reading and returns all readings of this rank.
     std::vector<CounterRecord> finish();
 
-    /// Returns a counter of the group's steps with two readings: when training began and ended.
-    /// `record` has training time and iterations.
-    CounterRecord steps_counter(const GroupRecord& record) const;
-
-    /// Reads the system's clocks again and returns a counter (verification::kClockPrefix) for each:
-    /// the clock that times the steps, and a clock that also runs while the system is suspended.
-    std::vector<CounterRecord> clock_counters() const;
+    /// Returns counters with two readings each, when training began and ended. The first counts the
+    /// group's steps; `record` has training time and iterations. The others are two clocks
+    /// (verification::kClockPrefix): the clock that times the steps, and a clock that also runs
+    /// while the system is suspended.
+    std::vector<CounterRecord> step_and_clock_counters(const GroupRecord& record) const;
 
 private:
     struct Clocks {

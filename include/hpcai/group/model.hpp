@@ -16,7 +16,7 @@
 
 namespace hpcai::group {
 
-class Partition;
+struct Partition;
 
 /// Returns the graph of the configured model for one micro-batch of a rank.
 graph::Graph make_training_graph(const context::RunContext& context,
@@ -41,7 +41,7 @@ public:
     /// The exchange of this rank with the other shards of its stage. It must be connected before
     /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The ranks that share BatchNorm statistics. Must be connected before the networks run.
+    /// The ranks that share BatchNorm statistics. They must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
@@ -61,7 +61,7 @@ private:
     device::Device& device_;
     std::uint32_t number_;
     graph::Graph graph_;
-    std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
+    std::unique_ptr<Partition> partition_;  // null if each rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
     std::vector<std::unique_ptr<graph::Network>> networks_;  // one for each micro-batch in flight

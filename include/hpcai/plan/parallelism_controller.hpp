@@ -122,9 +122,6 @@ public:
     /// Returns the nodes of a group with the number of its ranks on each, ascending by node.
     std::vector<NodeShare> shares_of(int group) const;
 
-    /// Returns the nodes of `group`, ascending.
-    std::vector<int> nodes_of(int group) const;
-
     LayoutSummary summary() const;
 
 private:

@@ -16,6 +16,10 @@
 
 #include <hpcai/base/error.hpp>
 
+namespace hpcai {
+namespace fs = std::filesystem;
+}
+
 namespace hpcai::storage {
 
 using Bytes = std::span<const std::byte>;
@@ -31,21 +35,21 @@ inline std::string_view text_of(Bytes bytes) {
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
 /// after a crash of the machine, see the old file or the complete new file. Throws Error(usage)
 /// naming the path on any failure, such as a full disk, and leaves no temporary file.
-void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts);
-void write_file_durably(const std::filesystem::path& path, std::string_view text);
+void write_file_durably(const fs::path& path, std::span<const Bytes> parts);
+void write_file_durably(const fs::path& path, std::string_view text);
 
 /// Like write_file_durably, but does not sync. Readers see the old file or the complete new file; a
 /// crash of the machine may lose both.
-void replace_file(const std::filesystem::path& path, std::string_view text);
+void replace_file(const fs::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
 /// processes may create it at the same time. Throws Error(usage) naming the folder.
-void make_folder_durably(const std::filesystem::path& folder);
+void make_folder_durably(const fs::path& folder);
 
 /// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular
 /// file, has more than `limit_bytes`, or grows while it is read.
-std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
-std::string read_file_text(const std::filesystem::path& path, std::size_t limit_bytes);
+std::vector<std::byte> read_file_bytes(const fs::path& path, std::size_t limit_bytes);
+std::string read_file_text(const fs::path& path, std::size_t limit_bytes);
 
 /// Returns whether a file or folder exists; false if that cannot be determined.
 inline bool path_exists(const std::filesystem::path& path) {
@@ -59,20 +63,20 @@ class PendingPath {
 public:
     /// Creates no file. Throws Error(usage) if the target is a symbolic link, a mount point, "/",
     /// "." or "..", or if a folder exists at path().
-    explicit PendingPath(const std::filesystem::path& target);
+    explicit PendingPath(const fs::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
     PendingPath& operator=(const PendingPath&) = delete;
 
-    const std::filesystem::path& path() const noexcept { return path_; }
+    const fs::path& path() const noexcept { return path_; }
     /// Syncs the file, or the folder and its direct entries, and renames it to the target. A file
     /// replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
     /// naming the target on failure.
     void commit();
 
 private:
-    std::filesystem::path target_;
-    std::filesystem::path path_;
+    fs::path target_;
+    fs::path path_;
     bool is_committed_ = false;
 };
 
@@ -100,7 +104,7 @@ private:
 };
 
 /// Opens a regular file for reading. Throws Error(data) naming the path on failure.
-Descriptor open_for_reading(const std::filesystem::path& path);
+Descriptor open_for_reading(const fs::path& path);
 
 /// Reads until `buffer` is full or the file ends. Returns the number of bytes read; empty, with
 /// errno set, after a read error. With an `offset`, reads from there on and does not use or change
@@ -109,14 +113,13 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
                                     std::optional<std::int64_t> offset = {}) noexcept;
 
 /// Like try_read, but throws Error(data) naming the path after a read error.
-std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
-                      std::span<std::byte> buffer);
+std::size_t read_some(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer);
 
 /// Writes all of `bytes`. Returns false, with errno set, on failure.
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept;
 
 /// Syncs a file or folder to disk. Returns false, with errno set, on failure. Ignores EINVAL,
 /// because some network file systems cannot sync a folder.
-bool try_sync(const std::filesystem::path& path) noexcept;
+bool try_sync(const fs::path& path) noexcept;
 
 }  // namespace hpcai::storage

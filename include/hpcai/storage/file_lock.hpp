@@ -15,7 +15,7 @@ public:
     };
 
     /// Never blocks. Throws Error(data) naming the file when it cannot be opened.
-    explicit FileLock(const std::filesystem::path& path, Kind kind = Kind::exclusive);
+    explicit FileLock(const fs::path& path, Kind kind = Kind::exclusive);
 
     enum class State {
         held,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
-
 #include <hpcai/storage/file.hpp>
 #include <hpcai/tensor/tensor_view.hpp>
 
@@ -34,18 +32,15 @@ private:
 
 /// Both write `values` of `shape` (one or two dimensions) durably. Throw as write_file_durably, and
 /// Error(internal) for another number of dimensions or a shape that does not fit `values`.
-void write_npy(const std::filesystem::path& path, std::span<const float> values,
-               const tensor::Shape& shape);
-void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
+void write_npy(const fs::path& path, std::span<const float> values, const tensor::Shape& shape);
+void write_npy(const fs::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
 /// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for another format than
 /// this namespace supports, for a header over 512 bytes, and for more than 2^48 elements.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
-/// Parses a file of at most `limit_bytes` bytes. Throws Error(data) as parse_npy and
-/// read_file_bytes do.
-NpyArray read_npy(const std::filesystem::path& path,
-                  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
+/// Parses a file. Throws Error(data) as parse_npy and read_file_bytes do.
+NpyArray read_npy(const fs::path& path);
 
 }  // namespace hpcai::storage

@@ -47,7 +47,7 @@ using Metadata = std::map<std::string, std::string>;
 /// Writes the tensors durably, sorted by descending element size, then by name, so that every
 /// tensor is aligned to its element in the file. Throws as write_file_durably, and Error(internal)
 /// for a duplicate name, the name "__metadata__", or a shape that does not fit its bytes.
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
+void write_safetensors(const fs::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata = {});
 
 /// A validated file in memory.
@@ -71,12 +71,12 @@ private:
     std::vector<std::byte> bytes_;
     Metadata metadata_;
     std::vector<StoredTensor> tensors_;
-    std::map<std::string, std::size_t, std::less<>> index_of_name_;
+    std::map<std::string_view, const StoredTensor*> by_name_;  // into tensors_
 };
 
 /// Reads a file of at most `limit_bytes` bytes. Throws Error(data) as the constructor and
 /// read_file_bytes do.
-SafetensorsFile read_safetensors(const std::filesystem::path& path,
+SafetensorsFile read_safetensors(const fs::path& path,
                                  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace hpcai::storage

@@ -19,10 +19,7 @@ public:
     std::string finish_hex();
 
 private:
-    struct Deleter {
-        void operator()(evp_md_ctx_st* context) const noexcept;
-    };
-    std::unique_ptr<evp_md_ctx_st, Deleter> context_;
+    std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
 
 std::string sha256_hex(Bytes bytes);
@@ -31,6 +28,6 @@ std::string sha256_hex(Bytes bytes);
 bool is_sha256_hex(std::string_view text);
 
 /// Hashes a file. Throws Error(data) naming the path if it cannot be read.
-std::string sha256_hex_of_file(const std::filesystem::path& path);
+std::string sha256_hex_of_file(const fs::path& path);
 
 }  // namespace hpcai::storage

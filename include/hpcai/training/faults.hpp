@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include <hpcai/comm/range.hpp>
+#include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>

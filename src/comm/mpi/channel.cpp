@@ -8,7 +8,6 @@
 #include <hpcai/base/clock.hpp>
 
 namespace hpcai::comm {
-
 namespace {
 
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
@@ -64,16 +63,20 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
     const Stopwatch watch;
     Stopwatch since_check;
-    bool has_logged = false;
+    // Only the first and the last rank log the wait, in case one of them is the missing rank.
+    bool may_log = rank_ == 0 || rank_ == size_ - 1;
     while (!is_done()) {
         std::this_thread::yield();  // another process may need the core
         if (since_check.seconds() < kFailureCheckSeconds) continue;
         since_check.restart();
         check_for_failure();
         const double waited_seconds = watch.seconds();
-        if (!has_logged && waited_seconds > kQuietShareOfWait * limits_.wait_seconds) {
-            has_logged = true;
-            log_wait(waited_seconds);
+        if (may_log && waited_seconds > kQuietShareOfWait * limits_.wait_seconds) {
+            may_log = false;
+            std::cerr << fmt::format(
+                "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit "
+                "is {:.0f} s\n",
+                rank_, size_, waited_seconds, limits_.wait_seconds);
         }
         if (waited_seconds > limits_.wait_seconds) {
             fail(Error(ExitCode::watchdog,
@@ -83,15 +86,6 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
 }
 
-/// Only the first and the last rank log the wait, in case one of them is the missing rank.
-void Channel::log_wait(double seconds) const {
-    if (rank_ != 0 && rank_ != size_ - 1) return;
-    std::cerr << fmt::format(
-        "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit is {:.0f} "
-        "s\n",
-        rank_, size_, seconds, limits_.wait_seconds);
-}
-
 void Channel::announce_failure(const Error& failure) noexcept {
     if (std::exchange(is_announced_, true) || size_ == 1) return;
     if (!failure_) failure_ = failure;
@@ -99,7 +93,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     message->code = failure.code();
     const std::string_view text(failure.what());
     std::ranges::copy(text.substr(0, message->text.size() - 1), message->text.begin());
-    kept_->keep_alive(message);  // the receivers may be dead
+    kept_->push_back(message);  // the receivers may be dead
     for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         MPI_Request request = MPI_REQUEST_NULL;
@@ -114,7 +108,14 @@ void Channel::check_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
-    if (found == 0) return run_wait_callback();
+    if (found == 0) {
+        try {
+            if (wait_callback_) wait_callback_();
+        } catch (const Error& error) {
+            fail(error);
+        }
+        return;
+    }
     FailureMessage message;
     check_mpi(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE, kFailureTag, handle_,
                        MPI_STATUS_IGNORE),
@@ -123,14 +124,6 @@ void Channel::check_for_failure() {
     failure_ = Error(message.code, message.text.data());
     is_announced_ = true;  // the sender has announced it to all ranks
     check_usable();
-}
-
-void Channel::run_wait_callback() {
-    try {
-        if (wait_callback_) wait_callback_();
-    } catch (const Error& error) {
-        fail(error);
-    }
 }
 
 void Channel::fail(const Error& failure) {

@@ -13,14 +13,7 @@ void check_mpi(int code, std::string_view call);
 
 /// Memory that MPI may still use after a communicator has failed. It lives as long as MpiWorld,
 /// because MPI does not report when the last late message has arrived.
-class KeptBuffers {
-public:
-    void keep_alive(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
-    std::size_t count() const { return buffers_.size(); }
-
-private:
-    std::vector<std::shared_ptr<const void>> buffers_;
-};
+using KeptBuffers = std::vector<std::shared_ptr<const void>>;
 
 /// Owns an MPI communicator, which a Communicator and its Requests share. Waits with a deadline and
 /// checks for failures that other ranks announce.
@@ -57,12 +50,10 @@ public:
 private:
     struct FailureMessage {
         ExitCode code = ExitCode::internal;
-        std::array<char, 252> text{};
+        std::array<char, 252> text{};  // truncated to fit; zero-terminated
     };
 
-    void run_wait_callback();
     [[noreturn]] void fail(const Error& failure);
-    void log_wait(double seconds) const;
 
     MPI_Comm handle_;
     WorldLimits limits_;

@@ -21,7 +21,7 @@ public:
           copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
           values_(*copy_) {}
     ~Staging() {
-        if (copy_ && !complete_) channel_->kept()->keep_alive(copy_);
+        if (copy_ && !complete_) channel_->kept()->push_back(copy_);
     }
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -189,12 +189,10 @@ public:
         const auto block = mine.size();
         for (int filled = 1; filled < size(); filled *= 2) {
             const std::size_t bytes = block * std::min(filled, size() - filled);
-            Requests requests = start_receive(*channel_, slots.subspan(block * filled, bytes),
-                                              (rank() + filled) % size(), kAllGatherTag);
-            const Requests sends = start_send(*channel_, slots.first(bytes),
-                                              (rank() - filled + size()) % size(), kAllGatherTag);
-            requests.insert(requests.end(), sends.begin(), sends.end());
-            channel_->wait(requests);
+            const Outgoing sent{(rank() - filled + size()) % size(), slots.first(bytes)};
+            const Incoming received{(rank() + filled) % size(),
+                                    slots.subspan(block * filled, bytes)};
+            start_exchange({&sent, 1}, {&received, 1}, kAllGatherTag)->wait();
         }
         std::ranges::rotate(slots, slots.end() - static_cast<std::ptrdiff_t>(block * rank()));
         staging.complete(all);
@@ -251,7 +249,7 @@ public:
         channel_->set_wait_callback(std::move(callback));
     }
     void keep_alive(std::shared_ptr<const void> buffer) override {
-        channel_->kept()->keep_alive(std::move(buffer));
+        channel_->kept()->push_back(std::move(buffer));
     }
 
 private:

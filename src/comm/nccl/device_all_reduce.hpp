@@ -36,10 +36,8 @@ public:
     /// Call it once for the values of each all-reduce, before the first all-reduce is enqueued.
     void prepare(std::span<float> device_values) {
         ensure(!has_enqueued_, "an all-reduce was prepared after the first all-reduce had started");
-        Sum sum{device_values,
-                make_all_reduce_schedule(options_, rank_, device_values.size()),
-                nullptr,
-                {}};
+        Sum sum{.values = device_values,
+                .schedule = make_all_reduce_schedule(options_, rank_, device_values.size())};
         sum.sent = count_sent(sum.schedule, options_.node_of_rank, rank_);
         if (options_.format == WireFormat::int8) {
             sum.residual = device_.allocate(device_values.size_bytes());

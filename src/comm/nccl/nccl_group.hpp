@@ -41,11 +41,7 @@ class NcclGroup {
 public:
     /// Uses the current device. Call start() next.
     explicit NcclGroup(const NcclReducerOptions& options)
-        : group_(options.group),
-          wait_seconds_(options.wait_seconds),
-          start_seconds_(options.start_seconds),
-          finish_seconds_(options.finish_seconds),
-          exceptions_(std::uncaught_exceptions()) {
+        : options_(options), group_(options.group), exceptions_(std::uncaught_exceptions()) {
         check_cuda(cudaGetDevice(&device_index_), "starting NCCL");
     }
     ~NcclGroup() { end(); }
@@ -65,13 +61,13 @@ public:
             const ncclResult_t status =
                 ncclCommInitRankConfig(&handle_, group_.size(), id, group_.rank(), &config);
             if (status != ncclInProgress) check_nccl(status, kWhat);
-            wait_for_call(kWhat, start_seconds_);
+            wait_for_call(kWhat, options_.start_seconds);
         });
     }
 
     /// Enqueues an all-reduce on `stream`, or captures it while `stream` captures a CUDA graph.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
-        enqueue("enqueueing an all-reduce over GPUs", wait_seconds_, [&] {
+        enqueue("enqueueing an all-reduce over GPUs", options_.wait_seconds, [&] {
             return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
                                  ncclFloat32, ncclSum, handle_, stream);
         });
@@ -79,15 +75,17 @@ public:
     /// Enqueues or captures messages. Messages between two ranks match in the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream) {
         if (messages.sends.empty() && messages.receives.empty()) return;
-        enqueue("enqueueing messages between GPUs", wait_seconds_,
+        enqueue("enqueueing messages between GPUs", options_.wait_seconds,
                 [&] { return start_messages(messages, handle_, stream); });
     }
     /// Exchanges the first messages on `stream`, so that NCCL connects the GPUs. Waits at most
     /// start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream) {
         constexpr const char* kWhat = "connecting the GPUs of a group";
-        enqueue(kWhat, start_seconds_, [&] { return start_messages(messages, handle_, stream); });
-        wait_until([&] { return is_done(cudaStreamQuery(stream), kWhat); }, kWhat, start_seconds_);
+        enqueue(kWhat, options_.start_seconds,
+                [&] { return start_messages(messages, handle_, stream); });
+        wait_until([&] { return is_done(cudaStreamQuery(stream), kWhat); }, kWhat,
+                   options_.start_seconds);
     }
 
     /// Waits until `is_done` returns true. Throws after `seconds` or if NCCL detects a failure.
@@ -135,8 +133,8 @@ public:
         if (std::uncaught_exceptions() > exceptions_) abort();
         if (handle_ != nullptr) end_together();
         left_gpu_ = !is_aborted_ ||
-                    (aborted_.valid() &&
-                     aborted_.wait_for(Seconds(finish_seconds_)) == std::future_status::ready);
+                    (aborted_.valid() && aborted_.wait_for(Seconds(options_.finish_seconds)) ==
+                                             std::future_status::ready);
         return *left_gpu_;
     }
 
@@ -199,7 +197,7 @@ private:
     void end_together() noexcept {
         ncclResult_t state = ncclCommFinalize(handle_);
         const Stopwatch watch;
-        while (state == ncclInProgress && watch.seconds() < finish_seconds_) {
+        while (state == ncclInProgress && watch.seconds() < options_.finish_seconds) {
             std::this_thread::sleep_for(kSleep);
             if (ncclCommGetAsyncError(handle_, &state) != ncclSuccess) break;
         }
@@ -207,10 +205,8 @@ private:
         ncclCommDestroy(std::exchange(handle_, nullptr));
     }
 
+    NcclReducerOptions options_;
     Communicator& group_;
-    double wait_seconds_;
-    double start_seconds_;
-    double finish_seconds_;
     int device_index_ = 0;
     int exceptions_;
     ncclComm_t handle_ = nullptr;

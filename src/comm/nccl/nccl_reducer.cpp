@@ -10,7 +10,6 @@
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
 
 namespace hpcai::comm {
-
 namespace {
 
 /// All-reduces have a high priority: a step cannot end before them, but other work can run later.
@@ -106,10 +105,10 @@ public:
         if (all_reduce_) all_reduce_->set_residual(device_values, residual);
     }
 
-    bool is_joined(std::int64_t sum) const { return sum <= joined_; }
-    /// Makes later work of the device wait for all all-reduces started so far, including number
-    /// `sum`.
-    void join(std::int64_t sum);
+    bool is_joined(std::int64_t number) const { return number <= joined_; }
+    /// Makes later work of the device wait for all all-reduces started so far, unless it already
+    /// waits for all-reduce `number`, counted from 1.
+    void join(std::int64_t number);
 
 private:
     void wait_for_step_end();
@@ -124,15 +123,15 @@ private:
     AllReduceTimes times_;
     bool has_step_end_ = false;  // step_end_ is the end of an earlier step
     std::int64_t started_ = 0;
-    std::int64_t joined_ = 0;
-    std::string algorithm_text_;                   // empty: NCCL's own all-reduce
+    std::int64_t joined_ = 0;     // all-reduces for which later work of the device waits
+    std::string algorithm_text_;  // empty: NCCL's own all-reduce
     std::unique_ptr<DeviceAllReduce> all_reduce_;  // null: NCCL's own
     NcclGroup nccl_;  // destroyed first: its kernels use the members above
 };
 
 class NcclRequest final : public Request {
 public:
-    NcclRequest(NcclReducer& reducer, std::int64_t sum) : reducer_(reducer), sum_(sum) {}
+    NcclRequest(NcclReducer& reducer, std::int64_t number) : reducer_(reducer), number_(number) {}
     ~NcclRequest() override {
         try {
             wait();
@@ -140,12 +139,14 @@ public:
             // The end of the graph capture reports the failure: this all-reduce is missing.
         }
     }
-    bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls
-    void wait() override { reducer_.join(sum_); }
+    bool test() override {
+        return reducer_.is_joined(number_);
+    }  // the device advances without calls
+    void wait() override { reducer_.join(number_); }
 
 private:
     NcclReducer& reducer_;
-    std::int64_t sum_;
+    std::int64_t number_;
 };
 
 std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
@@ -164,8 +165,8 @@ std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_v
     return request;
 }
 
-void NcclReducer::join(std::int64_t sum) {
-    if (is_joined(sum)) return;
+void NcclReducer::join(std::int64_t number) {
+    if (is_joined(number)) return;
     sums_ready_.record(all_reduce_stream_.handle());
     times_.begin_wait(device_stream_);
     sums_ready_.block(device_stream_);
