@@ -191,17 +191,17 @@ Markup communication_section(const RunRecord& record) {
 Markup energy_section(const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     const std::string& reason = energy.joules.reason;
-    const Markup measured =
-        energy.source.empty()
-            ? paragraph(
-                  fmt::format("No meter: {}.", reason.empty() ? "energy was not measured" : reason))
-            : facts({{"meters", text(energy.source)},
-                     {"energy", quantity(energy.joules, "{:.4g}", "J")},
-                     {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
-                     {"VFLOPS per watt",
-                      quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")},
-                     {"method", text(energy.method)},
-                     {"level", text(energy.level)}});
+    Markup measured = paragraph(
+        fmt::format("No meter: {}.", reason.empty() ? "energy was not measured" : reason));
+    if (!energy.source.empty()) {
+        measured = facts(
+            {{"meters", text(energy.source)},
+             {"energy", quantity(energy.joules, "{:.4g}", "J")},
+             {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
+             {"VFLOPS per watt", quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")},
+             {"method", text(energy.method)},
+             {"level", text(energy.level)}});
+    }
     return section("energy", "Energy", measured + core_phase(energy) + meters(energy));
 }
 
