@@ -228,9 +228,9 @@ void add_request_options(Command command, PlanOptions& options) {
 void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, to predict the time");
-    command.add_text(
-        "--machine", options.machine, "FILE",
-        "devices and links, instead of measured rates: a file, or name in configs/machines");
+    command.add_text("--machine", options.machine, "FILE",
+                     "file with devices and links, or its name in configs/machines; replaces "
+                     "measured rates");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");

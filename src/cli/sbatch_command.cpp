@@ -212,9 +212,10 @@ void add_allocation_options(Command command, SbatchOptions& options) {
                         "ranks per node; default: its GPUs, or one");
     command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxPerNode},
                         "GPUs per node; default: none");
-    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxPerNode},
-                        "cores per rank; required with pbs, for shared nodes with slurm; default: "
-                        "whole nodes");
+    command.add_integer(
+        "--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxPerNode},
+        "cores per rank; pbs requires it, slurm needs it for shared nodes; default: "
+        "whole nodes");
 }
 
 /// Adds the options that depend on the site. An option that is not given adds nothing to the

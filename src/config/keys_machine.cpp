@@ -36,7 +36,7 @@ std::vector<Key> communication_keys() {
         key("bucket_mib", &C::bucket_mib, above_up_to(0, 65536, "MiB"),
             "Size of a gradient bucket."),
         key("overlap", &C::overlap,
-            "All-reduces buckets during the backward pass (of the last micro-batch)."),
+            "Whether buckets are all-reduced during the backward pass (of the last micro-batch)."),
     };
 }
 

@@ -70,8 +70,8 @@ std::vector<Key> optimizer_keys() {
         key("trust_coefficient", &C::trust_coefficient, above_up_to(0, 1000),
             "Factor of the lars trust ratio (weight norm / gradient norm); eta of You et al."),
         key("weight_decay", &C::weight_decay, between(0, 1),
-            "This factor x weights is added to the gradient, in lamb to the step; adamw "
-            "subtracts this factor x learning rate x weights from the weights."),
+            "adamw subtracts this factor x learning rate x weights from the weights. lamb adds "
+            "this factor x weights to the step, and the other optimizers add it to the gradient."),
         key("weight_decay_on_norm_and_bias", &C::weight_decay_on_norm_and_bias,
             "Also decays BatchNorm parameters and biases; their trust ratio is always 1."),
     };
