@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
@@ -270,8 +271,10 @@ TEST_F(ClimateFiles, AreNotRejectedWhenTheSystemCannotStartAProcessToTryThem) {
     test::write_raw(path(), {});
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    const rlimit none{0, before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int unused = ::dup(STDIN_FILENO);  // the lowest one
+    ::close(unused);
+    const rlimit one_more{static_cast<rlim_t>(unused) + 1, before.rlim_max};  // not two for a pipe
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
     ExitCode code = ExitCode::ok;
     std::string message;
     try {

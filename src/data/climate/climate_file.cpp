@@ -102,10 +102,8 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 std::string expected_layout() {
     return fmt::format(
         "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
-        "integers "
-        "of samples x {} x {}: rows ymin, xmin, ymax, xmax, class 0 to {} in pixels, unused rows "
-        "all "
-        "-1; a fixed-length string \"{}\" as its attribute {} states the order",
+        "integers of samples x {} x {}: rows ymin, xmin, ymax, xmax, class 0 to {} in pixels, "
+        "unused rows all -1; a fixed-length string \"{}\" as its attribute {} states the order",
         climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
         climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
         climate::kColumnsName);
