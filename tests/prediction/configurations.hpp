@@ -6,7 +6,7 @@
 
 namespace hpcai::prediction {
 
-inline constexpr double kParameters = 25'557'032;  // of torchvision's resnet50
+inline constexpr double kParameters = 25'557'032;         // of torchvision's resnet50
 inline constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
 
 /// Returns the official workload with batches of 256, on a folder whose files were not counted.

@@ -82,8 +82,7 @@ TEST(BenchText, FitsAPageEvenWithLongNames) {
     for (const std::string& line : lines) EXPECT_LE(line.size(), kPageWidth) << line;
     const auto found = std::ranges::find(lines, name);
     ASSERT_NE(found, lines.end());
-    EXPECT_TRUE((found + 1)->ends_with(" 90.000   10.000  18.0   1.722  0.01722"))
-        << *(found + 1);
+    EXPECT_TRUE((found + 1)->ends_with(" 90.000   10.000  18.0   1.722  0.01722")) << *(found + 1);
 }
 
 TEST(BenchJson, HasEveryNumberOfTheReport) {
