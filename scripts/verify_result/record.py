@@ -102,7 +102,7 @@ def check_parameters(run, bad_samples):
         run.must_be(f"parameters has {key}, which", dict(rows).get(key), wanted, source)
     wanted = ["staged"] if record["staging"]["scope"] != "none" else []
     wanted += ["bad samples"] if bad_samples > 0 else []
-    run.must_be("the list of facts in parameters", [key for key, _ in facts], wanted,
+    run.must_be("parameters, without settings,", [key for key, _ in facts], wanted,
                 "staging and work.groups")
     if bad_samples > 0:
         run.must_be("parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples),
