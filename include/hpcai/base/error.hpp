@@ -23,8 +23,9 @@ enum class ExitCode : int {
     mismatch = 10,
 };
 
-/// An error that ends the program with an exit code. The message is complete: it names the key or
-/// file, the value and the legal values.
+/// An error with an exit code, with which it ends the program unless it is handled. The message is
+/// complete: for wrong input it names the key or file and, where they help, the value and the legal
+/// values.
 class Error : public std::runtime_error {
 public:
     Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -17,8 +17,8 @@ class Logger {
 public:
     virtual ~Logger() = default;
 
-    /// Writes one line; control characters in `message` are escaped. Never throws for a full disk
-    /// or a closed pipe.
+    /// Writes one line; ASCII control characters in `message` are escaped. Never throws for a full
+    /// disk or a closed pipe.
     virtual void write(Severity severity, std::string_view message) = 0;
 
     template <typename... Arguments>

@@ -32,12 +32,12 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
 enum class RandomPurpose : std::uint8_t {
     bootstrap = 1,       // which samples a model trains on
     shuffle = 2,         // order of a model's samples in an epoch
-    augmentation = 3,    // crop, flip of one training sample
+    augmentation = 3,    // of one training sample, such as crop and flip
     initialization = 4,  // initial weights
-    synthetic_data = 5,  // random tensors on device or host
+    synthetic_data = 5,  // generated patterns and random tensors
     photographs = 6,     // the photograph generator
     confidence = 7,      // resampling for confidence intervals
-    test = 8,            // tests and self-checks
+    test = 8,            // tests
     climate = 9,         // the climate generator
     regions = 10,        // anchors and regions sampled for the losses of one training sample
     rounding = 11,       // stochastic rounding of gradients to int8

@@ -30,15 +30,15 @@ std::string render(const Progress& progress);
 struct ProgressSettings {
     bool live = false;                   // true: a terminal, where one line is rewritten in place
     double live_interval_seconds = 0.2;  // between two updates of the line
-    double plain_interval_seconds = 30;  // largest interval between two lines of a batch log
+    double plain_interval_seconds = 30;  // limit of the growing interval in a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
     std::function<void(const Progress&)> print = {};  // if set, replaces the line
 };
 
 /// Prints progress to `out`: the first and the last step, and between them at most one line per
-/// interval. In a batch log the interval is 1 s at first, and doubles with each line up to
-/// plain_interval_seconds. Times are those of a monotonic clock.
+/// interval. In a batch log the interval is 1 s until the second line, then doubles with each line
+/// up to plain_interval_seconds. Times are those of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.

@@ -15,8 +15,8 @@ namespace hpcai {
 /// other characters are unchanged.
 std::string printable(std::string_view text);
 
-/// Quotes `argument` for a POSIX shell: returns it unchanged if it has no special characters, else
-/// in single quotes.
+/// Quotes `argument` for a POSIX shell: returns it unchanged if it has only letters, digits and
+/// _./=:,+@%- and is not empty, else in single quotes.
 std::string shell_quote(std::string_view argument);
 
 /// Escapes `text` for HTML and XML, so that it is safe inside an element and a quoted attribute.
@@ -26,7 +26,7 @@ std::string escape_html(std::string_view text);
 
 constexpr std::size_t kPageWidth = 80;
 
-/// Breaks a text at blanks into lines of at most kPageWidth columns if no word is longer, and
+/// Breaks a text at blanks into lines of at most kPageWidth columns, unless a word is too long, and
 /// indents all lines but the first. Prefers the end of a clause near the end of a line. `line_end`
 /// ends each line but the last; its characters before the line feed count as columns.
 std::string wrap(std::string text, std::size_t indent, std::string_view line_end = "\n");
@@ -44,7 +44,7 @@ std::size_t utf8_character_bytes(std::string_view text);
 bool is_control(std::string_view character);
 
 /// Parses `text` as one decimal number, independent of the locale; returns nothing if it contains
-/// anything else. A floating-point number may be "inf" or "nan".
+/// anything else or is out of range. A floating-point number may be "inf" or "nan".
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
     Number value = 0;

@@ -23,8 +23,8 @@ struct AllReduceOptions {
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
-/// The ranks with which a rank exchanges values. The values are divided into parts, one for each
-/// inner rank. An inner rank sums its part, first over the inner ranks, then over its outer ranks.
+/// The ranks with which a rank exchanges values. The values are divided into parts, at most one for
+/// each inner rank. A part's owner sums it, first over the inner ranks, then over its outer ranks.
 /// Then the inner ranks exchange the sums.
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
@@ -89,7 +89,7 @@ struct ScheduleStep {
     std::vector<WirePiece> decode;  // to decode and replace the values
 };
 
-/// The steps of one rank in an all-reduce. The result has the same bits on all ranks. Values are
+/// The steps of one rank in an all-reduce. The sums have the same bits on all ranks. Values are
 /// rounded when a rank sends them, when a partial sum over inner ranks is sent to outer ranks, and
 /// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32, in an
 /// order that depends only on AllReduceOptions and the number of values, except with native. All
@@ -104,7 +104,8 @@ struct AllReduceSchedule {
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 
-/// Returns whether MPI or NCCL may do the whole all-reduce: native, or all_reduce in fp32.
+/// Returns whether a library may do the whole all-reduce: native (MPI or NCCL), or all_reduce in
+/// fp32 (NCCL).
 bool is_library_all_reduce(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm

@@ -41,7 +41,7 @@ requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ran
     return mine;
 }
 
-/// Returns the vector or string of `root`, which may have another size on the other ranks.
+/// Returns `mine` of `root`, a vector or string. `mine` may have another size on the other ranks.
 template <typename Values>
 Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     std::uint64_t count = mine.size();
@@ -61,7 +61,7 @@ void collective_try(Communicator& ranks, const std::function<void()>& work);
 /// equal, each rank sends this string log2(size()) times at most.
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine);
 
-/// Returns the strings of all ranks, by rank at rank 0, elsewhere an empty vector.
+/// Returns at rank 0 the strings of all ranks, by rank; elsewhere an empty vector.
 std::vector<std::string> gather_strings(Communicator& ranks, std::string_view mine);
 
 }  // namespace hpcai::comm

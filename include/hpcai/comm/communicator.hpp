@@ -11,13 +11,14 @@
 
 namespace hpcai::comm {
 
-/// Thrown by an MPI communicator that has failed or on which another rank has announced a failure.
+/// Thrown by an MPI communicator that failed earlier or on which another rank announced a failure.
 class AnnouncedError : public Error {
 public:
     using Error::Error;
 };
 
-/// A collective or an exchange of messages in progress. The destructor waits until it is complete.
+/// A collective or an exchange of messages in progress. The destructor waits until it is complete
+/// or has failed.
 class Request {
 public:
     virtual ~Request() = default;
@@ -38,15 +39,15 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// A set of ranks: all ranks before StartUp::split, a group or part of it, the leaders of the
-/// groups whose predictions form the ensemble, or one process alone. All ranks must call every
-/// collective in the same order. Calls block unless they return a Request; the buffers of a Request
-/// must not change until it is complete. All calls throw Error(internal) if MPI rejects a call and
-/// Error(watchdog) if a rank cannot be reached or does not answer in time. They also throw a
-/// failure that another rank announced. After a throw the communicator cannot be used any more. The
-/// caller may then free the buffers of its calls, except those of start_exchange() and of an
-/// all-reduce of more than 64 KiB: late messages may arrive in these buffers until the process ends
-/// or MPI is finalized.
+/// A set of ranks: all ranks or those of a node before StartUp::split, a group or part of it, the
+/// leaders of the groups whose predictions form the ensemble, or one process alone. All ranks must
+/// call every collective in the same order. Calls block unless they return a Request; the buffers
+/// of a Request must not change until it is complete. Calls throw Error(internal) if MPI rejects
+/// them and Error(watchdog) if a rank cannot be reached or does not answer in time. They also throw
+/// a failure that another rank announced. After a throw the communicator cannot be used any more.
+/// The caller may then free the buffers of its calls, except those of calls that return a Request
+/// and of an all-reduce of more than 64 KiB: late messages may arrive in these buffers until the
+/// process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -94,7 +95,7 @@ public:
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
     /// Notifies the other ranks that this rank fails: their current and later calls throw its code
-    /// and message instead of waiting. Not collective, returns at once.
+    /// and message (truncated by MPI) instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
     /// Throws an earlier failure of this communicator, a failure that another rank announced, or an

@@ -8,7 +8,7 @@
 namespace hpcai::comm {
 
 /// A time limit for a call that has none. If the guard still exists after `seconds`, it ends the
-/// process with `exit_code` and prints one line on stderr, which begins with `what`.
+/// process with `exit_code` and prints one line on stderr, which names `what`.
 class DeadlineGuard {
 public:
     DeadlineGuard(double seconds, ExitCode exit_code, std::string what);

@@ -30,8 +30,8 @@ struct SentBytes {
 };
 
 /// All-reduces gradients in device memory over the ranks of a group. All ranks start the same
-/// all-reduces in the same order and wait for them in that order. Not thread-safe. All calls throw
-/// as Communicator does; after a throw the reducer cannot be used any more.
+/// all-reduces in the same order and wait for them in that order. Not thread-safe. Calls throw as
+/// Communicator does; after a throw the reducer cannot be used any more.
 class GradientReducer {
 public:
     virtual ~GradientReducer() = default;
@@ -97,9 +97,9 @@ public:
 /// a GPU, or without NCCL). If `device` is null, gradients must be in host memory and complete when
 /// an all-reduce starts, as on the CPU. In int8, each rank adds its rounding error of the previous
 /// step to its gradients (error feedback), unless a sum of that step was not finite or skip_step()
-/// was called. Sums have the same bits on all ranks and in every run. Each all-reduce must use the
-/// same memory in every step. `group` and `device` must outlive the reducer. Throws as
-/// all_reduce_topology.
+/// was called. Sums have the same bits on all ranks and, except with native, in every run. Each
+/// all-reduce must use the same memory in every step. `group` and `device` must outlive the
+/// reducer. Throws as all_reduce_topology.
 std::unique_ptr<GradientReducer> make_point_to_point_reducer(Communicator& group,
                                                              device::Device* device,
                                                              const AllReduceOptions& options);

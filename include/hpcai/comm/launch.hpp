@@ -13,9 +13,9 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// Rejects a process that should be one of several ranks but runs alone: it was started without an
 /// MPI launcher, or by a launcher that its MPI library does not support. The expected number of
 /// ranks is the first of OMPI_COMM_WORLD_SIZE, PMI_SIZE, FLUX_JOB_SIZE and SLURM_NTASKS that is
-/// set. Throws Error(launch) with the correct form of `command_line` if this number is above 1 but
-/// the world has one rank. Without `world_size` (before MPI_Init), rejects only a process that has
-/// no launcher.
+/// a positive number. Throws Error(launch) with the correct form of `command_line` if this number
+/// is above 1 but the world has one rank. Without `world_size` (before MPI_Init), rejects only a
+/// process without the rank variable of an MPI launcher.
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 

@@ -74,7 +74,7 @@ struct Membership {
     std::vector<int> voters() const;
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
     bool has_absent_group() const;  // also true if not agreed
-    /// Whether a group reported that it has lost a rank.
+    /// Whether a group failed by a timeout, as after the loss of a rank.
     bool has_lost_rank() const { return has_group_with_code(ExitCode::watchdog); }
     bool has_stopped_group() const { return has_group_with_code(ExitCode::stopped); }
     /// Returns the group whose leader writes the result: the first group that votes, else the first
@@ -90,8 +90,8 @@ enum class MembershipAgreementKind : std::int32_t {
     query,      // follower to collector, halfway through its wait: expects a notice
     notice,     // heartbeat of a collector; leaders follow the collector of the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
-    joined,     // follower to collector; the follower will join no other collector
-    declined,   // leader to collector: the leader is not its follower or has already replied
+    joined,     // follower to collector; it joins no other one unless this one withdraws
+    declined,   // leader to collector: the leader is not its follower or has decided
     withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined, in a tree
     received,   // follower to collector: the follower has the result
@@ -108,7 +108,7 @@ struct AgreementMessage {
     std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends it
 
     std::vector<std::byte> to_bytes() const;
-    /// Throws Error(internal) unless to_bytes() made `bytes`.
+    /// Throws Error(internal) if `bytes` have another size than their header states.
     static AgreementMessage from_bytes(std::span<const std::byte> bytes);
 };
 

@@ -8,13 +8,14 @@ namespace hpcai::comm {
 
 struct WorldLimits {
     double wait_seconds = 3600;                // longest wait for other ranks in one call
-    double finalize_seconds = 30;              // longest MPI_Finalize if no rank is still working
+    double finalize_seconds = 30;              // time limit of finish(), which has exceptions
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
     // Maximum number of elements in one MPI call; larger buffers are split.
     std::size_t largest_count = std::size_t{1} << 30;
 };
 
-/// The start-up phase, the only phase with collectives over all ranks. split() ends it.
+/// The start-up phase, the only phase with collectives over all ranks besides MpiWorld::finish().
+/// split() ends it.
 class StartUp {
 public:
     explicit StartUp(std::unique_ptr<Communicator> everyone) : everyone_(std::move(everyone)) {}
@@ -30,7 +31,7 @@ public:
     const std::vector<int>& node_of_world_rank() const { return node_of_world_rank_; }
 
     /// Makes the communicator of this rank's group: ranks with the same `color`, ordered by `key`.
-    /// The last collective over all ranks.
+    /// The last collective of the start-up.
     std::unique_ptr<Communicator> split(int color, int key) &&;
 
 private:

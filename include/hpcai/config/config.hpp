@@ -51,7 +51,7 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum, between ends of epochs; 0: only on request
+    double checkpoint_seconds = 600;  // minimum between two, at ends of epochs; 0: on request
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // watchdog: until the first read of results
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations

@@ -17,7 +17,8 @@ namespace hpcai::config {
 
 enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list, text_list };
 
-/// A value of any key. Automatic is the value `auto`; a choice is stored as its name.
+/// A value of any key. Automatic is `auto` of a key with may_be_auto; a choice is stored as its
+/// name, also if this is "auto".
 using Automatic = std::monostate;
 using Value = std::variant<Automatic, bool, std::int64_t, double, std::string, std::vector<int>,
                            std::vector<double>, std::vector<std::string>>;
@@ -36,7 +37,7 @@ struct Key {
     std::string section;
     std::string name;
     KeyType type = KeyType::text;
-    std::string meaning;  // one sentence
+    std::string meaning;  // full sentences for users
     std::string unit;     // empty: none
     Bounds bounds;
     bool may_be_auto = false;
@@ -50,7 +51,7 @@ struct Key {
 
 struct Section {
     std::string name;
-    std::string meaning;  // one sentence
+    std::string meaning;  // for users
 };
 
 /// Sections, and keys grouped by section, in the order of printing.
@@ -67,11 +68,11 @@ std::string full_name_of(std::string_view name);
 /// Describes the legal values for messages: "an integer from 1 to 9", "one of a, b".
 std::string legal_values(const Key& key);
 
-/// Returns `value` in YAML; strings are in double quotes.
+/// Returns `value` in YAML; text is in double quotes, the name of a choice is not.
 std::string yaml_value(const Key& key, const Value& value);
 
-/// Returns the value of the key `full_name` ("training.precision") without quotes: a choice's name,
-/// a number's shortest decimal form. Throws Error(internal) for an unknown key.
+/// Returns yaml_value() of the key `full_name` ("training.precision"), but without quotes if the
+/// key has type text. Throws Error(internal) for an unknown key.
 std::string value_text(const Config& config, std::string_view full_name);
 
 }  // namespace hpcai::config

@@ -38,7 +38,8 @@ struct Machine {
 /// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs, or all processors of a node with
 /// `cores_per_node`. P_tflops is its peak in the training.precision P, and P_training_tflops what
 /// training reaches, by ledger table3. Throws Error(usage) with file, line and column for other
-/// keys, numbers out of range, a latency without a bandwidth, and YAML that config::parse rejects.
+/// keys, numbers out of range, a latency without a bandwidth, an empty text, and YAML with a syntax
+/// that config::parse rejects.
 Machine read_machine(const std::string& yaml, const std::string& file_name);
 
 }  // namespace hpcai::config

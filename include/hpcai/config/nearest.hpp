@@ -7,8 +7,8 @@
 
 namespace hpcai::config {
 
-/// Returns the number of insertions, deletions, substitutions and swaps of neighbours that change
-/// `a` to `b`, ignoring case (Damerau-Levenshtein distance, optimal string alignment).
+/// Returns the smallest number of insertions, deletions, substitutions and swaps of neighbours that
+/// change `a` to `b`, ignoring case (Damerau-Levenshtein distance, optimal string alignment).
 int edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the candidate nearest to `given`; empty if all distances exceed max(1, given.size() /

@@ -14,15 +14,14 @@ struct Sources {
     std::vector<std::string> overrides;  // "section.key=value"; they replace values of files
 };
 
-/// Reads and checks a configuration. workload.classes may be `auto`, for which
-/// data::load_config() counts the classes. Otherwise throws Error(usage) as read_file() and
-/// parse().
+/// Reads and checks a configuration. Throws Error(usage) as read_file() and parse() do, but
+/// workload.classes may be `auto`, for which data::load_config() counts the classes.
 Config load(const Sources& sources);
 
 /// Parses one YAML document and then applies `overrides` ("training.batch_size=64").
 /// `file_name` is for messages ("quickstart.yaml:3:5: ..."). Throws Error(usage) for the first
-/// error: unknown, duplicate or ill-typed keys, aliases, merge keys, second documents, illegal
-/// values, contradictory settings, or workload.classes `auto`.
+/// error, such as unknown, duplicate or ill-typed keys, aliases, merge keys, second documents,
+/// illegal values, contradictory settings, or workload.classes `auto`.
 Config parse(const std::string& yaml, const std::string& file_name,
              const std::vector<std::string>& overrides);
 

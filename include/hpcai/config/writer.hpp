@@ -14,7 +14,8 @@ std::string to_yaml(const Config& config);
 std::string to_json(const Config& config);
 
 /// Returns meaning, unit, default and legal values of one key ("training.batch_size"), of the keys
-/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name.
+/// of a section ("training"), or of all keys (""). Throws Error(usage) for any other name, with the
+/// nearest legal name or all of them.
 std::string explain(const std::string& name);
 
 /// Returns the text of docs/CONFIG.md: all keys as Markdown.

@@ -26,8 +26,8 @@ struct OpenDevice {
 };
 
 /// Opens the configured device: the CPU with this rank's threads, or GPU number local_rank modulo
-/// the number of GPUs of the node. The device is deterministic with run.deterministic. Throws
-/// Error(launch) or Error(usage) if device.kind is cuda and the rank's GPU cannot be used.
+/// the number of GPUs of the node. The device is deterministic with run.deterministic. Throws an
+/// Error if device.kind is cuda and the rank's GPU cannot be used.
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 

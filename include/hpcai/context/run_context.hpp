@@ -27,7 +27,7 @@ struct RunRequest {
     std::string resume = {};   // folder of one or several runs; config.files and output are empty
 };
 
-/// The state that all runs of one invocation share. The first run sets all but `number`.
+/// The state that all runs of one invocation share. The first run sets configurations and folder.
 struct RepeatedRuns {
     Stopwatch since_program_start;
     std::optional<config::Config> config;     // of this launch, with the changes of `resume --set`
@@ -49,8 +49,8 @@ struct LaunchContext {
     int series_number() const { return repetitions > 1 ? repetition : 0; }
 };
 
-/// The facts about a run on which the ranks agree before they split into groups. They do not change
-/// afterwards.
+/// The place of this rank, and the facts about a run on which the ranks agree before they split
+/// into groups. They do not change afterwards.
 struct RunContext {
     config::Config config;    // of this launch, with the changes of `resume --set`
     std::string config_text;  // configuration of the first launch, as YAML

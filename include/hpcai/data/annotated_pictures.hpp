@@ -32,7 +32,7 @@ struct AnnotatedPictures {
     std::vector<std::string> classes;
     std::vector<AnnotatedPicture> pictures;
     OmittedObjects omitted;
-    std::int64_t clipped_boxes = 0;  // boxes that exceeded their image
+    std::int64_t clipped_boxes = 0;  // kept boxes that exceeded their image
 
     HPCAI_RECORD(AnnotatedPictures, root, classes, pictures, omitted, clipped_boxes);
 };
@@ -49,13 +49,15 @@ struct ClassChoice {
 /// marked difficult. Does not open images. Throws Error(data) naming the file for a missing file,
 /// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
 /// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
-/// `choice` (unless ignore_others) and for a list that is empty or has a name twice.
+/// `choice` (unless ignore_others), for a list that is empty or has a name twice, and if no image
+/// has an object. Throws Error(usage) for a name that occurs twice in `choice`.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
 /// Reads a COCO annotation file (instances, JSON; a box is x, y, width, height) of images below
 /// `root`, in the order of the file. Omits crowds (iscrowd). Throws like read_voc(), and
-/// Error(data) for ids or category names that occur twice and for references to unknown ids.
+/// Error(data) for image ids, category ids or category names that occur twice and for references to
+/// unknown ids.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 

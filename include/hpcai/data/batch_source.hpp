@@ -32,8 +32,8 @@ public:
     virtual ~BatchSource() = default;
     /// Returns the number of batches of this rank in the current epoch or evaluation.
     virtual std::int64_t batches() const = 0;
-    /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample if
-    /// data.on_bad_sample is `fail`, Error(internal) after the last batch.
+    /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample that
+    /// data.on_bad_sample does not accept, Error(internal) after the last batch.
     virtual const Batch& next() = 0;
     /// Returns the seconds that next() has waited for data since construction.
     virtual double wait_seconds() const = 0;

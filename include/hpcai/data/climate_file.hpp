@@ -10,8 +10,8 @@
 #include <hpcai/data/image.hpp>
 
 /// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical units
-/// and `boxes` (T, 15, 5) i4, rows ymin, xmin, ymax, xmax, class 0 to 3, or all -1. The HDF5
-/// library is not thread-safe: calls of this header must not overlap.
+/// and `boxes` (T, 15, 5) integers, rows of four edges (BoxOrder) and class 0 to 3, or all -1. The
+/// HDF5 library is not thread-safe: calls of this header must not overlap.
 namespace hpcai::data {
 
 /// The order of a box's first four columns. The published description of the data and the program
@@ -40,13 +40,13 @@ std::vector<std::string> channel_names(GeopotentialLevel level);
 /// share the open file.
 class ClimateFile {
 public:
-    /// Throws Error(data) naming file and dataset if the file is unreadable, takes over 120 s to
-    /// open, differs from the manifest or lacks a dataset. A dataset must have the right rank,
-    /// shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per side), be stored
-    /// in this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for
-    /// a class that is not 0 to 3. With BoxOrder::detect, throws for a box that is impossible in
-    /// the order of the file's `columns`. If the file has no `columns` but boxes, exactly one order
-    /// must be possible.
+    /// Throws Error(data) naming the file and any wrong dataset if the file is unreadable, takes
+    /// over 120 s to open, differs from the manifest or lacks a dataset. A dataset must have
+    /// the right rank, shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per
+    /// side), be stored in this file, and need no filter other than deflate, shuffle and
+    /// fletcher32. Also throws for a class that is not 0 to 3. With BoxOrder::detect, throws for a
+    /// box that is impossible in the order of the file's `columns`. If the file has no `columns`
+    /// but boxes, exactly one order must be possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
 
@@ -62,7 +62,8 @@ public:
     GeopotentialLevel level() const { return metadata_.level; }
     /// Returns the number of boxes that are dropped because they have no area inside the fields.
     std::int64_t dropped_boxes() const { return metadata_.dropped_boxes; }
-    /// Returns the attribute `generator`, which synthetic files have; empty if there is none.
+    /// Returns the attribute `generator`, which synthetic files have, or "an unnamed generator" if
+    /// it is not ASCII text; empty if there is none.
     const std::string& generator() const { return metadata_.generator; }
     /// Returns the CRC-32 of the shape, the boxes and the row that level() uses. Copies of a file
     /// have equal fingerprints.

@@ -20,8 +20,8 @@ namespace hpcai::data {
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
 /// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
-/// in shards must match their digests in the index; other files, those in a manifest.sha256 in the
-/// source's root, if there is one.
+/// in shards must match the digests that the index lists; other files, those that a manifest.sha256
+/// in the source's root lists.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.

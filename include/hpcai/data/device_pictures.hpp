@@ -17,8 +17,8 @@ class DevicePictures {
 public:
     virtual ~DevicePictures() = default;
 
-    /// Prepares a row. Sets `view` if the device makes the row; otherwise writes the pixels to
-    /// `row`. Returns the same as SampleSet::training_sample(). Thread-safe.
+    /// Prepares a row. Sets `view` and returns "" if the device makes the row; otherwise writes the
+    /// pixels to `row` and returns the same as SampleSet::training_sample(). Thread-safe.
     virtual std::string prepare(const SampleSet& samples, std::uint32_t sample,
                                 const CounterStream& random, const SampleView& row,
                                 device::PictureView& view) = 0;
@@ -54,10 +54,10 @@ private:
 };
 
 /// Decodes the training images of each batch on the device, for data.decoder gpu. The host prepares
-/// images that the device's decoder does not support.
+/// images that the device cannot decode or resize.
 class DecodedPictures final : public DevicePictures {
 public:
-    /// Throws Error(internal) if the device has no decoder of JPEG files.
+    /// If the device has no decoder of JPEG files, complete() throws Error(internal).
     DecodedPictures(device::Device& device, std::int64_t rows) : DevicePictures(device, rows) {}
 
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,

@@ -45,7 +45,7 @@ struct DecodedImage {
 };
 
 /// Reads the size from the header of a PNG, or of a JPEG with 1, 3 or 4 components. Throws
-/// DecodeError for other first bytes, and above kMaxImageSide or kMaxImagePixels.
+/// DecodeError for other files, a damaged header, and sizes above kMaxImageSide or kMaxImagePixels.
 ImageSize read_image_size(std::span<const std::uint8_t> bytes);
 
 /// Returns the size of a JPEG that a GPU can decode: complete and baseline, with one scan of

@@ -20,10 +20,10 @@ struct PackReport {
 /// Copies the image files of a folder into tar files (POSIX ustar) that WebDataset also reads.
 /// Sample 17 of class n01 has the members n01/000000017.jpg and n01/000000017.cls, its label as
 /// text. Writes kShardIndexName last. Resumes an interrupted call: keeps complete shards if names,
-/// sizes and modification times of their images are the same. Throws Error(usage) if the output has
-/// an index or other tar files or cannot be written, and for more than 400 shards, because readers
-/// keep them open. Throws Error(data) like load_samples(), for an image that changes meanwhile, and
-/// for the name of a class that tar cannot store.
+/// sizes and modification times of their images are the same. Throws Error(usage) if the input is
+/// packed, if the output has an index or other tar files or cannot be written, and for more than
+/// 400 shards, because readers keep them open. Throws Error(data) like load_samples(), if no image
+/// can be read or one changes meanwhile, and for the name of a class that tar cannot store.
 PackReport pack_pictures(const PackOptions& options);
 
 }  // namespace hpcai::data

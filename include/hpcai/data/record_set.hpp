@@ -47,7 +47,8 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 /// SHA-256 differs from that in a manifest.sha256 in the folder.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
-/// Throws Error(data) if the index cannot store the name of a source file: hidden, or not UTF-8.
+/// Throws Error(data) if a source file is hidden, or its name is not UTF-8 or has control
+/// characters.
 void require_source_name(const std::filesystem::path& file);
 
 /// An HDF5 file from which a data set was read or transcoded.
@@ -58,7 +59,7 @@ struct RecordSource {
 };
 
 /// Normalized samples that `data transcode` has written: a folder with records.json (shapes,
-/// statistics, boxes and checksums) and flat files of one record per sample. The files are
+/// statistics, boxes and checksums) and flat files of records, one per sample. The files are
 /// memory-mapped. Thread-safe.
 class RecordSet {
 public:

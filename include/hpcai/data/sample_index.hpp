@@ -9,10 +9,10 @@
 
 namespace hpcai::data {
 
-/// Upper bound for the file of an image with legal dimensions.
+/// The largest image file that is read, in bytes.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
-/// Returns whether a path from a file is relative and stays below its folder.
+/// Returns whether a path that was read from a file is relative and stays below the folder.
 inline bool is_path_below(const std::string& path) {
     const std::filesystem::path parsed(path);
     return !path.empty() && !parsed.is_absolute() && path.find('\0') == std::string::npos &&
@@ -74,19 +74,20 @@ inline constexpr const char* kShardIndexName = "shards.jsonl";
 /// Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
-/// Reads the output of write_index(), but no image. Throws Error(data) naming file and line for
-/// anything else, including paths outside the root, shards outside the folder of `file`, and
-/// ranges outside their shard.
+/// Reads the output of write_index(), but no image. Throws Error(data) naming the file and any
+/// wrong line for anything else, including paths outside the root, shards outside the folder of
+/// `file`, and ranges outside their shard.
 SampleIndex read_index(const std::filesystem::path& file);
 
-/// Reads an index file if `path` is one or a folder of shards; otherwise scans the folder.
+/// Reads the index if `path` is a file or a folder of shards; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
 /// Returns the classes of load_samples(path) without listing their folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
-/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. Collective.
-/// Without `with_digests`, more than one rank gets no SHA-256 of ranges, to save memory.
+/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. If there are
+/// several ranks, `ignored` is empty and, without `with_digests`, the ranges have no SHA-256, to
+/// save memory. Collective.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator,
                          bool with_digests = false);
 

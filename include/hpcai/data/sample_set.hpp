@@ -57,7 +57,7 @@ public:
     virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
     /// Returns the path below the root of the set, "file.h5/17" for weather, or a synthetic name.
     virtual std::string name(std::uint32_t sample) const = 0;
-    /// Returns the full path of the sample, for messages.
+    /// Returns the full path of the sample, or name() of a synthetic one, for messages.
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
@@ -73,8 +73,9 @@ public:
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample without augmentation. Returns the reason like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const = 0;
-    /// Returns the bytes of the sample for a digest: the file of an image, or the output of
-    /// evaluation_sample(). Throws DecodeError for a file that cannot be read.
+    /// Returns the bytes of the sample for a digest: the image file in sets of
+    /// make_folder_samples(), in others the pixels of evaluation_sample(). Throws DecodeError for
+    /// an image file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 };
 
@@ -99,8 +100,8 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: omitted annotations, unverified files
-    /// Reasons why photographs or ExtremeWeather files are not the benchmark's data, for example
-    /// "test file 'b.h5' is training file 'a.h5'" (the same contents).
+    /// Reasons why the data are not the benchmark's, for example "test file 'b.h5' is training file
+    /// 'a.h5'" (the same contents), or launch::kFaultsDisqualification.
     std::vector<std::string> disqualifications = {};
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
@@ -109,7 +110,7 @@ struct SampleSets {
 };
 
 /// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all
-/// ranks. A `duplicator` first copies the data that data.staging selects to each node. Throws
+/// ranks. A `duplicator` then copies the data that data.staging selects to each node. Throws
 /// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
 /// workload.channels is not 3 for images, and the errors of the duplicator. Collective.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
@@ -129,8 +130,8 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group,
 void require_data_paths(const config::DataConfig& data);
 
 /// Returns config::load(sources), where workload.classes `auto` is replaced by the number of
-/// classes of the training samples. Throws as config::load(), and Error(data) if these
-/// samples cannot be read.
+/// data.class_names or else of classes in the training samples. Throws as config::load(), and
+/// Error(data) if these samples cannot be read or a classifier has only one class.
 config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws

@@ -29,8 +29,8 @@ struct BatchRow;
 /// of the B rows. Crops, flips and keys are a function of seed, model, epoch, sample, and the
 /// number of earlier occurrences of the sample in the epoch, so batches do not depend on R or the
 /// number of threads. By data.on_bad_sample, a bad sample is an Error(data) naming it (`fail`), is
-/// replaced by the next good one of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is
-/// used as far as it could be decoded (`count`).
+/// replaced by the next good one of the epoch (`skip`; Error(data) if 1000 in a row or all are
+/// bad), or is used as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
     /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws

@@ -7,7 +7,7 @@
 namespace hpcai::data {
 
 /// Returns `path`; if it is a folder, returns its *.h5 and *.hdf5 files that are not hidden, sorted
-/// by name. Throws Error(data) if the folder has none.
+/// by name. Throws Error(data) if the folder has none or cannot be listed.
 std::vector<std::filesystem::path> climate_files_at(const std::filesystem::path& path);
 
 /// The result of reading every sample of ExtremeWeather files.

@@ -22,7 +22,7 @@ ResizeRequest full_resize_request(const ImageView& source, int width, int height
 /// BILINEAR, box).crop(window) of Pillow up to 12 (src/libImaging/Resample.c). Pillow 13 swaps the
 /// passes for tall images, where a value may differ by one. `target` is (window.height,
 /// window.width, 3). Throws Error(internal) if the box exceeds the source, the window exceeds the
-/// target, or either is empty.
+/// target, either is empty, or `target` has another size.
 void resize_bilinear(const ImageView& source, const ResizeRequest& request,
                      std::span<std::uint8_t> target);
 

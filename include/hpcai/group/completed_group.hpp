@@ -34,8 +34,8 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
                       int threads, GroupOutcome& outcome);
 
 /// Returns the outcome of this rank's group, with its predictions, if an earlier launch completed
-/// it. Out-of-bag samples are predicted again from the stored weights. Otherwise returns nothing
-/// and logs why. Collective in the group; a failure on one rank is thrown on all.
+/// it. Out-of-bag samples are predicted again from the stored weights. Otherwise returns nothing,
+/// and the leader logs why. Collective in the group; a failure on one rank is thrown on all.
 std::optional<GroupOutcome> load_completed_group(const context::RunContext& context,
                                                  const context::Resources& resources,
                                                  TrainingState& state, comm::Communicator& group,

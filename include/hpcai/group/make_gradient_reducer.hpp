@@ -28,11 +28,12 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettin
                                                              comm::Communicator& group,
                                                              Logger& log);
 
-/// Makes the reducer for the gradients of `group`, whose ranks train the same parameters. It uses
-/// NCCL if each rank has its own GPU and the same version of NCCL, unless communication.backend or
-/// BatchNorm statistics over ranks prevent this. Otherwise it uses MPI on the host. On GPUs, logs
-/// the choice and why. Throws Error(launch) if communication.backend is nccl but NCCL cannot be
-/// used. Collective in the group.
+/// Makes the reducer for the gradients of `group`, whose ranks train the same parameters. Several
+/// ranks use NCCL if each has its own GPU and the same version of NCCL, unless
+/// communication.backend or BatchNorm statistics over ranks prevent this. Otherwise the reducer
+/// uses MPI on the host. If several ranks compute on GPUs, rank 0 logs the choice, and why it is
+/// not NCCL. Throws Error(launch) if communication.backend is nccl but NCCL cannot be used.
+/// Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,
                                                              comm::Communicator& group,

@@ -35,9 +35,9 @@ struct RankHealth {
 struct Finding {
     std::string check;  // "program", "binding", ...
     std::string text;
-    std::string remedy;  // what to do, a command line if possible; may be empty
+    std::string remedy;  // what to do, or the command line to use; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // exit code of a run with this problem; ok: only a warning
+    ExitCode code = ExitCode::ok;  // exit code of `doctor`; ok: no problem or a warning
 };
 
 /// The command of this launch, for remedies.
@@ -46,8 +46,8 @@ struct LaunchCommand {
     bool by_srun = false;
 };
 
-/// Returns a line break and a warning for the log of a run if rank 0 may use fewer cores than its
-/// share of the node, as with mpirun's default; else an empty string.
+/// For rank 0, returns a line break and a warning for the log of a run if the rank may use fewer
+/// cores than its share of the node, as with mpirun's default; else an empty string.
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place);
 
@@ -58,12 +58,13 @@ Finding diagnose_program(std::span<const RankHealth> by_world_rank);
 /// run.level custom.
 Finding diagnose_rules(const config::Config& config);
 
-/// Checks program, configuration, binding, output and golden steps. Returns one finding per check.
+/// Checks program, configuration, binding and output, and golden steps if they ran. Returns one
+/// finding per check.
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
 
 /// Returns the findings with their remedies, and a last line "DOCTOR ok", "DOCTOR ok, 1 warning" or
-/// "DOCTOR 2 findings, 1 warning". wrap() breaks the lines. Control characters are escaped.
+/// "DOCTOR 2 findings, 1 warning". Long lines are broken, ASCII control characters are escaped.
 std::string findings_text(std::span<const Finding> findings);
 
 }  // namespace hpcai::launch

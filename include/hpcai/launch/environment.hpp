@@ -14,7 +14,7 @@ inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds kFaultsDisqualification if `environment`, the record of the run's first launch, has
+/// Adds kFaultsDisqualification to `samples` if `environment`, the record of an earlier launch, has
 /// kFaultsFact. A program without fault injection that resumes the run thus keeps the entry.
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples);
@@ -25,9 +25,9 @@ std::string binary_digest();
 /// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
-/// Returns facts about program, machine and launch, with allow-listed environment variables. Other
-/// variables may hold secrets and are never copied. Collective: preloaded libraries are those of
-/// any rank.
+/// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment
+/// variables. Others may hold secrets and are never copied. Collective: preloaded libraries are
+/// those of the last rank that has any.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,

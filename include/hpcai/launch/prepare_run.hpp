@@ -35,11 +35,12 @@ struct PreparedRun {
 
 /// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. Rank 0 reads
 /// the configuration for the first run of `series` (run.repeat); later runs each increase the seed
-/// by 1. A resumed run has the configuration and the number of ranks of its directory. Writes no
-/// files except the copies of data.staging. Throws Error(launch), naming the right command, if the
-/// number of ranks does not fit the run or ranks execute different programs. Throws Error(usage) if
-/// the result directory of a new run is not empty, or if the run to resume is complete. Throws
-/// Error(data) if files of that run are damaged. Collective; all ranks throw if one fails.
+/// by 1. A resumed run has the number of ranks and, except for `resume --set`, the configuration of
+/// its directory. Writes only the copies of data.staging, and repetitions.json if all runs to
+/// resume are complete. Throws Error(launch), with a remedy, if the number of ranks does not fit
+/// the run or ranks execute different programs; Error(usage) if the result directory of a new run
+/// is not empty, or if the run to resume is complete; Error(data) if files of that run are damaged;
+/// and the errors of the checks. Collective; all ranks throw if one fails.
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
                         context::RepeatedRuns& series);
 

@@ -14,7 +14,7 @@ namespace hpcai::plan {
 ///
 /// The count of sample i in model m's data, for N samples:
 ///   poisson    Poisson(1): the inverse CDF at 64 random bits f(seed, m, i); at most 20
-///   bootstrap  how many of the N draws f(seed, m, j, N) are i; 36.8 % of the counts are 0
+///   bootstrap  how many of the N draws f(seed, m, j, N) are i; about 36.8 % of the counts are 0
 ///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
 ///   none       1
 ///
@@ -34,8 +34,8 @@ namespace hpcai::plan {
 /// The order is the model's global sequence. With batch_size 4, step 0 trains on 3 6 3 4; with
 /// P_degree 2, group rank 0 takes 3 6 and group rank 1 takes 3 4.
 ///
-/// All calls take time proportional to N (epoch_order of 1.28 million samples: well below a second)
-/// and are thread-safe. Results are not cached.
+/// Calls take time proportional to N at most (epoch_order of 1.28 million samples: well below a
+/// second) and are thread-safe. Results are not cached.
 class DataSampler {
 public:
     /// Throws Error(data) for no samples or more than 2^31, and Error(usage) if the sampler is

@@ -40,7 +40,7 @@ struct Layout {
 
 /// Returns the layout that `bagging` requests on `ranks` ranks. Missing values follow from eq. 5;
 /// if both are missing, P_degree is `ranks_per_node` (of the fullest node), or all ranks if there
-/// are fewer. Throws Error with the keys, the values and the nearest legal values if
+/// are fewer. Throws Error with the keys, the values and what is legal if
 ///
 ///   - eq. 5 cannot hold, or M or P_degree is below 1,
 ///   - a batch cannot be divided evenly among ranks and micro-batches,
@@ -49,9 +49,9 @@ struct Layout {
 ///   - training.batch_norm_samples neither divides the samples of a rank's micro-batch nor is k
 ///     times these samples, where k divides the number of replicas.
 ///
-/// The error is Error(launch) if eq. 5 is violated, or if another number of ranks may fix it
-/// because P_degree is `auto` (for the second and last rule, data_degree too). Otherwise it is
-/// Error(usage).
+/// The error is Error(launch) if eq. 5 cannot hold, or if another number of ranks may fix it: then
+/// P_degree is `auto` and, for the batch and batch_norm_samples, parallel.data_degree is, too.
+/// Otherwise it is Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -106,9 +106,9 @@ struct LayoutSummary {
 /// Groups by world rank (0-3, 4-7) would send the gradients of both groups over the network.
 class ParallelismController {
 public:
-    /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; node numbers
-    /// may be skipped. Memory is O(n) and time is O(n log n) for n ranks. Throws Error(internal)
-    /// if `layout` violates eq. 5, if `layout.ranks` differs from the size of
+    /// `node_of_world_rank[r]` is the node of world rank r, a number from 0 to ranks - 1. Some
+    /// numbers may have no rank. Memory is O(n) and time is O(n log n) for n ranks. Throws
+    /// Error(internal) if `layout` violates eq. 5, if `layout.ranks` differs from the size of
     /// `node_of_world_rank`, or if a node is out of range.
     ParallelismController(Layout layout, const std::vector<int>& node_of_world_rank);
 

@@ -41,15 +41,15 @@ struct BatchJob {
     std::vector<std::string> binds;  // paths mounted in the container besides the working directory
 };
 
-/// A job of batch_script() stops this many seconds before its time limit.
+/// A job of batch_script() begins to stop this many seconds before its time limit.
 inline constexpr int kSignalLeadSeconds = 120;
 
 /// Returns run.name with '-' in place of every character that a scheduler might interpret.
 std::string job_name(const BatchJob& job);
 
-/// Returns the lines that the scheduler reads, such as "#SBATCH --nodes=4". Throws Error(usage) for
-/// an option that the scheduler does not have, or a value with characters that a scheduler or shell
-/// might interpret.
+/// Returns the lines that the scheduler reads, such as "#SBATCH --nodes=4"; for PBS, also a `cd`.
+/// Throws Error(usage) for an option that the scheduler does not have, one that it requires, or a
+/// value with characters that a scheduler or shell might interpret.
 std::string directives(const BatchJob& job);
 
 }  // namespace hpcai::slurm

@@ -43,7 +43,7 @@ void write_file_durably(const fs::path& path, std::string_view text);
 void replace_file(const fs::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
-/// processes may create it at the same time. Throws Error(usage) naming the folder.
+/// processes may create it at the same time. Throws Error(usage) naming the folder or a parent.
 void make_folder_durably(const fs::path& folder);
 
 /// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular
@@ -61,8 +61,8 @@ inline bool path_exists(const std::filesystem::path& path) {
 /// a temporary name in the target's folder. Without commit(), the destructor removes path().
 class PendingPath {
 public:
-    /// Creates no file. Throws Error(usage) if the target is a symbolic link, a mount point, "/",
-    /// "." or "..", or if a folder exists at path().
+    /// Creates no file. Throws Error(usage) if the target is empty, a symbolic link, a mount point,
+    /// "/", "." or "..", or if a folder exists at path().
     explicit PendingPath(const fs::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;

@@ -20,7 +20,7 @@ public:
     enum class State {
         held,
         taken,        // locked by another object or program
-        unsupported,  // the file system has no locks, or none across nodes
+        unsupported,  // flock failed otherwise, as on a file system without locks
     };
     State state() const noexcept { return state_; }
 

@@ -12,14 +12,14 @@ namespace hpcai::storage {
 inline constexpr const char* kManifestName = "manifest.sha256";
 
 /// Returns the text of a manifest of `folder` in the format of `sha256sum`. It lists each regular
-/// file below `folder` by its relative path, sorted by bytes. It omits manifest.sha256, symbolic
+/// file below `folder` by its relative path, sorted by bytes. It omits its own file, symbolic
 /// links, devices, pipes, and the names in `excluded`, where a name that ends in a slash is a
 /// top-level folder. Throws Error(data) if a file or folder cannot be read.
 std::string make_manifest(const std::filesystem::path& folder,
                           const std::set<std::string>& excluded = {});
 
-/// Writes make_manifest() to `folder`/manifest.sha256. Returns the SHA-256 of its text. Throws
-/// Error(usage) if it cannot be written.
+/// Writes make_manifest() to `folder`/manifest.sha256. Returns the SHA-256 of its text. Throws as
+/// make_manifest(), and Error(usage) if the file cannot be written.
 std::string write_manifest(const std::filesystem::path& folder);
 
 /// Compares `file` with the manifest.sha256 in its folder. Returns false if there is no manifest or

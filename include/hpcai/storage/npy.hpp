@@ -37,7 +37,8 @@ void write_npy(const fs::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
 /// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for another format than
-/// this namespace supports, for a header over 512 bytes, and for more than 2^48 elements.
+/// this namespace supports, a header over 512 bytes without its padding, more than 2^48 elements,
+/// and missing or further bytes.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
 /// Parses a file. Throws Error(data) as parse_npy and read_file_bytes do.

@@ -54,9 +54,10 @@ void write_safetensors(const fs::path& path, std::span<const StoredTensor> tenso
 class SafetensorsFile {
 public:
     /// `name` is for messages. Throws Error(data) for a header that is over 100,000,000 bytes,
-    /// longer than the file, or not UTF-8 JSON that begins with '{'. Also throws for a duplicate,
-    /// missing or unknown key, metadata that are not strings, an unknown type, and offsets that
-    /// leave a gap, overlap, do not fit shape and type, or do not end with the file.
+    /// longer than the file, or not JSON that begins with '{' and that parse_strict_json accepts.
+    /// Also throws for a missing or unknown key, metadata that are not strings, an unknown type,
+    /// and offsets that leave a gap, overlap, do not fit shape and type, or do not end with the
+    /// file.
     SafetensorsFile(std::vector<std::byte> bytes, std::string_view name);
     SafetensorsFile(SafetensorsFile&&) noexcept = default;
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;

@@ -12,7 +12,7 @@ namespace hpcai::storage {
 
 /// Limits for untrusted text.
 struct JsonLimits {
-    std::size_t depth = 32;  // of nested objects and arrays
+    std::size_t depth = 32;  // of nested objects and arrays that are not empty
     // An object or array, which has a start and an end, counts as 1, a key or scalar as 0.5.
     std::size_t values = 10'000'000;
 };
