@@ -39,12 +39,12 @@ struct PipelineShare {
 
 /// Results of steps that were read from the device.
 struct StepResults {
-    double loss_sum = 0;              // over the samples since results were last read
-    std::int64_t samples = 0;         // since results were last read, without padding
-    std::uint32_t skipped_steps = 0;  // since the start, because gradients were not finite
-    bool has_failed = false;          // a rank failed in the last step
-    double loss_scale = 1;            // factor of the mean loss in the backward pass
-    bool has_diverged = false;        // a step was skipped, and the loss scale cannot decrease
+    double loss_sum = 0;                 // over the samples since results were last read
+    std::int64_t samples = 0;            // since results were last read, without padding
+    std::uint32_t skipped_steps = 0;     // since the start, because gradients were not finite
+    bool has_failed = false;             // a rank failed in the last step
+    double loss_scale = 1;               // factor of the mean loss in the backward pass
+    bool has_diverged = false;           // a step was skipped, and the loss scale cannot decrease
     std::optional<PhaseSeconds> phases;  // by the device's clock, if the last step was a CUDA graph
 };
 
