@@ -304,7 +304,8 @@ public:
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
     /// Plans an optimizer step. The buffers in `tensors` and the working copies must outlive the
-    /// Update. Throws Error(internal) for inconsistent buffers and ranges.
+    /// Update. Throws Error(internal) for inconsistent buffers and ranges, or options that this
+    /// device does not support.
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 

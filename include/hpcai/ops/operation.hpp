@@ -234,11 +234,12 @@ std::vector<Shape> input_shapes(const Operation& operation);
 /// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
 bool outputs_channel_sums(const Operation& operation);
 
-/// Returns whether precision int8 computes this pass of a convolution in int8, on every device.
-/// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most
-/// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
-/// network and small heads. Input gradient: additionally stride 1, padding below the kernel size
-/// and at most 2^16 terms per result of this pass. The weight gradient is never computed in int8.
+/// Returns whether precision int8 computes this pass of a convolution in int8, on every device that
+/// has int8. Forward: at least 32 input channels, input and output channels in multiples of 16, and
+/// at most 2^16 terms per result, so that 32 bits hold their sum. This excludes the first
+/// convolution of a network and small heads. Input gradient: additionally stride 1, padding below
+/// the kernel size and at most 2^16 terms per result of this pass. The weight gradient is never
+/// computed in int8.
 bool computes_in_int8(const Convolution& op, Pass pass);
 
 /// What a backward pass reads in addition to parameters and KernelTensors::saved.

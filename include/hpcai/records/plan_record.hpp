@@ -95,7 +95,7 @@ struct PlanMemoryRecord {
     double statistics_bytes = 0;    // fp32 running means and variances
     double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
-    double input_bytes = 0;         // prefetched batches and cached decoded images
+    double input_bytes = 0;         // prefetched batches; cached and resident images
     double exchange_bytes = 0;      // messages in flight, all-reduce buffers, int8 errors
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
