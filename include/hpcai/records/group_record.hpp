@@ -118,7 +118,7 @@ struct EpochQualityRecord {
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
-/// A resumption of training from a checkpoint.
+/// A resumption of training from a checkpoint, or from step 0 if there was none.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first step after the resumption
     std::string started_utc;  // start of the launch that resumed
@@ -163,7 +163,7 @@ struct GroupRecord {
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
     std::vector<ContinuationRecord> continuations;     // empty if the group was never resumed
-    std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
+    std::vector<DeviceHealthRecord> device_health;  // by rank; none on CPUs or with run.meters none
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
                  input_wait_seconds, communication_seconds, checkpoint_seconds, evaluation_seconds,
@@ -178,7 +178,7 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;         // distinct damaged training and test samples
+    std::int64_t bad_samples = 0;  // damaged training (largest of all ranks) and test samples
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
