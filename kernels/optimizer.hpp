@@ -52,7 +52,7 @@ struct UpdateParts {
     double* sums = nullptr;  // (2, count), squares of parameters; of gradients (LARS) or u (LAMB)
 };
 
-/// The following functions take one step for the elements in ranges, unless scalars->finite is 0.
+/// The functions *_step() take one step for the elements in ranges, unless scalars->finite is 0.
 /// They also write the new parameters, rounded to nearest even, to the working copy of the range.
 void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream);
 /// Uses the trust ratios of `arguments`.

@@ -9,10 +9,11 @@
 
 namespace hpcai::benchmark {
 
-/// Executes one rank of a run: configuration, layout, bootstrap, training, ensemble, score and
-/// result directory. Initializes and finalizes MPI. The leader that writes the result prints the
-/// summary to `out`; progress and warnings go to standard error. Returns the exit code of the
-/// result's verdict. Prints a failure once and returns its code; never throws.
+/// Executes one rank of a run, or of the runs of run.repeat: configuration, layout, bootstrap,
+/// training, ensemble, score and result directory. Initializes and finalizes MPI. The leader that
+/// writes the result prints the summary to `out`; progress and warnings go to standard error.
+/// Returns the exit code of the result's verdict, of several runs the worst. Throws Error(usage)
+/// for invalid faults in kFaultsVariable; prints any other failure once and returns its code.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 /// The request of `hpcai500 score`.
@@ -22,12 +23,12 @@ struct ScoreRequest {
 };
 
 /// Evaluates the ensemble of a run that ended without a result, from the files of its groups and
-/// without MPI. Writes the same result as the run would have written and prints its summary to
-/// `out`. Holds all predictions in memory. Returns the verdict's code. Throws before it changes a
-/// file: Error(usage) if the directory has no run, or a run that is running or has a result;
-/// Error(data) for damaged files or changed samples; Error(partial), naming unfinished groups,
-/// unless `allow_partial`; Error(all_groups_failed) if no group finished. Throws Error(mismatch)
-/// before it writes the record if `verify` would reject it.
+/// without MPI. Writes the run's result, without start-up time, total time and out-of-bag quality,
+/// and prints its summary to `out`. Holds all predictions in memory. Returns the verdict's code.
+/// Throws before it changes a file: Error(usage) if the directory has no run, or a run that is
+/// running or has a result; Error(data) for damaged files or changed samples; Error(partial),
+/// naming up to eight unfinished groups, unless `allow_partial`; Error(all_groups_failed) if no
+/// group finished. Throws Error(mismatch) before it writes the record if `verify` would reject it.
 ExitCode score_run(const ScoreRequest& request, const std::string& command_line, std::ostream& out);
 
 }  // namespace hpcai::benchmark

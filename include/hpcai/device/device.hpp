@@ -56,8 +56,9 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. run()
-/// allocates memory for messages only. On a CPU it returns when the work is complete. On a GPU it
-/// enqueues the work on the device's stream and waits only for messages of other ranks.
+/// allocates memory for messages only; libraries may allocate some in the first run. On a CPU it
+/// returns when the work is complete. On a GPU it enqueues the work on the device's stream and
+/// waits only for messages of other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -142,7 +143,7 @@ struct RoundingKey {
 struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
-    bool needs_input_gradient = true;  // false for the first layer
+    bool needs_input_gradient = true;  // false if no input needs one
     bool tf32 = false;       // convolutions and linear layers may round fp32 operands to tf32
     bool int8 = false;       // f32 convolutions use int8 where ops::computes_in_int8
     RoundingKey rounding{};  // for int8 in training only
@@ -303,7 +304,8 @@ public:
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
     /// Plans an optimizer step. The buffers in `tensors` and the working copies must outlive the
-    /// Update. Throws Error(internal) for inconsistent buffers and ranges.
+    /// Update. Throws Error(internal) for inconsistent buffers and ranges, or options that this
+    /// device does not support.
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 

@@ -42,8 +42,9 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
 
 /// Parse the formats of coco_annotations() and coco_detections(); messages contain `name`. Indices
 /// follow the ids. Detections are ordered by image, and within an image as in the text. Other keys
-/// are ignored. Throw Error(data), naming the key, its value and the legal values, for text that is
-/// not JSON, a missing key, a value of another type or out of range, and a duplicate or unknown id.
+/// are ignored. Throw Error(data) for text that is not JSON. Also throw it, naming the key, its
+/// value and the legal values, for a missing key, a value of another type or out of range, and a
+/// duplicate or unknown id.
 Annotations parse_coco_annotations(std::string_view text, std::string_view name);
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations);

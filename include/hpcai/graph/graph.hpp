@@ -21,7 +21,7 @@ struct ChannelSlice {
 };
 
 /// A parameter, which several nodes may share. `name` is as in torchvision
-/// ("layer1.0.conv1.weight").
+/// ("layer1.0.conv1.weight") if torchvision has the model.
 struct Parameter {
     std::string name;
     tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); others (C)

@@ -43,8 +43,8 @@ struct NetworkMemory {
     std::size_t prepared_bytes = 0;  // working copies of the parameters
 };
 
-/// A graph built for one device: planned kernels bound to planned memory. Running it allocates
-/// nothing except messages to other ranks. Not thread-safe.
+/// A graph built for one device: planned kernels bound to planned memory. Running it allocates only
+/// messages to other ranks; libraries may allocate memory in the first run. Not thread-safe.
 class Network {
 public:
     /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.
@@ -86,7 +86,8 @@ public:
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
     }
-    /// Refreshes the copies that working_copy() returns, unless an optimizer update has done so.
+    /// Refreshes the copies that working_copy() returns. Not needed if an optimizer update wrote
+    /// them.
     void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_calls_, observer); }
     /// Refreshes all other working copies.
     void prepare_other_copies(Observer& observer) { run(other_copy_calls_, observer); }

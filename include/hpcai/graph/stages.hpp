@@ -32,7 +32,7 @@ struct Stage {
 };
 
 /// The costs of a graph: FLOPs of training by ops::Ledger::table3 and, for each byte of activations
-/// and gradients that crosses a cut, the FLOPs that a CPU rank performs during its transfer. Bytes
+/// and gradients that crosses a cut, the FLOPs that a CPU core performs during its transfer. Bytes
 /// are counted in fp32, so that the stages do not depend on the precision. No cut separates the
 /// nodes that read the same parameter or input.
 StageCosts stage_costs(const Graph& graph);

@@ -16,7 +16,7 @@ struct Counter {
     std::string unit;     // "J", "B"
     std::string failure;  // why it cannot be read; empty if it can
     /// Returns the value since an arbitrary start. Must be called at least every few minutes,
-    /// because hardware counters wrap. Throws Error(data) naming the file or call that fails.
+    /// because hardware counters wrap. Throws Error(data) with the reason of a failure.
     std::function<double()> read = {};
 };
 

@@ -23,8 +23,8 @@ struct ExternalReadings {
 
 /// Parses CSV text with the header "time,watts" or "time,joules" and times in a format of
 /// parse_utc; `file` is for messages. Throws Error(data) naming file and line for another header,
-/// an invalid cell, a time that is not after the previous one, a counter that decreases, or fewer
-/// than two readings.
+/// an invalid cell, a time that is not after the previous one, or a counter that decreases; and
+/// naming the file for fewer than two readings.
 ExternalReadings parse_readings(std::string_view text, std::string_view file);
 
 struct Phase {

@@ -25,7 +25,8 @@ struct LedgerRow {
 /// FLOPs, parameters and activations of one sample, by node. Work and FLOPS follow from them.
 class FlopsLedger {
 public:
-    /// Only the constructor uses `graph`, which must be unfused with batch 1, else Error(internal).
+    /// Only the constructor uses `graph`. Throws Error(internal) for a batch other than 1 or a
+    /// fused BatchNorm.
     explicit FlopsLedger(const graph::Graph& graph);
 
     const std::vector<LedgerRow>& rows() const { return rows_; }  // in the order of the graph

@@ -60,10 +60,10 @@ struct AnchorTargets {
 };
 
 /// Losses of the region proposal network. Output (N, 2): for each image two sums, divided by the
-/// number of its sampled anchors. The first sum is the binary cross-entropy of all sampled anchors'
-/// logits; the second is the smooth L1 distance (beta 1/9) of the positive anchors' deltas from
-/// their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W, 4 A) of all levels,
-/// then the output of AnchorTargets.
+/// number of its sampled anchors, at least 1. The first sum is the binary cross-entropy of all
+/// sampled anchors' logits; the second is the smooth L1 distance (beta 1/9) of the positive
+/// anchors' deltas from their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W,
+/// 4 A) of all levels, then the output of AnchorTargets.
 struct RpnLoss {
     std::int64_t batch = 0;  // N
     Anchors anchors;
@@ -120,9 +120,10 @@ struct RoiAlign {
 };
 
 /// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
-/// used regions. The first sum is the cross-entropy of all used regions' logits; the second is the
-/// smooth L1 distance (beta 1/9) of each foreground region's deltas for its class from its targets.
-/// Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of RoiTargets (N, S, 9).
+/// used regions, at least 1. The first sum is the cross-entropy of all used regions' logits; the
+/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas for its class
+/// from its targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of
+/// RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;
     std::int64_t classes = 0;  // K, including background

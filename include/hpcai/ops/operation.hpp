@@ -174,9 +174,9 @@ struct ChannelRange {
 ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 
 /// An all-gather over the shards of a network: x has the channels of this shard, and y (..., C) the
-/// channels of all shards. The gradient of x is this shard's
-/// channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed over the
-/// shards; otherwise all shards have the same gradient.
+/// channels of all shards. The gradient of x is the part of the gradient of y with this shard's
+/// channels. With `sums_gradients`, the gradient of y is first summed over the shards; otherwise
+/// all shards have the same gradient.
 struct AllGather {
     Shape input;                // of x
     std::int64_t channels = 0;  // C, of all shards
@@ -220,7 +220,7 @@ std::optional<tensor::DType> output_dtype(const Operation& operation);
 /// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Returns whether the operation computes losses. The backward pass begins with it.
+/// Returns whether the operation computes losses. Its backward pass reads no output gradient.
 bool is_loss(const Operation& operation);
 
 /// Returns whether this is a loss whose output is a softmax. Its losses (N) are in
@@ -234,14 +234,15 @@ std::vector<Shape> input_shapes(const Operation& operation);
 /// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
 bool outputs_channel_sums(const Operation& operation);
 
-/// Returns whether precision int8 computes this pass of a convolution in int8, on every device.
-/// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most
-/// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
-/// network and small heads. Input gradient: additionally stride 1, padding below the kernel size
-/// and at most 2^16 terms per result of this pass. The weight gradient is never computed in int8.
+/// Returns whether precision int8 computes this pass of a convolution in int8, on every device that
+/// has int8. Forward: at least 32 input channels, input and output channels in multiples of 16, and
+/// at most 2^16 terms per result, so that 32 bits hold their sum. This excludes the first
+/// convolution of a network and small heads. Input gradient: additionally stride 1, padding below
+/// the kernel size and at most 2^16 terms per result of this pass. The weight gradient is never
+/// computed in int8.
 bool computes_in_int8(const Convolution& op, Pass pass);
 
-/// Tensors that a backward pass reads in addition to parameters and KernelTensors::saved.
+/// What a backward pass reads in addition to parameters and KernelTensors::saved.
 struct BackwardReads {
     bool inputs = false;
     bool output = false;

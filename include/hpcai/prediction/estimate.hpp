@@ -44,9 +44,9 @@ struct SweepRange {
 
 /// Predicts the speed of bagging and of one data-parallel model for each number of ranks. In
 /// bagging, each base model has bagging.P_degree ranks (1 for auto). Each rank computes
-/// training.batch_size / P_degree samples per step. `request` must have a roofline; request.ranks
-/// is ignored. A value is absent, with a reason, if no layout has that number of ranks or the speed
-/// is unknown. Throws Error(usage) for an invalid range.
+/// training.batch_size / P_degree samples per step, at least one. `request` must have a roofline;
+/// request.ranks is ignored. A value is absent, with a reason, if no layout has that number of
+/// ranks or the speed is unknown. Throws Error(usage) for an invalid range.
 SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
                   const SweepRange& range);
 
@@ -54,9 +54,9 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 std::string to_text(const SweepRecord& sweep);
 
 /// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
-/// its output shape, parameters, activation bytes, and FLOPs of one sample by pass in the three
-/// ledgers; then the totals. Activations are in training.precision; `auto` is taken as fp32,
-/// because no device is queried.
+/// its output shape, parameters, activation bytes, and FLOPs of one sample in the three ledgers
+/// (table3: forward); then the totals. Activations are in training.precision; `auto` is taken as
+/// fp32, because no device is queried.
 std::string flops_table(const config::Config& config);
 
 /// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.

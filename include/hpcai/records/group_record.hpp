@@ -13,7 +13,7 @@ namespace hpcai {
 /// One reading of a counter that only grows. Its zero is arbitrary.
 struct CounterReading {
     double utc_seconds = 0;  // since 1970
-    double value = 0;        // joules, bytes or steps
+    double value = 0;        // joules, bytes, steps or seconds
     HPCAI_RECORD(CounterReading, utc_seconds, value);
 };
 
@@ -21,7 +21,7 @@ struct CounterReading {
 struct CounterRecord {
     std::string host;
     std::string name;                      // "nvml:<UUID>", "rapl:package-0"
-    std::string unit;                      // "J", "B", or "1" for steps
+    std::string unit;                      // "J", "B", "1" for steps, "s" for clocks
     std::string failure;                   // why there are no readings; else empty
     std::vector<CounterReading> readings;  // sorted by time
     HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
@@ -37,7 +37,7 @@ struct MeterRecord {
 };
 
 struct EnergyRecord {
-    std::string source;  // names of the meters; empty if there are none
+    std::string source;  // "NVML", "RAPL", "NVML and RAPL", or empty
     std::string method;  // what was read and how often, and what is missing
     std::string level;   // level in the methodology of the Energy Efficient HPC Working Group
     Quantity joules;     // of the core phase, all nodes
@@ -68,7 +68,7 @@ struct DivergedRankRecord {
 
 /// Comparisons of the state that must be bitwise equal on all ranks of a group.
 struct AuditRecord {
-    std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
+    std::int64_t passed = 0;                // comparisons without a difference; 0 without replicas
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
     std::vector<DivergedRankRecord> ranks;  // ranks outside the majority; all if there is none
@@ -118,7 +118,7 @@ struct EpochQualityRecord {
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
-/// A resumption of training from a checkpoint.
+/// A resumption of training from a checkpoint, or from step 0 if there was none.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first step after the resumption
     std::string started_utc;  // start of the launch that resumed
@@ -163,7 +163,7 @@ struct GroupRecord {
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
     std::vector<ContinuationRecord> continuations;     // empty if the group was never resumed
-    std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
+    std::vector<DeviceHealthRecord> device_health;  // by rank; none on CPUs or with run.meters none
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
                  input_wait_seconds, communication_seconds, checkpoint_seconds, evaluation_seconds,
@@ -178,7 +178,7 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;         // distinct damaged training and test samples
+    std::int64_t bad_samples = 0;  // damaged training (largest of all ranks) and test samples
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
@@ -194,7 +194,7 @@ struct GroupResult {
     std::int64_t statistics_sums_per_step = 0;  // this and the next two: as in CommunicationRecord
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // of the group's nodes, and "training:steps"
+    std::vector<CounterRecord> counters;  // of nodes, steps and the leader's clocks
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
                  all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,

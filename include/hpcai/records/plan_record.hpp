@@ -95,8 +95,8 @@ struct PlanMemoryRecord {
     double statistics_bytes = 0;    // fp32 running means and variances
     double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
-    double input_bytes = 0;         // prefetched batches and cached decoded images
-    double exchange_bytes = 0;      // messages in flight, and int8 quantization errors
+    double input_bytes = 0;         // prefetched batches; cached and resident images
+    double exchange_bytes = 0;      // messages in flight, all-reduce buffers, int8 errors
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
@@ -133,8 +133,8 @@ struct PlanTrafficRecord {
                  statistics_ranks, statistics_bytes_per_step);
 };
 
-/// Predicted times. Computation is from a roofline file or a given rate; communication is from the
-/// file or --machine. Input overlaps with computation; evaluation is excluded.
+/// Predicted times. Computation is from a roofline file, --machine or a given rate; communication
+/// is from the file or --machine. Input overlaps with computation; evaluation is excluded.
 struct PlanTimeRecord {
     std::string source;              // where the numbers below are from
     Quantity compute_seconds;        // of a step, with the pipeline's bubble

@@ -12,7 +12,7 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;           // of the first graph node with this operation, or "gemm 2048"
+    std::string name;           // of its first graph node, "gemm 2048" or "convolution of 8"
     std::string operation;      // "linear", "convolution"
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"

@@ -16,7 +16,7 @@
 /// `launch.json` key by key.
 namespace hpcai {
 
-/// One line above the table of the summary: an effective setting and its meaning.
+/// A setting of the run, which the summary prints, and its meaning.
 struct ParameterRecord {
     std::string key;  // of the configuration, such as "bagging.M", or the name of a fact
     std::string value;
@@ -232,7 +232,7 @@ struct RunRecord {
     std::string program_version;
     std::string name;
     VerdictRecord verdict;
-    std::vector<ParameterRecord> parameters;  // as the summary prints them
+    std::vector<ParameterRecord> parameters;  // in the summary's order
     TopologyRecord topology;
     WorkloadRecord workload;
     JsonObject config;  // the effective configuration: sections of keys
@@ -253,7 +253,7 @@ struct RunRecord {
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // only facts on an allow list
     std::vector<InvocationRecord> invocations;       // in order
-    std::vector<std::string> training_digest;        // SHA-256 of the final parameters, by group
+    std::vector<std::string> training_digest;        // training::training_digest(), by group
     std::string summary_sha256;                      // of summary.txt with an empty "manifest="
     HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,
                  utilization, quality, topology, workload, parameters, flops, work, time, staging,

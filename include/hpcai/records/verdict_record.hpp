@@ -33,7 +33,7 @@ struct RuleRecord {
 
 struct VerdictRecord {
     Status status = Status::invalid;
-    std::vector<std::string> reasons;  // why the result is not VALID, one line each
+    std::vector<std::string> reasons;  // why it is not VALID or not rankable, a line each
     ExitCode exit_code = ExitCode::invalid;
     bool rankable = false;
     std::vector<RuleRecord> rules;  // all rules of run.level

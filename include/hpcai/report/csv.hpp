@@ -8,9 +8,9 @@
 
 /// CSV of any table, and the CSV files of a group, `groups/<m>/steps.csv` and
 /// `groups/<m>/ranks.csv`: a header and a line for each record. Numbers are exact; a missing or
-/// non-finite number is an empty cell. Readers throw Error(data) with line, column, value and legal
-/// values for a wrong header, a wrong number of cells or an invalid number. `name` is the file in
-/// messages.
+/// non-finite number is an empty cell. Readers throw Error(data) for an empty text, and with the
+/// line for a wrong header, a wrong number of cells or a missing newline; for an invalid cell also
+/// with column, value and legal values. `name` is the file in messages.
 namespace hpcai::report {
 
 std::string steps_to_csv(std::span<const StepRecord> steps);
@@ -23,13 +23,15 @@ std::string ranks_to_csv(std::span<const RankRecord> ranks);
 /// Also throws unless ranks are 0, 1, 2, ... and no number is negative.
 std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view name = "ranks.csv");
 
-/// Returns a host's name as it is in ranks.csv, without characters that would end a cell.
+/// Returns a host's name as it is in ranks.csv: spaces, commas, quotes and characters that are not
+/// printable ASCII become underscores.
 std::string csv_name(const std::string& name);
 
 /// Returns CSV by RFC 4180 of `json`, the text of an array of objects. A column is the path of a
 /// value, such as "config.run.seed". Numbers have all digits; null is empty; the elements of an
 /// array are separated by semicolons. An apostrophe precedes a text that a spreadsheet would treat
-/// as a formula. Arrays of objects, and "<key>_reason" next to "<key>", have no column.
+/// as a formula. Empty arrays, arrays of objects, and "<key>_reason" next to "<key>" have no
+/// column.
 std::string csv_of_json(std::string_view json);
 
 }  // namespace hpcai::report

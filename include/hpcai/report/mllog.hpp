@@ -16,7 +16,8 @@ struct MllogSetting {
 /// `:::MLLOG {...}` each, ordered by time. Times are milliseconds since 1970, computed from the
 /// record's start and durations; an event of unknown time has the time of the previous event.
 /// run_stop is "success" if the group finished, else "aborted". A group that failed before training
-/// has no epochs. `group` must be an index of the record's groups.
+/// has no epochs. `group` must be an index of the record's groups. Throws Error(data) for an
+/// invalid time.started_utc.
 std::string mllog(const RunRecord& record, std::size_t group,
                   const std::vector<MllogSetting>& settings);
 

@@ -36,7 +36,8 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the
 /// lock is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has
 /// the remark "unless another node runs it". Shows groups that were terminated as stopped if no
-/// group has failed. wrap() breaks other lines than the last. Escapes control characters.
+/// group has failed. Long lines are broken, except in the table and the last line. Escapes control
+/// characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

@@ -10,10 +10,11 @@ namespace hpcai::report {
 /// Returns the line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
-/// Returns the medians of repetitions_line() as a JSON object. A missing number is null.
+/// Returns the values of repetitions_line(), and why runs are missing, as a JSON object. A missing
+/// number is null.
 nlohmann::ordered_json repetitions_json(const RepetitionsRecord& record, std::string_view digest);
 
-/// A table of the runs with their medians, followed by repetitions_line().
+/// A table of the runs with their statistics, followed by repetitions_line().
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest);
 
 }  // namespace hpcai::report

@@ -23,10 +23,10 @@ std::string result_line(const RunRecord& record, std::string_view manifest);
 /// Returns the values of result_line() as a JSON object. A missing number is null.
 nlohmann::ordered_json result_json(const RunRecord& record, std::string_view manifest);
 
-/// Returns the text that a run prints last and stores as `summary.txt`: the parameters and their
-/// meaning, a table with a row for each group and the ensemble, a line "reason: ..." for each
-/// reason, and result_line(record, manifest). Control characters in texts become spaces, so that
-/// they cannot add a line.
+/// Returns the text that a run prints last and stores as `summary.txt`: the scores, a table with a
+/// row for each group and the ensemble, details of quality, time and energy, the settings, a line
+/// "reason: ..." for each reason, and result_line(record, manifest). Control characters in texts
+/// become spaces, so that they cannot add a line.
 std::string summary(const RunRecord& record, std::string_view manifest);
 
 }  // namespace hpcai::report

@@ -13,15 +13,16 @@
 /// The files that groups store in a result directory.
 namespace hpcai::results {
 
-/// Reads the record of a group that finished. The result is empty if the record is damaged or has
-/// a failure, if a file is missing (except weights without run.keep_weights), or if the predictions
-/// do not have the recorded digest. `reason`, which may be null, then receives the explanation.
+/// Reads the record of a group that finished. The result is empty if the record is missing, damaged
+/// or of another group, or has a failure, if a file is missing (except weights without
+/// run.keep_weights), or if the predictions do not have the recorded digest. `reason`, which may be
+/// null, then receives the explanation.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);
 
 /// Returns how many of the run's `groups` groups of `ranks` ranks have finished. Throws
-/// Error(data), with the file and a remedy, if read_finished_group rejects a group that may have
+/// Error(data), with the reason and a remedy, if read_finished_group rejects a group that may have
 /// finished, so that a resumed run does not train it again: its record has no failure, or is
 /// unreadable and the group has no checkpoint.
 int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,

@@ -16,7 +16,7 @@ std::string describe_broken_creation(const std::filesystem::path& output);
 /// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.
 void require_run(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless `output` has the config.yaml of one run.
+/// Throws Error(usage) unless `output` has the config.yaml of one run, and as read_config().
 void require_one_run(const std::filesystem::path& output);
 
 /// Reads config.yaml. Throws the errors of config::read_file and config::parse.
@@ -26,7 +26,7 @@ config::Config read_config(const std::filesystem::path& output);
 std::string config_digest(const context::RunContext& context);
 
 /// Describes the launch of a run that computes with `resources`. The caller sets started_utc,
-/// roofline, determinism and environment.
+/// roofline, determinism, environment and invocations.
 LaunchRecord launch_record(const context::RunContext& context, const context::Resources& resources);
 
 /// Writes launch.json durably. Throws Error(usage) naming the file.
@@ -45,7 +45,7 @@ context::RunContext context_of(const std::filesystem::path& output, const Topolo
 void require_same_config(const std::filesystem::path& output, const std::string& config_text,
                          const LaunchRecord& launch);
 
-/// Throws Error(data) unless `samples` have the names and classes of the run's first launch.
+/// Throws Error(data) unless samples.sha256 is that of the run's first launch.
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch);
 

@@ -12,9 +12,9 @@ namespace hpcai::results {
 
 /// Returns the texts of report.html and of each group's mllog/result_<m>.txt, by path relative to
 /// `directory`. Reads only evaluation/ and the groups' steps.csv there. The page names damaged
-/// steps.csv files, omits results from other missing or damaged files, and links existing files.
-/// Throws Error(usage) if this version rejects the record's configuration, Error(data) for an
-/// invalid time.
+/// steps.csv files, omits results from other missing or damaged files, and links stored files of
+/// the run and of its first groups. Throws Error(usage) if this version rejects the record's
+/// configuration, Error(data) for an invalid time.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,
                                                        const RunRecord& record);
 

@@ -26,9 +26,9 @@ ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
 /// Measures, in this process alone, how many images per second of the class folder data.path are
-/// read, decoded by the CPU and by the GPU, and made into batches. Takes about `seconds` seconds.
-/// Also measures the training step. Returns a table. Throws the errors of the configuration, the
-/// data and the device.
+/// read, decoded by the CPU and by a GPU with a decoder, and made into batches. Takes about
+/// `seconds` seconds. Also measures the training step. Returns a table. Throws the errors of the
+/// configuration, the data and the device.
 std::string measure_input(const config::Config& config, double seconds);
 
 /// Returns the ceiling in `precision`: the larger of the measured rates of the fastest large matrix

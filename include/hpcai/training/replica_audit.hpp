@@ -50,7 +50,7 @@ private:
 class ReplicaAudit {
 public:
     /// An audit is due every `steps_between` steps; 0: never. Ranks of `group` with the same number
-    /// in `shards` have the same shard. All arguments must outlive the object.
+    /// in `shards` have the same shard. `device`, `store` and `group` must outlive the object.
     ReplicaAudit(std::int64_t steps_between, device::Device& device, graph::ParameterStore& store,
                  comm::Communicator& group, std::vector<int> shards)
         : steps_between_(steps_between),

@@ -13,9 +13,9 @@ using Schedule = std::function<double(std::int64_t step)>;
 /// Returns the configured schedule for a model with `steps_per_epoch` steps per epoch. Peak and
 /// final rate are the configured rates x batch_size / learning_rate_batch (linear scaling rule).
 ///
-/// The first w = warmup_epochs x `steps_per_epoch` steps are the warm-up: step s has the fraction
-/// a + (1 - a) (s + 1) / w of the rate of step w, where a is warmup_start (Goyal et al. 2017,
-/// section 2.2). PyTorch's LinearLR has the same rates with start_factor a + (1 - a) / w and
+/// The first w = warmup_epochs x `steps_per_epoch` steps (rounded) are the warm-up: step s has the
+/// fraction a + (1 - a) (s + 1) / w of the rate of step w, where a is warmup_start (Goyal et al.
+/// 2017, section 2.2). PyTorch's LinearLR has the same rates with start_factor a + (1 - a) / w and
 /// total_iters w - 1. With p, the progress from 0 at step w to 1 at the end of the run, other steps
 /// have these rates:
 /// * constant: the peak rate

@@ -46,10 +46,10 @@ private:
     std::int64_t readings_ = 0;
 };
 
-/// Traces `steps` steps of one rank from step kFirstStep on, by the host's clock.
+/// Traces `steps` steps of one rank from step kFirstStep on.
 class StepTrace final : public graph::Observer {
 public:
-    /// Counted from 0. Earlier steps allocate memory and choose cuDNN plans.
+    /// Counted from 0. Earlier steps may allocate memory or capture the CUDA graph.
     static constexpr std::int64_t kFirstStep = 3;
 
     StepTrace(std::function<double()> now, std::int64_t steps)
@@ -89,8 +89,9 @@ struct StepLogOptions {
 };
 
 /// Logs every training step of one rank with its times. On a synchronous device the times are by
-/// the host's clock. On an asynchronous device, the device times the phases, and a step's time is
-/// the mean over the steps whose results were read together.
+/// the host's clock. On an asynchronous device, the device times the phases if the step was a CUDA
+/// graph and its results were read; a step's time is the mean over the steps whose results were
+/// read together.
 class StepLog {
 public:
     /// `device` must outlive this object.
@@ -118,7 +119,8 @@ public:
 
     double now() const { return options_.now(); }
     bool is_asynchronous() const { return is_asynchronous_; }
-    /// Returns the observer of the step's kernels; null if the step is not traced.
+    /// Returns the observer of the step's kernels; null if the step is not traced or the device is
+    /// asynchronous.
     graph::Observer* kernels() { return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr; }
     const StepTrace& trace() const { return trace_; }
 

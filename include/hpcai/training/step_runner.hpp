@@ -45,7 +45,7 @@ struct StepResults {
     bool has_failed = false;             // a rank failed in the last step
     double loss_scale = 1;               // factor of the mean loss in the backward pass
     bool has_diverged = false;           // a step was skipped, and the loss scale cannot decrease
-    std::optional<PhaseSeconds> phases;  // of the last step, by the device's clock
+    std::optional<PhaseSeconds> phases;  // by the device's clock, if the last step was a CUDA graph
 };
 
 /// Costs of a rank's messages between pipeline stages and between shards.
@@ -92,8 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate, this rank's failure status, and the compute-type copies
-    /// of parameters that were changed since the last step.
+    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the compute-type
+    /// copies if ParameterStore::write() has changed parameters since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>
@@ -126,19 +126,20 @@ private:
 /// Makes a runner of optimizer steps for one stage. A step runs the forward and backward passes of
 /// all micro-batches in the order of plan::pipeline_tasks, together with the group's other stages.
 /// Then it all-reduces the gradients over the replicas and updates the parameters. Gradients are
-/// added in fp32 in the order of the micro-batches, whatever the schedule. BatchNorm uses the
-/// statistics of each micro-batch and updates the running statistics once per micro-batch. Only
-/// the ranks with the first shard of the first stage use batches. They send the samples to the
-/// stage's other shards; each shard sends the labels to its counterpart in the last stage.
-/// Activations and their gradients pass through host memory, in the type and layout of the
-/// networks. StepRunner::read() is collective in the group and returns losses and samples of all
-/// its ranks. `setup.network` is share.networks[0].
+/// added in fp32 in the order of the micro-batches, whatever the schedule. BatchNorm statistics do
+/// not span micro-batches, and each micro-batch updates the running statistics. Only the ranks with
+/// the first shard of the first stage use batches. They send the samples to the stage's other
+/// shards; each shard sends the labels to its counterpart in the last stage. Activations and their
+/// gradients pass through host memory, in the type and layout of the networks. StepRunner::read()
+/// is collective in the group and returns losses and samples of all its ranks. `setup.network` is
+/// share.networks[0].
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share);
 
 /// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
-/// backward with all-reduces, update. If device.recording is set, device and reducer
-/// support capture, and before_all_reduce is null, the third step is captured once (as a CUDA
-/// graph) and later steps replay the graph. The host then waits only to read results.
+/// backward with all-reduces, update. If device.recording is set, the device and, with several
+/// ranks, the reducer support capture, and before_all_reduce is null, the third step is captured
+/// once (as a CUDA graph) and later steps replay the graph. The host then waits only to read
+/// results.
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);

@@ -21,8 +21,8 @@ struct StepReport {
     std::int64_t step = 0;   // steps done, of all epochs
     std::int64_t steps = 0;  // planned, of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples in the steps whose results were read last. With a pipeline or
-    // micro-batches: over the group's samples. NaN: no results were read yet.
+    // Mean over this rank's samples in the steps whose results were read last. With a pipeline,
+    // shards or micro-batches: over the group's samples. NaN: no results were read yet.
     double loss = 0;
     std::int64_t samples = 0;  // of this step, over all ranks of the group
     bool is_read = false;      // the step's results were read, so the device has completed it
@@ -77,11 +77,12 @@ public:
     /// Trains one epoch on `source`, or after restore() the rest of an epoch. Calls `listener`
     /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if these
     /// differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks throw its
-    /// failure after the next step whose results are read. If a loss or parameter is not finite,
-    /// the ranks compare their replicas and all throw Error(internal): after the step's results
-    /// were read, or at the end of the epoch. With a pipeline, only ranks with the first shard of
-    /// the first stage use the batches of `source`; all sources have the same number of batches.
-    /// After a failure the communicators cannot be used any more.
+    /// failure after the next step whose results are read. If gradients are not finite although the
+    /// loss scale cannot decrease, or a parameter is not finite, the ranks compare their replicas
+    /// and all throw Error(internal): after the step's results were read, or at the end of the
+    /// epoch. With a pipeline, only ranks with the first shard of the first stage use the batches
+    /// of `source`; all sources have the same number of batches. After a failure the communicators
+    /// cannot be used any more.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -108,8 +109,8 @@ public:
     /// ranks that train the same parameters. Collective; call it before an evaluation.
     void average_statistics();
 
-    /// Compares the replicas' parameters, optimizer states and statistics. Throws ReplicaDivergence
-    /// on all ranks. Collective; call it after average_statistics.
+    /// Compares the replicas' parameters, optimizer states and statistics. If they differ, throws
+    /// ReplicaDivergence on all ranks. Collective; call it after average_statistics.
     void audit_final_state() { audit_.audit_final_state(steps_done_); }
 
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }

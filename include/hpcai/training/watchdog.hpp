@@ -62,7 +62,7 @@ public:
 
     /// Throws Error(watchdog) after expiry. Thread-safe.
     void check() const;
-    double silent_seconds() const;   // since the last step ended; thread-safe
+    double silent_seconds() const;   // since the last step_done() or resume(); thread-safe
     double longest_seconds() const;  // of any step so far; thread-safe
 
 private:

@@ -30,8 +30,8 @@ void derive_topology(const plan::ParallelismController& controller, TopologyReco
 void describe_group(const plan::ParallelismController& controller, const TopologyRecord& topology,
                     int group, GroupRecord& record);
 
-/// Returns the settings of the summary, with effective values instead of `auto`. `precision` is the
-/// effective precision.
+/// Returns the settings of the summary, with the effective layout and `precision` instead of
+/// `auto`.
 std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision);
@@ -62,7 +62,7 @@ UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& f
 void derive_traffic(const config::Config& config, const plan::ParallelismController& controller,
                     const std::vector<GroupResult>& groups, RunRecord& record);
 
-/// Fills in work, times, throughput, scores, the members' quality, utilization, digests,
+/// Fills in work, times, throughput, scores, the members' quality, utilization, training digests,
 /// communication and parallel from `groups`, which has all M groups in order. Needs record.flops,
 /// topology.ranks, roofline and the quality of the ensemble. Throws as derive_traffic.
 void derive_results(const config::Config& config, const plan::ParallelismController& controller,

@@ -25,8 +25,8 @@ struct MemberPredictions {
     training::Predictions out_of_bag_samples;  // predictions for these samples, in order
 };
 
-/// The predictions of the ensemble at rank 0 of the leaders (the first ranks of the groups); empty
-/// at other ranks. A workload has either probabilities or detections.
+/// The predictions of the ensemble at rank 0 of the leaders (the first ranks of the groups). At
+/// other ranks only `labels` has values. A workload has either probabilities or detections.
 struct EnsemblePredictions {
     std::vector<float> probabilities;               // (rows, classes) by bagging.aggregation
     std::vector<std::int32_t> labels;               // (rows) of samples or of their cells

@@ -79,8 +79,9 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
 /// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
-/// the files in the folder `evaluation`. A class is named by its number and the folder of its first
-/// sample. Empty for other tasks and for missing or damaged files.
+/// the files in the folder `evaluation`. A class is named by its number and, if the classes have
+/// different folders, that of its first sample. Empty for other tasks and for missing or damaged
+/// files.
 std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
                                              const std::filesystem::path& evaluation);
 
