@@ -40,7 +40,8 @@ Stat parse(const std::string& line) {
     return stat;
 }
 
-/// Reads /proc/PID/stat. If that fails, for example for a full file table, the state is unknown.
+/// Reads /proc/PID/stat. The state is `ended` if there is no such process, and `unknown` if reading
+/// fails, for example for a full file table.
 Stat proc_stat(std::int64_t pid) {
     const int file = open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
