@@ -62,7 +62,7 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         for (const verification::Verification& run : series.runs) {
             runs.push_back(findings_json(run.findings, run.manifest, options.explain));
             if (run.record && text.empty()) text = build_note(*run.record);
-            result.agreed = run.agreed;
+            result.agreed += run.agreed;
         }
         if (series.findings.empty())
             text = result.agreed + report::repetitions_line(*series.record, series.digest) + "\n";
