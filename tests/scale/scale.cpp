@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the start-up, the gradient all-reduces and the membership agreement of a run on simulated
-// ranks (SimGrid's SMPI). scripts/simulate_scale.sh compiles it together with `comm` and `plan`.
+// Runs the start-up, the all-reduces of a step, the membership agreement and the vote of a run on
+// simulated ranks (SimGrid's SMPI). scripts/simulate_scale.sh compiles it with `comm` and `plan`.
 // All ranks are in one process and share its globals.
 #include <chrono>
 #include <cmath>
@@ -8,11 +8,13 @@
 
 #include <fmt/core.h>
 #include <mpi.h>
+#include <simgrid/engine.h>
 
 #include <hpcai/base/process.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
@@ -25,6 +27,7 @@ struct Sent {
     std::int64_t bytes = 0;
 };
 std::vector<Sent> sent_by_rank;  // [world_rank], in this phase
+int ranks_per_node = 1;
 
 int size_of(MPI_Datatype type) {
     int bytes = 0;
@@ -87,6 +90,18 @@ void broadcast_in_tree(Ranks ranks, void* data, int count, MPI_Datatype type, in
 
 }  // namespace
 
+/// Deadlines of `comm` are of simulated time. They begin at the real time, because the threads that
+/// wait for them use the system's clock.
+std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
+    static const auto begin = [] {
+        timespec now{};
+        ::clock_gettime(CLOCK_MONOTONIC, &now);
+        return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    }();
+    const std::chrono::duration<double> simulated(simgrid_get_clock());
+    return time_point(begin + std::chrono::duration_cast<duration>(simulated));
+}
+
 /// The compiler options of the script replace the MPI functions of these names in `comm`.
 /// The non-blocking collectives of SMPI are linear; these have the algorithms that Open MPI 4.1
 /// selects for the calls of `comm` (ompi/mca/coll/libnbc). They complete before they return.
@@ -95,6 +110,23 @@ extern "C" {
 int scale_MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                     MPI_Request* request) {
     return start_send(data, count, type, to, tag, comm, request);
+}
+
+/// Replaces sched_yield: simulated time advances only in calls of SimGrid.
+int scale_yield() noexcept {
+    return smpi_usleep(1);
+}
+
+/// Each device is a host of its own in the platform. A node has as many consecutive ranks.
+int scale_MPI_Comm_split_type(MPI_Comm comm, int, int key, MPI_Info, MPI_Comm* node) {
+    return MPI_Comm_split(comm, world_rank() / ranks_per_node, key, node);
+}
+
+int scale_MPI_Get_processor_name(char* name, int* length) {
+    const int code = MPI_Get_processor_name(name, length);
+    *length = static_cast<int>(std::string_view(name).find('.'));
+    name[*length] = '\0';
+    return code;
 }
 
 /// SMPI never completes a null request.
@@ -173,41 +205,41 @@ int scale_MPI_Ireduce(const void* mine, void* result, int count, MPI_Datatype ty
 
 namespace {
 
-// Gradients and predictions have a thousandth of their values, on links with a thousandth of their
-// bandwidth.
-constexpr int kShrink = 1000;
-constexpr std::size_t kGradients = 25'600'000 / kShrink;
-constexpr std::size_t kBucketBytes = (std::size_t{25} << 20) / kShrink;
-constexpr std::size_t kParameters = 160;
-constexpr std::size_t kSamples = 50'000 / kShrink;
+// Gradients and predictions have 1 / 390.625 of their values, on links with 1 / 390.625 of their
+// bandwidth. The sizes divide into equal parts of whole wire blocks for up to 64 ranks.
+constexpr std::size_t kGradients = 65'536;                // instead of 25.6 M
+constexpr std::size_t kBucketBytes = kGradients / 4 * 4;  // four buckets of fp32
+constexpr std::size_t kParameters = 128;
+constexpr std::size_t kSamples = 128;    // instead of 50,000
 constexpr std::int64_t kClasses = 1024;  // instead of 1,000, so that many powers of two divide it
+constexpr double kSilentSeconds = 0.2;   // of the agreement with a silent leader
 
 double wall_seconds() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration<double>(now).count();
 }
 
 /// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank.
 template <typename Work>
 void run_phase(const std::string& name, const Work& work) {
-    MPI_Barrier(MPI_COMM_WORLD);
     static double wall_begin = 0;
     const auto rank = static_cast<std::size_t>(world_rank());
+    MPI_Request complete = MPI_REQUEST_NULL;
+    scale_MPI_Ibarrier(MPI_COMM_WORLD, &complete);
     if (rank == 0) wall_begin = wall_seconds();
+    scale_MPI_Ibarrier(MPI_COMM_WORLD, &complete);
     sent_by_rank[rank] = {};
-    MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     work();
-    double seconds = MPI_Wtime() - begin, slowest = 0;
-    MPI_Reduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     const Sent mine = sent_by_rank[rank];
-    Sent most;
-    MPI_Reduce(&mine.messages, &most.messages, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&mine.bytes, &most.bytes, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);
+    std::array<double, 3> most = {MPI_Wtime() - begin, static_cast<double>(mine.messages),
+                                  static_cast<double>(mine.bytes)};
+    // The collectives of SMPI are linear, so they would take most of the wall time.
+    scale_MPI_Iallreduce(MPI_IN_PLACE, most.data(), 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD,
+                         &complete);
     if (rank != 0) return;
-    fmt::print("{:6} {:24} {:12.6f} {:9} {:12} {:8.2f} {:8.0f}\n", sent_by_rank.size(), name,
-               slowest, most.messages, most.bytes, wall_seconds() - wall_begin,
+    fmt::print("{:6} {:24} {:12.6f} {:9.0f} {:12.0f} {:8.2f} {:8.0f}\n", sent_by_rank.size(), name,
+               most[0], most[1], most[2], wall_seconds() - wall_begin,
                peak_resident_bytes().value_or(0) / 1e6);
     std::fflush(stdout);
 }
@@ -230,77 +262,119 @@ void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& opti
     }
 }
 
-void agree_and_vote(comm::MpiWorld& world, const plan::RankPlace& place,
-                    const std::vector<int>& leaders, bool has_slow_links) {
+/// The last leader answers unless the phase is of a silent leader.
+comm::AgreedMembers agree(comm::MpiWorld& world, const plan::RankPlace& place,
+                          const std::vector<int>& leaders, bool all_answer) {
     comm::AgreedMembers agreed;
-    run_phase("membership agreement", [&] {
-        if (place.group_rank != 0) return;
+    run_phase(all_answer ? "agreement" : "agreement, silent leader", [&] {
+        if (place.group_rank != 0 || (world.rank() == leaders.back() && !all_answer)) return;
         const auto status = comm::GroupStatus::of(place.group, comm::GroupState::completed);
-        agreed = world.agree_on_members(status, leaders, {});
-        ensure(agreed.leaders && std::cmp_equal(agreed.leaders->size(), leaders.size()),
+        comm::MembershipAgreementDeadlines deadlines;
+        if (!all_answer) deadlines.status_seconds = deadlines.reply_seconds = kSilentSeconds;
+        agreed = world.agree_on_members(status, leaders, deadlines);
+        const std::size_t expected = leaders.size() - (all_answer ? 0 : 1);
+        ensure(agreed.leaders && std::cmp_equal(agreed.leaders->size(), expected),
                "a group does not vote");
     });
-    if (!has_slow_links) return;
-    const std::vector<float> mine(agreed.leaders ? kSamples * kClasses : 0, 0.5F);
+    return agreed;
+}
+
+void vote(comm::Communicator* leaders) {
     run_phase("vote", [&] {
-        if (!agreed.leaders) return;
+        if (leaders == nullptr) return;
+        const std::vector<float> mine(kSamples * kClasses, 0.5F);
         const std::vector<float> mean =
-            evaluation::ensemble_vote(*agreed.leaders, evaluation::Vote::soft, mine, kClasses);
+            evaluation::ensemble_vote(*leaders, evaluation::Vote::soft, mine, kClasses);
         ensure(mean.empty() || mean == mine, "a mean of predictions is wrong");
     });
 }
 
-/// Gradients need another platform, with a thousandth of the bandwidth.
-void run_phases(comm::MpiWorld& world, int degree, bool gradients) {
-    std::optional<comm::StartUp> start;
-    run_phase("hosts and nodes", [&] { start.emplace(world.start_up()); });
-    run_phase("all-gather of a string", [&] {
-        const auto all = comm::all_gather_strings(start->everyone(), std::string(64, 'a'));
-        ensure(all.back().size() == 64, "a string is lost");
-    });
-    run_phase("broadcast, agreement", [&] {
-        comm::broadcast(start->everyone(), std::string(8192, 'a'));
-        comm::collective_try(start->everyone(), [] {});
-    });
-    std::optional<plan::ParallelismController> controller;
-    const int groups = world.size() / degree;
-    run_phase("placement", [&] {
-        const plan::Layout layout{.ranks = world.size(), .groups = groups, .degree = degree};
-        controller.emplace(layout, start->node_of_world_rank());
-    });
-    const plan::RankPlace place = controller->place(world.rank());
-    std::unique_ptr<comm::Communicator> group;
-    run_phase("split", [&] { group = std::move(*start).split(place.group, place.group_rank); });
-    std::vector<int> leaders;
-    for (int leader = 0; leader < groups; ++leader) leaders.push_back(controller->leader(leader));
-    comm::AllReduceOptions options;
-    for (int rank = 0; rank < degree; ++rank) {
-        const int node = controller->place(controller->world_rank_of(place.group, rank)).node;
-        options.node_of_rank.push_back(node);
-    }
-    controller.reset();
-    using enum comm::AllReduceAlgorithm;
-    for (const auto algorithm : {all_reduce, torus_2d, hierarchical, native}) {
-        options.algorithm = algorithm;
-        if (gradients) sum_gradients(*group, options);
-    }
-    options.algorithm = all_reduce;
-    for (const auto format : {comm::WireFormat::bf16, comm::WireFormat::int8}) {
-        options.format = format;
-        if (gradients) sum_gradients(*group, options);
-    }
-    agree_and_vote(world, place, leaders, gradients);
+/// The statistics of a BatchNorm layer of 64 channels, over the whole group.
+void sum_statistics(comm::Communicator& group, const std::vector<int>& node_of_rank) {
+    comm::SyncBatchNormGroup statistics(group.size());
+    statistics.connect(group, node_of_rank);
+    std::vector<double> sums(2 * 64, 1);
+    run_phase("SyncBatchNorm of a layer", [&] { statistics.sum(sums); });
+    ensure(sums.front() == group.size(), "a statistic is wrong");
 }
+
+class Simulation {
+public:
+    Simulation(int degree, std::string part, std::string algorithms)
+        : degree_(degree), part_(std::move(part)), algorithms_(std::move(algorithms)) {
+        if (sent_by_rank.empty()) sent_by_rank.resize(static_cast<std::size_t>(world_.size()));
+    }
+
+    void run() {
+        start_up();
+        if (part_ == "step") sum_all();
+        const auto agreed = agree(world_, place_, leaders_, part_ != "silent");
+        if (part_ == "step") vote(agreed.leaders.get());
+        world_.finish(ExitCode::ok);
+    }
+
+private:
+    void start_up() {
+        std::optional<comm::StartUp> start;
+        run_phase("hosts and nodes", [&] { start.emplace(world_.start_up()); });
+        run_phase("all-gather of a string", [&] {
+            const auto all = comm::all_gather_strings(start->everyone(), std::string(64, 'a'));
+            ensure(all.back().size() == 64, "a string is lost");
+        });
+        run_phase("broadcast, agreement", [&] {
+            comm::broadcast(start->everyone(), std::string(8192, 'a'));
+            comm::collective_try(start->everyone(), [] {});
+        });
+        run_phase("placement and split", [&] {
+            const int groups = world_.size() / degree_;
+            const plan::Layout layout{.ranks = world_.size(), .groups = groups, .degree = degree_};
+            const plan::ParallelismController controller(layout, start->node_of_world_rank());
+            place_ = controller.place(world_.rank());
+            for (int group = 0; group < groups; ++group) {
+                leaders_.push_back(controller.leader(group));
+            }
+            for (int rank = 0; rank < degree_; ++rank) {
+                const int world_rank = controller.world_rank_of(place_.group, rank);
+                node_of_rank_.push_back(controller.place(world_rank).node);
+            }
+            group_ = std::move(*start).split(place_.group, place_.group_rank);
+        });
+    }
+
+    void sum_all() {
+        using enum comm::WireFormat;
+        using enum comm::AllReduceAlgorithm;
+        for (const auto algorithm : {all_reduce, torus_2d, hierarchical, native}) {
+            if (algorithms_.find(comm::name_of(algorithm)) == std::string::npos) continue;
+            for (const auto format : {fp32, bf16, int8}) {
+                if (algorithm == native && format != fp32) continue;
+                sum_gradients(
+                    *group_,
+                    {.algorithm = algorithm, .format = format, .node_of_rank = node_of_rank_});
+            }
+        }
+        sum_statistics(*group_, node_of_rank_);
+    }
+
+    int degree_;
+    std::string part_;
+    std::string algorithms_;  // those whose names it contains
+    comm::MpiWorld world_;
+    plan::RankPlace place_;
+    std::vector<int> leaders_;       // world ranks
+    std::vector<int> node_of_rank_;  // of the group
+    std::unique_ptr<comm::Communicator> group_;
+};
 
 }  // namespace
 
+/// Arguments: P_degree, ranks per node, the part ("start", "step" or "silent"), and the names of
+/// all-reduce algorithms. A step needs another platform, with 1 / 390.625 of the bandwidths.
 int main(int arguments, char** values) {
     try {
-        const int degree = arguments > 1 ? std::atoi(values[1]) : 8;
-        comm::MpiWorld world;
-        if (sent_by_rank.empty()) sent_by_rank.resize(static_cast<std::size_t>(world.size()));
-        run_phases(world, degree, arguments > 2);
-        world.finish(ExitCode::ok);
+        ensure(arguments == 5, "expected 4 arguments, got {}", arguments - 1);
+        ranks_per_node = std::atoi(values[2]);
+        Simulation(std::atoi(values[1]), values[3], values[4]).run();
     } catch (const Error& error) {
         std::cerr << error.what() << '\n';
         return static_cast<int>(error.code());
