@@ -66,7 +66,7 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
 }
 
 /// Returns the command that resumes the run in `directory` or its series in `folder`; empty if
-/// unknown. Both may have moved.
+/// unknown. Users may have moved both since the run.
 std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
     try {
         return resume_command(read_launch_file(directory).topology.ranks, folder);
@@ -91,7 +91,8 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
 
 /// Returns the status of a run. `resume` expects `folder`, the run's directory or its parent.
 RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
-    // The manifest is written last. `resume` holds the lock until it has moved the result away.
+    // The manifest is written last. `resume` holds an exclusive lock until it has moved the result
+    // away, then a shared lock.
     const bool has_result = path_exists(directory / storage::kManifestName);
     if (has_result && !is_being_resumed(directory)) return status_of_result(directory);
     require_run(directory);
@@ -105,7 +106,8 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
-/// Returns ", 5.0 min left of all" if the run in `directory` is training and `later_runs` follow.
+/// Returns ", 5 min 00 s left of all" if the run in `directory` is training and `later_runs`
+/// follow.
 std::string describe_time_left(const fs::path& directory, int later_runs) {
     double left = 0;
     for (const int group : groups_of(directory)) {

@@ -12,7 +12,8 @@ namespace hpcai::data {
 /// The largest image file that is read, in bytes.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
-/// Returns whether a path that was read from a file is relative and stays below the folder.
+/// Returns whether a path that was read from a file is relative and does not leave the folder to
+/// which it is relative.
 inline bool is_path_below(const std::string& path) {
     const std::filesystem::path parsed(path);
     return !path.empty() && !parsed.is_absolute() && path.find('\0') == std::string::npos &&

@@ -84,7 +84,7 @@ private:
     kernels::NormalizeArguments arguments_;
 };
 
-/// Converts images that are already normalized to the compute type.
+/// Converts images, which are already normalized, to the compute type.
 class ConvertImagesKernel final : public OperationKernel<ops::InputNormalize, Context> {
 public:
     ConvertImagesKernel(const ops::InputNormalize& op, const KernelOptions& options,
