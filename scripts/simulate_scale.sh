@@ -48,6 +48,11 @@ build=$(realpath -m "$build")
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds: expected an integer of at least 1, got '$seconds'"
 [[ $machine =~ ^(fat_tree|dragonfly|torus)$ ]] ||
     usage_error "--machine: expected fat_tree, dragonfly or torus, got '$machine'"
+[[ $parts =~ ^(start|step|silent)( (start|step|silent))*$ ]] ||
+    usage_error "--parts: expected names of start, step and silent, got '$parts'"
+name='(all_reduce|torus_2d|hierarchical|native)'
+[[ $algorithms =~ ^$name( $name)*$ ]] ||
+    usage_error "--algorithms: expected names of all_reduce, torus_2d, hierarchical and native, got '$algorithms'"
 ((first > 0 && first % 8 == 0 && first % group == 0)) ||
     usage_error "--ranks: expected a multiple of 8 and of --group $group, got '$first'"
 if ! command -v smpicxx smpirun > /dev/null; then

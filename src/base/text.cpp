@@ -75,21 +75,24 @@ std::string escape_html(std::string_view text) {
     return html;
 }
 
-std::string wrap(std::string text, std::size_t indent, std::string_view line_end) {
+std::string wrap(std::string_view text, std::size_t indent, std::string_view line_end) {
     constexpr std::size_t kMaxUnused = 20;  // columns after a comma at which a line ends
     const std::size_t width = kPageWidth + 1 - line_end.size();
     std::string lines;
-    while (text.size() > width) {
-        const std::size_t comma = text.rfind(", ", width - 1);
-        const bool has_late_comma = comma != std::string::npos && comma > width - kMaxUnused;
-        std::size_t blank = has_late_comma ? comma + 1 : text.rfind(' ', width);
-        const std::size_t first = lines.empty() ? 0 : indent;
-        if (blank == std::string::npos || blank < first) blank = text.find(' ', width);
-        if (blank == std::string::npos) break;
-        lines.append(text, 0, blank).append(line_end);
-        text = std::string(indent, ' ') + text.substr(blank + 1);
+    std::size_t used = 0;  // columns of the indentation
+    while (used + text.size() > width) {
+        const std::size_t room = width - used;
+        const std::string_view line = text.substr(0, room + 1);
+        const std::size_t comma = line.rfind(", ", room - 1);
+        const bool has_late_comma = comma != line.npos && comma + kMaxUnused > room;
+        std::size_t blank = has_late_comma ? comma + 1 : line.rfind(' ');
+        if (blank == line.npos) blank = text.find(' ', room);
+        if (blank == text.npos) break;
+        lines.append(used, ' ').append(text.substr(0, blank)).append(line_end);
+        text.remove_prefix(blank + 1);
+        used = indent;
     }
-    return lines + text;
+    return lines.append(used, ' ').append(text);
 }
 
 std::string wrap_command(const std::string& text, std::size_t indent) {

@@ -48,9 +48,9 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_same_node = context.controller.place(world_rank).node == context.place.node;
-        const ProcessState state = state_of(processes_[rank]);
-        const bool is_alive = state == ProcessState::running || state == ProcessState::stopped;
-        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive);
+        const bool is_other = is_same_node && rank != group.rank();
+        const ProcessState state = is_other ? state_of(processes_[rank]) : ProcessState::unknown;
+        is_visible_.push_back(state == ProcessState::running || state == ProcessState::stopped);
     }
     // Polling all ranks would load /proc on large nodes.
     for (int step = 1; step < group.size() && !polled_rank_; ++step) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_folder.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <random>
 
 #include <dirent.h>
@@ -242,7 +244,9 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
 std::int64_t StageFolder::free_bytes() const {
     struct statvfs status {};
     if (::fstatvfs(folder_.number(), &status) != 0) fail_with_errno(path_, "get the free space of");
-    return static_cast<std::int64_t>(status.f_bavail * status.f_frsize);
+    // Some file systems report 2^64 bytes.
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(
+        status.f_bavail * status.f_frsize, std::numeric_limits<std::int64_t>::max()));
 }
 
 void StageFolder::mark_running(int node_ranks) {
