@@ -91,9 +91,11 @@ PackJob plan_shards(const PackOptions& options) {
                 "{}: class '{}' cannot be packed; expected a name of at most {} bytes",
                 index.root.string(), name, kMaxClassName);
     }
-    staging::Source source{{index.root, static_cast<std::uint32_t>(index.samples.size()),
-                            [&](std::uint32_t sample) { return index.samples[sample].path; }},
-                           std::vector<staging::FileMetadata>(index.samples.size())};
+    staging::Source source;
+    source.root = index.root;
+    source.files = static_cast<std::uint32_t>(index.samples.size());
+    source.path_of = [&](std::uint32_t sample) { return index.samples[sample].path; };
+    source.metadata.resize(index.samples.size());
     parallel_for(source.files, options.threads, [&](std::int64_t sample) {
         source.metadata[sample] = staging::read_metadata(index.path_of(sample));
     });
