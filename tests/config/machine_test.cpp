@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <hpcai/config/machine.hpp>
@@ -24,7 +25,7 @@ TEST(Machine, HasSecondsAndBytes) {
     EXPECT_DOUBLE_EQ(machine.between_nodes->bytes_per_second, 1.25e10);
     EXPECT_FALSE(machine.overlapped_share);
     EXPECT_FALSE(machine.device_value("memory_gb"));
-    const std::string more = std::string(kMachine) + "overlap: {overlapped_share: 0.75}\n";
+    const std::string more = fmt::format("{}overlap: {{overlapped_share: 0.75}}\n", kMachine);
     EXPECT_EQ(read_machine(more, "m.yaml").overlapped_share, 0.75);
 }
 
@@ -55,8 +56,9 @@ TEST(Machine, ReportsWhereSomethingIsWrong) {
     EXPECT_NE(refusal("within_node: {gb_per_second: 0}\n").find("got '0'"), std::string::npos);
     EXPECT_NE(refusal("within_node: {gbps: 1}\n").find("got 'within_node.gbps'"),
               std::string::npos);
-    EXPECT_NE(refusal(std::string(kMachine) + "overlap: {overlapped_share: 1.5}\n").find("0 to 1"),
-              std::string::npos);
+    EXPECT_NE(
+        refusal(fmt::format("{}overlap: {{overlapped_share: 1.5}}\n", kMachine)).find("0 to 1"),
+        std::string::npos);
     EXPECT_NE(refusal("device: {gpus_per_node: 1e9}\n").find("from 1 to 1024"), std::string::npos);
     EXPECT_NE(refusal("device: {memory_gb: nan}\n").find("got 'nan'"), std::string::npos);
     EXPECT_NE(refusal("device: {name: [a]}\n").find("device.name: expected a string"),

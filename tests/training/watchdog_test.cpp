@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/training/watchdog.hpp>
 
