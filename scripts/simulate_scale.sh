@@ -68,7 +68,7 @@ done
 mkdir -p "$build"
 for source in tests/scale/scale.cpp src/base/{error,text,units,process}.cpp \
     src/plan/{layout,parallelism_controller}.cpp src/comm/mpi/*.cpp \
-    src/comm/{all_reduce_schedule,collectives,gradient_buckets,launch,membership_agreement}.cpp \
+    src/comm/{all_reduce_schedule,all_reduce_traffic,collectives,gradient_buckets,launch,membership_agreement}.cpp \
     src/comm/{point_to_point_reducer,sync_batch_norm_group,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
     object=$build/$(basename "$source" .cpp).o
     options=("${replaced[@]}")

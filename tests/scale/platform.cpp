@@ -75,9 +75,10 @@ sg4::NetZone* make_torus(unsigned nodes, double scale) {
     const unsigned units = ceil_div(nodes, 12);
     const auto side = static_cast<unsigned>(std::ceil(std::cbrt(units)));
     const unsigned rest = ceil_div(units, side * side);
-    return sg4::create_torus_zone("k", nullptr, {side, side, rest, 2, 3, 2},
-                                  make_nodes({1, 20e9 * scale, 400e-9}), 5e9 * scale, 100e-9,
-                                  kDuplex);
+    std::vector<unsigned long> sides{side, side, rest, 2, 3, 2};
+    std::erase(sides, 1);
+    return sg4::create_torus_zone("k", nullptr, sides, make_nodes({1, 20e9 * scale, 400e-9}),
+                                  5e9 * scale, 100e-9, kDuplex);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <simgrid/engine.h>
 
 #include <hpcai/base/process.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/mpi_world.hpp>
@@ -219,9 +220,10 @@ double wall_seconds() {
     return std::chrono::duration<double>(now).count();
 }
 
-/// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank.
+/// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank. Returns
+/// what this rank sent.
 template <typename Work>
-void run_phase(const std::string& name, const Work& work) {
+Sent run_phase(const std::string& name, const Work& work) {
     static double wall_begin = 0;
     const auto rank = static_cast<std::size_t>(world_rank());
     MPI_Request complete = MPI_REQUEST_NULL;
@@ -237,11 +239,33 @@ void run_phase(const std::string& name, const Work& work) {
     // The collectives of SMPI are linear, so they would take most of the wall time.
     scale_MPI_Iallreduce(MPI_IN_PLACE, most.data(), 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD,
                          &complete);
-    if (rank != 0) return;
+    if (rank != 0) return mine;
     fmt::print("{:6} {:24} {:12.6f} {:9.0f} {:12.0f} {:8.2f} {:8.0f}\n", sent_by_rank.size(), name,
                most[0], most[1], most[2], wall_seconds() - wall_begin,
                peak_resident_bytes().value_or(0) / 1e6);
     std::fflush(stdout);
+    return mine;
+}
+
+/// Requires that the reducer counts the bytes that MPI sent, and that the formula of `plan` gives
+/// the same bytes for the group. Parts of int8 that are not whole blocks exceed the formula.
+void compare_bytes(comm::Communicator& group, const comm::GradientReducer& reducer,
+                   const comm::AllReduceOptions& options, const Sent& sent) {
+    const auto counted = reducer.sent();
+    if (!counted) return;  // native
+    const int node = options.node_of_rank[static_cast<std::size_t>(group.rank())];
+    const comm::AllReduceTraffic all = comm::gather_traffic(group, node, *counted);
+    const comm::PlannedAllReduce planned{options, kGradients, {}};
+    const comm::AllReduceTraffic formula = comm::estimate_traffic(std::span(&planned, 1));
+    const auto agrees = [&](std::int64_t sum, std::int64_t predicted) {
+        const bool is_rounded = options.format == comm::WireFormat::int8;
+        return sum >= predicted && sum <= predicted + (is_rounded ? predicted / 50 : 0);
+    };
+    ensure(counted->total == sent.bytes, "{} bytes were counted and {} sent", counted->total,
+           sent.bytes);
+    ensure(agrees(all.sent, formula.sent) && agrees(all.between_nodes, formula.between_nodes),
+           "{} bytes instead of {} were sent, {} instead of {} to other nodes", all.sent,
+           formula.sent, all.between_nodes, formula.between_nodes);
 }
 
 void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& options) {
@@ -252,10 +276,13 @@ void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& opti
     }
     const auto reducer = comm::make_point_to_point_reducer(group, nullptr, options);
     comm::GradientBuckets buckets(*reducer, gradients, parameters, {kBucketBytes, true});
-    run_phase(fmt::format("{} {}", name_of(options.algorithm), comm::name_of(options.format)), [&] {
+    const std::string name =
+        fmt::format("{} {}", name_of(options.algorithm), comm::name_of(options.format));
+    const Sent sent = run_phase(name, [&] {
         for (std::size_t index = parameters.size(); index-- > 0;) buckets.ready(index);
         buckets.finish();
     });
+    compare_bytes(group, *reducer, options, sent);
     const auto expected = static_cast<float>(group.size());
     for (const float sum : {gradients.front(), gradients.back()}) {
         ensure(std::abs(sum - expected) < expected / 100, "a sum is {}", sum);
