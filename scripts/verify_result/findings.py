@@ -58,8 +58,13 @@ def without_legal_value(text):
     return f"{problem}, which is wrong{source}{name if source else ''}"
 
 
+def is_printable(letter):
+    """False for control characters and characters that change the writing direction."""
+    return (" " <= letter < "\x7f" or letter >= "\xa0") and letter not in DIRECTIONS
+
+
 def printable(text):
-    """`text` with control characters escaped for a terminal."""
+    """`text` with characters escaped that could change a terminal's lines, colours or order of letters."""
     names = {"\n": "\\n", "\t": "\\t"}
-    return "".join(names.get(letter, f"\\x{ord(letter):02x}") if letter < " " or letter == "\x7f"
-                   else letter for letter in text)
+    return "".join(letter if is_printable(letter) else names.get(letter) or
+                   "".join(f"\\x{byte:02x}" for byte in letter.encode()) for letter in text)

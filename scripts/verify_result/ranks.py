@@ -12,17 +12,18 @@ STRAGGLER_RATIO = 1.2
 
 
 def stragglers_of(group, ranks):
-    """Ranks of one stage whose work takes more than 1.2 times the median."""
-    if any(getattr(rank, phase) is None for rank in ranks for phase in WORK_PHASES) or len(ranks) < 2:
+    """Ranks of one stage whose work, of the phases that all know, takes more than 1.2 times the median."""
+    phases = [phase for phase in WORK_PHASES if all(getattr(rank, phase) is not None for rank in ranks)]
+    if len(ranks) < 2:
         return []
-    works = [rank.input_wait_seconds + rank.forward_seconds + rank.backward_seconds for rank in ranks]
+    works = [total(getattr(rank, phase) for phase in phases) for rank in ranks]
     middle, found = median(works), []
     for rank, work in zip(ranks, works):
         if not middle or work / middle <= STRAGGLER_RATIO:
             continue
         excess = [getattr(rank, phase) - median([getattr(other, phase) for other in ranks])
-                  for phase in WORK_PHASES]
-        slowest = WORK_PHASES[excess.index(max(excess))].removesuffix("_seconds")
+                  for phase in phases]
+        slowest = phases[excess.index(max(excess))].removesuffix("_seconds")
         found.append({"group": group, "group_rank": rank.group_rank, "world_rank": rank.world_rank,
                       "host": rank.host, "phase": slowest, "ratio": work / middle})
     return found

@@ -41,15 +41,17 @@ std::string printable(std::string_view text) {
     safe.reserve(text.size());
     while (!text.empty()) {
         const std::size_t bytes = utf8_character_bytes(text);
-        const auto byte = static_cast<unsigned char>(text[0]);
-        if (byte == '\n' || byte == '\t') {
-            safe += byte == '\n' ? "\\n" : "\\t";
-        } else if (bytes == 0 || byte < 0x20 || byte == 0x7f) {
-            safe += fmt::format("\\x{:02x}", byte);
+        const std::string_view character = text.substr(0, std::max<std::size_t>(bytes, 1));
+        if (character == "\n" || character == "\t") {
+            safe += character == "\n" ? "\\n" : "\\t";
+        } else if (bytes == 0 || is_control(character) || changes_direction(character)) {
+            for (const char byte : character) {
+                safe += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+            }
         } else {
-            safe += text.substr(0, bytes);
+            safe += character;
         }
-        text.remove_prefix(std::max<std::size_t>(bytes, 1));
+        text.remove_prefix(character.size());
     }
     return safe;
 }

@@ -47,42 +47,45 @@ SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
             {known.back(), ""}};
 }
 
-constexpr double PhaseSeconds::*kWork[] = {&PhaseSeconds::input_wait, &PhaseSeconds::forward,
-                                           &PhaseSeconds::backward};
-
-double work_of(const PhaseSeconds& phases) {
-    double sum = 0;
-    for (double PhaseSeconds::*phase : kWork) sum += phases.*phase;
-    return sum;
-}
-
-/// Returns the phase of `rank` that exceeds the median of `stage_ranks` by the largest amount.
-const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& stage_ranks) {
-    const char* slowest = "";
-    double longest = -1;
-    for (double PhaseSeconds::*phase : kWork) {
-        std::vector<double> values;
-        for (const RankRecord& other : stage_ranks) values.push_back(other.mean.*phase);
-        const double excess = rank.mean.*phase - median(std::move(values));
-        if (excess <= longest) continue;
-        longest = excess;
-        slowest = std::ranges::find(kPhaseSpreads, phase, &NamedSpread::phase)->name;
-    }
-    return slowest;
+/// Returns the phases of a rank's work that all ranks of a stage know. The input wait is unknown on
+/// GPUs.
+std::vector<double PhaseSeconds::*> work_phases(const std::vector<RankRecord>& stage_ranks) {
+    std::vector<double PhaseSeconds::*> known{&PhaseSeconds::input_wait, &PhaseSeconds::forward,
+                                              &PhaseSeconds::backward};
+    std::erase_if(known, [&](double PhaseSeconds::*phase) {
+        return std::ranges::any_of(stage_ranks, [&](const RankRecord& rank) {
+            return !std::isfinite(rank.mean.*phase);
+        });
+    });
+    return known;
 }
 
 void find_stragglers(int group, const std::vector<RankRecord>& stage_ranks,
                      std::vector<StragglerRecord>& stragglers) {
-    std::vector<double> work;
-    for (const RankRecord& rank : stage_ranks) work.push_back(work_of(rank.mean));
-    work = sort_finite(std::move(work));
-    if (work.size() < stage_ranks.size() || work.size() < 2) return;
-    const double median_work = median(work);
+    const std::vector<double PhaseSeconds::*> phases = work_phases(stage_ranks);
+    if (phases.empty() || stage_ranks.size() < 2) return;
+    const auto work_of = [&](const RankRecord& rank) {
+        double sum = 0;
+        for (double PhaseSeconds::*phase : phases) sum += rank.mean.*phase;
+        return sum;
+    };
+    const auto stage_median = [&](auto value_of) {
+        std::vector<double> values;
+        for (const RankRecord& rank : stage_ranks) values.push_back(value_of(rank));
+        return median(std::move(values));
+    };
+    const double median_work = stage_median(work_of);
     for (const RankRecord& rank : stage_ranks) {
-        const double ratio = work_of(rank.mean) / median_work;
+        const double ratio = work_of(rank) / median_work;
         if (!(ratio > kStragglerRatio)) continue;
+        const auto excess = [&](double PhaseSeconds::*phase) {
+            return rank.mean.*phase -
+                   stage_median([&](const RankRecord& other) { return other.mean.*phase; });
+        };
+        const auto slowest = *std::ranges::max_element(phases, {}, excess);
         stragglers.push_back({group, rank.group_rank, rank.world_rank, rank.host,
-                              slow_phase(rank, stage_ranks), ratio});
+                              std::ranges::find(kPhaseSpreads, slowest, &NamedSpread::phase)->name,
+                              ratio});
     }
 }
 

@@ -80,6 +80,16 @@ TEST(TimeBreakdown, CountsTheWaitForInputAsARanksOwn) {
     EXPECT_EQ(stragglers[0].ratio, 1.5);
 }
 
+// The input wait is unknown on GPUs.
+TEST(TimeBreakdown, FindsAStragglerByThePhasesThatAllRanksKnow) {
+    std::vector<RankRecord> ranks{rank_with(0, 1, 2), rank_with(1, 1, 3), rank_with(2, 1, 2)};
+    for (RankRecord& rank : ranks) rank.mean.input_wait = PhaseSeconds::kUnknown;
+    const auto stragglers = break_down(0, ranks, std::vector{0, 0, 0}, kReasons).stragglers;
+    ASSERT_EQ(stragglers.size(), 1U);
+    EXPECT_EQ(stragglers[0].phase, "backward");
+    EXPECT_EQ(stragglers[0].ratio, 4. / 3);
+}
+
 TEST(TimeBreakdown, FindsNoStragglerAmongRanksThatDifferByAFifth) {
     const std::vector<RankRecord> ranks{rank_with(0, 1), rank_with(1, 1), rank_with(2, 1.2)};
     EXPECT_TRUE(break_down(0, ranks, std::vector{0, 0, 0}, kReasons).stragglers.empty());
