@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/simulate_scale.sh [--ranks A..B] [--group P] [--machine NAME] [--parts NAMES]
-#        [--algorithms NAMES] [--seconds S] [--build FOLDER]
+#        [--algorithms NAMES] [--backward S] [--seconds S] [--build FOLDER]
 # Simulates a launch on A (64), 4 A, 16 A, ... up to B (1024) ranks in groups of P (8), with SimGrid's
 # SMPI (Debian package libsimgrid-dev), in at most S seconds (600) for each part of NAMES:
 #   start   start-up, split into groups, agreement of the groups' leaders
 #   step    all-reduces of 25.6 M gradients and of BatchNorm statistics, vote on 50,000 x 1,024 values
 #   silent  the agreement if the last leader does not answer for 0.2 s
 # NAMES of algorithms are all_reduce, torus_2d, hierarchical and native (default: all).
+# The all-reduces overlap with a backward pass of S (0) seconds, which are not in their time.
 # NAME is fat_tree (default), dragonfly or torus; tests/scale/platform.cpp describes these machines.
 # A row has the number of ranks, the phase, simulated seconds, messages and bytes of the busiest rank,
 # wall seconds, and the peak resident memory in MB. Builds in FOLDER (build/scale). The number of
@@ -25,7 +26,7 @@ usage_error() {
 }
 
 first=64 last=1024 group=8 machine=fat_tree parts='start step silent'
-algorithms='all_reduce torus_2d hierarchical native' seconds=600 build=build/scale
+algorithms='all_reduce torus_2d hierarchical native' backward=0 seconds=600 build=build/scale
 while (($#)); do
     (($# >= 2)) || usage_error "$1 needs a value"
     case $1 in
@@ -37,6 +38,7 @@ while (($#)); do
         --machine) machine=$2 ;;
         --parts) parts=$2 ;;
         --algorithms) algorithms=$2 ;;
+        --backward) backward=$2 ;;
         --seconds) seconds=$2 ;;
         --build) build=$2 ;;
         *) usage_error "unknown option '$1'; --help lists all" ;;
@@ -46,6 +48,7 @@ done
 build=$(realpath -m "$build")
 [[ $group =~ ^[1-9][0-9]*$ ]] || usage_error "--group: expected an integer of at least 1, got '$group'"
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds: expected an integer of at least 1, got '$seconds'"
+[[ $backward =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage_error "--backward: expected seconds such as 0.05, got '$backward'"
 [[ $machine =~ ^(fat_tree|dragonfly|torus)$ ]] ||
     usage_error "--machine: expected fat_tree, dragonfly or torus, got '$machine'"
 [[ $parts =~ ^(start|step|silent)( (start|step|silent))*$ ]] ||
@@ -100,7 +103,8 @@ simulate() { # RANKS PART
         --cfg=smpi/coll-selector:default --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
         --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
         --cfg=smpi/test:1e-6 --cfg=smpi/iprobe:1e-6 --cfg=smpi/grow-injected-times:no \
-        --cfg=contexts/stack-size:256 ./scale "$group" "$per_node" "$2" "${algorithms// /,}" > rows.txt 2> errors.txt; then
+        --cfg=contexts/stack-size:256 --cfg=contexts/guard-size:0 ./scale "$group" "$per_node" "$2" "${algorithms// /,}" \
+        "$backward" > rows.txt 2> errors.txt; then
         failed=1
         echo " $1 ranks: the simulation did not end within $seconds s or failed; $build/errors.txt has its messages"
     fi

@@ -211,6 +211,7 @@ namespace {
 constexpr std::size_t kGradients = 65'536;                // instead of 25.6 M
 constexpr std::size_t kBucketBytes = kGradients / 4 * 4;  // four buckets of fp32
 constexpr std::size_t kParameters = 128;
+constexpr int kKernelsPerParameter = 2;  // of a backward pass
 constexpr std::size_t kSamples = 128;    // instead of 50,000
 constexpr std::int64_t kClasses = 1024;  // instead of 1,000, so that many powers of two divide it
 constexpr double kSilentSeconds = 0.2;   // of the agreement with a silent leader
@@ -220,10 +221,10 @@ double wall_seconds() {
     return std::chrono::duration<double>(now).count();
 }
 
-/// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank. Returns
-/// what this rank sent.
+/// Runs `work` on all ranks and prints its costs: those of the slowest or busiest rank, without the
+/// seconds in which a rank computes. Returns what this rank sent.
 template <typename Work>
-Sent run_phase(const std::string& name, const Work& work) {
+Sent run_phase(const std::string& name, const Work& work, double compute_seconds = 0) {
     static double wall_begin = 0;
     const auto rank = static_cast<std::size_t>(world_rank());
     MPI_Request complete = MPI_REQUEST_NULL;
@@ -234,7 +235,8 @@ Sent run_phase(const std::string& name, const Work& work) {
     const double begin = MPI_Wtime();
     work();
     const Sent mine = sent_by_rank[rank];
-    std::array<double, 3> most = {MPI_Wtime() - begin, static_cast<double>(mine.messages),
+    std::array<double, 3> most = {MPI_Wtime() - begin - compute_seconds,
+                                  static_cast<double>(mine.messages),
                                   static_cast<double>(mine.bytes)};
     // The collectives of SMPI are linear, so they would take most of the wall time.
     scale_MPI_Iallreduce(MPI_IN_PLACE, most.data(), 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD,
@@ -268,7 +270,9 @@ void compare_bytes(comm::Communicator& group, const comm::GradientReducer& reduc
            formula.sent, all.between_nodes, formula.between_nodes);
 }
 
-void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& options) {
+/// The all-reduces overlap with a backward pass in which gradients become ready at equal intervals.
+void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& options,
+                   double backward_seconds) {
     std::vector<float> gradients(kGradients, 1.0F);
     std::vector<comm::Range> parameters;
     for (std::size_t begin = 0; begin < kGradients; begin += kGradients / kParameters) {
@@ -278,10 +282,19 @@ void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& opti
     comm::GradientBuckets buckets(*reducer, gradients, parameters, {kBucketBytes, true});
     const std::string name =
         fmt::format("{} {}", name_of(options.algorithm), comm::name_of(options.format));
-    const Sent sent = run_phase(name, [&] {
-        for (std::size_t index = parameters.size(); index-- > 0;) buckets.ready(index);
+    constexpr double kKernels = double{kKernelsPerParameter} * kParameters;
+    const auto microseconds = static_cast<useconds_t>(1e6 * backward_seconds / kKernels);
+    const auto backward = [&] {
+        for (std::size_t index = parameters.size(); index-- > 0;) {
+            for (int kernel = 0; microseconds > 0 && kernel < kKernelsPerParameter; ++kernel) {
+                smpi_usleep(microseconds);
+                buckets.progress();
+            }
+            buckets.ready(index);
+        }
         buckets.finish();
-    });
+    };
+    const Sent sent = run_phase(name, backward, 1e-6 * microseconds * kKernels);
     compare_bytes(group, *reducer, options, sent);
     const auto expected = static_cast<float>(group.size());
     for (const float sum : {gradients.front(), gradients.back()}) {
@@ -327,8 +340,11 @@ void sum_statistics(comm::Communicator& group, const std::vector<int>& node_of_r
 
 class Simulation {
 public:
-    Simulation(int degree, std::string part, std::string algorithms)
-        : degree_(degree), part_(std::move(part)), algorithms_(std::move(algorithms)) {
+    Simulation(int degree, std::string part, std::string algorithms, double backward_seconds)
+        : degree_(degree),
+          part_(std::move(part)),
+          algorithms_(std::move(algorithms)),
+          backward_seconds_(backward_seconds) {
         if (sent_by_rank.empty()) sent_by_rank.resize(static_cast<std::size_t>(world_.size()));
     }
 
@@ -377,7 +393,8 @@ private:
                 if (algorithm == native && format != fp32) continue;
                 sum_gradients(
                     *group_,
-                    {.algorithm = algorithm, .format = format, .node_of_rank = node_of_rank_});
+                    {.algorithm = algorithm, .format = format, .node_of_rank = node_of_rank_},
+                    backward_seconds_);
             }
         }
         sum_statistics(*group_, node_of_rank_);
@@ -386,6 +403,7 @@ private:
     int degree_;
     std::string part_;
     std::string algorithms_;  // those whose names it contains
+    double backward_seconds_;
     comm::MpiWorld world_;
     plan::RankPlace place_;
     std::vector<int> leaders_;       // world ranks
@@ -395,13 +413,14 @@ private:
 
 }  // namespace
 
-/// Arguments: P_degree, ranks per node, the part ("start", "step" or "silent"), and the names of
-/// all-reduce algorithms. A step needs another platform, with 1 / 390.625 of the bandwidths.
+/// Arguments: P_degree, ranks per node, the part ("start", "step" or "silent"), the names of
+/// all-reduce algorithms, and the seconds of a backward pass. A step needs another platform, with 1
+/// / 390.625 of the bandwidths.
 int main(int arguments, char** values) {
     try {
-        ensure(arguments == 5, "expected 4 arguments, got {}", arguments - 1);
+        ensure(arguments == 6, "expected 5 arguments, got {}", arguments - 1);
         ranks_per_node = std::atoi(values[2]);
-        Simulation(std::atoi(values[1]), values[3], values[4]).run();
+        Simulation(std::atoi(values[1]), values[3], values[4], std::atof(values[5])).run();
     } catch (const Error& error) {
         std::cerr << error.what() << '\n';
         return static_cast<int>(error.code());
