@@ -30,7 +30,7 @@ std::string onednn_version();
 struct Cores {
     int machine = 1;
     int allowed = 1;
-    std::uint64_t allowed_set = 0;  // hash of the allowed cores; 0: unknown
+    std::uint64_t allowed_set = 0;  // hash of the allowed hardware threads; 0: unknown
 };
 Cores count_cores();
 

@@ -44,7 +44,7 @@ struct GradientSource {
     const void* dy0;
     const void* dy1;  // null: none
     const void* x;
-    const void* y;       // null: no addition before the ReLU
+    const void* y;       // null: computed from x
     const float* scale;  // (lanes)
     const float* shift;  // (lanes)
     bool relu;
@@ -100,7 +100,7 @@ struct MomentumCoefficients {
 /// Updates of the moments m and v in Adam and LAMB.
 struct MomentCoefficients {
     float gradient_factor;
-    float gradient_decay;  // factor of w, which is added to g
+    float gradient_decay;  // factor of w in the decay term of g
     float beta1, one_minus_beta1;
     float beta2, one_minus_beta2;
 };
@@ -281,7 +281,8 @@ namespace avx512 {
 const SimdKernels& table();
 }
 
-// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects.
+// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects. In the latter
+// has_native_bf16() and has_native_int8() return false.
 /// Returns the engine's own loops, compiled for the instruction sets of this processor.
 const SimdKernels& loops_for_this_cpu();
 
