@@ -56,9 +56,9 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. run()
-/// allocates memory for messages only; libraries may allocate some in the first run. On a CPU it
-/// returns when the work is complete. On a GPU it enqueues the work on the device's stream and
-/// waits only for messages of other ranks.
+/// allocates memory for messages only, except in libraries. On a CPU it returns when the work is
+/// complete. On a GPU it enqueues the work on the device's stream and waits only for messages of
+/// other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -242,8 +242,8 @@ inline std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype
     return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
-/// A device plans kernels and owns memory. One process uses one device from one thread; a device
-/// may use its own threads inside a call.
+/// A device plans kernels and owns memory. Unless stated otherwise, only the thread that made it
+/// calls its functions; a device may use its own threads inside a call.
 class Device {
 public:
     virtual ~Device() = default;

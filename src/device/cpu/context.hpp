@@ -18,7 +18,7 @@ concept HasDescription = requires {
     typename Primitive::desc;
 };
 
-/// Attributes for a scratchpad that the caller provides, so that running allocates nothing.
+/// Attributes for a scratchpad that the caller provides, so that running allocates none.
 inline dnnl::primitive_attr caller_scratchpad() {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -7,12 +7,11 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded
-/// and processes one tile; kernels call them from parallel regions.
+/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded.
 namespace hpcai::device::cpu {
 
-/// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous. All
-/// pointers of a call are to the first element of the tile; elements are f32 or bf16.
+/// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous.
+/// Pointers to values are to the first element of the tile; elements are f32 or bf16.
 struct Tile {
     std::int64_t pixels = 0;
     std::int64_t stride = 0;  // elements
