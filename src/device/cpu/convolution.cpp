@@ -32,7 +32,6 @@ struct Values {
         }
     }
 
-    /// Lets oneDNN choose the layouts.
     void use_any_layouts(DType compute) {
         wanted_source = any_layout(dims_of(source), dnnl_type(compute));
         wanted_target = any_layout(dims_of(target), dnnl_type(compute));

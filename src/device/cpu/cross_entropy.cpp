@@ -145,7 +145,6 @@ private:
             static_cast<float>(at.weight * (log_sum + highest - logit(at.label)));
     }
 
-    /// Computes the images' losses.
     void average() const {
         const float* losses = static_cast<const float*>(tensors_.workspace);
         for (std::int64_t image = 0; image < images_; ++image) {

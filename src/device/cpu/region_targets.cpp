@@ -226,7 +226,7 @@ private:
 };
 
 constexpr std::int64_t kBoxColumns = 5;
-constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
+constexpr std::int64_t kOutputColumns = 9;
 
 /// Workspace: the matching box of each candidate, -1 for background, and the sampling keys.
 class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {
