@@ -248,7 +248,7 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    /// A description for display: "2 threads of AMD EPYC ..., oneDNN 2.6.3, channels last".
+    /// A description, such as "2 threads of AMD EPYC ..., oneDNN 2.6.3, channels last".
     virtual std::string description() const = 0;
     /// The identifier of a GPU, equal in all processes that use it: "GPU-8f6e...". Empty for a CPU.
     virtual std::string uuid() const { return {}; }
