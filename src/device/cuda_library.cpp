@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 constexpr const char* kDriver = "libcuda.so.1";
 constexpr const char* kEngine = "libhpcai_cuda.so";
 
-/// RTLD_NODELETE, because devices, kernels and exceptions of the engine execute its code until they
-/// are destroyed.
+/// The flag RTLD_NODELETE is needed, because devices, kernels and exceptions of the engine execute
+/// its code until they are destroyed.
 void* open_library(const std::string& name, const char* failure) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle == nullptr) throw Error(ExitCode::usage, fmt::format("{}: {}", failure, dlerror()));

@@ -114,8 +114,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// Returns the BatchNorm that computes `value`. Null if another or a fused operation computes
-    /// it, several nodes read it, or the statistics do not span the batch.
+    /// Returns the BatchNorm that computes `value` for its only reader. Null if there is none, if
+    /// it is already fused, or if its statistics do not span the batch.
     const Node* norm_before(ValueId value) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) == kNoNode) return nullptr;
@@ -142,10 +142,10 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Lets the BatchNorm use the sums of its input, if there are any. If the BatchNorm has an
-    /// addition, also fuses the 1 x 1 convolution before it. If another BatchNorm computes the
-    /// other addend, fuses both convolutions or, where the device does not accept that, the other
-    /// BatchNorm.
+    /// Lets the BatchNorm use the sums of its input, if there are any. If it has an addition, also
+    /// fuses the 1 x 1 convolution before it. The exception is an addend from another BatchNorm
+    /// that only this node reads: without a ReLU, both convolutions are fused or, where the device
+    /// does not accept that, the other BatchNorm; with a ReLU, nothing is fused.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;

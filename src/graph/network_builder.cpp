@@ -158,7 +158,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     }
 }
 
-/// Whether the backward pass writes a gradient of `value`, even if its producer is not trained.
+/// Whether the readers of `value` write its gradient, even if its producer is not trained.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);
@@ -306,7 +306,7 @@ void Network::Builder::schedule_weight_casts() {
     }
 }
 
-/// Whether other nodes share parameters, of which the optimizer writes only one working copy.
+/// Whether other nodes share the node's parameters. The optimizer writes one working copy of each.
 bool Network::Builder::shares_parameters(const Node& node) const {
     return std::ranges::any_of(graph_.nodes(), [&](const Node& other) {
         const auto shared = std::ranges::find_first_of(other.parameters, node.parameters);

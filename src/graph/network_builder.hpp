@@ -44,7 +44,7 @@ private:
     void schedule_backward();
     /// Allocates gradients of a stage's outputs, which the caller writes before the backward pass.
     void allocate_output_gradients();
-    /// Sums the gradients of each value that an earlier stage sends; the caller returns the sum.
+    /// Sums the gradients of each value that an earlier stage sends; the caller sends the sum back.
     void finish_received_gradients();
     void schedule_backward(std::size_t index);
     /// Allocates a partial gradient of each parameter whose gradient an earlier step of the
@@ -77,7 +77,7 @@ private:
     }
     void add_call(std::vector<KernelCall>& to, KernelCall call);
     std::size_t value_bytes(ValueId value, bool gradient) const;
-    /// Whether the node has a backward pass in this network.
+    /// Whether the node's kernel is planned for training.
     bool is_trained(const Node& node) const { return is_training() && graph_.is_trained(node); }
     bool takes_gradient(ValueId value) const;
     bool is_training() const { return options_.mode == device::Mode::training; }

@@ -3,7 +3,7 @@
 
 namespace hpcai::graph {
 
-// Whole cache lines, so that vector loops over a parameter are aligned.
+// Each parameter begins at a cache line, so that vector loops over it are aligned.
 constexpr std::size_t kElementAlignment = 16;
 
 ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int optimizer_states)

@@ -116,7 +116,7 @@ private:
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
                 Parameter& parameter = parameters[id];
-                ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
+                ensure(split.insert(id).second, "several layers share {}; they cannot be divided",
                        parameter.name);
                 // The axis of input channels in filters (K, R, S, C), or that of the outputs.
                 const int axis = kinds_[index] == Kind::own_inputs ? 3 : 0;

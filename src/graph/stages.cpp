@@ -24,7 +24,7 @@ std::vector<std::size_t> last_readers(const Graph& graph) {
     return last;
 }
 
-/// Returns the values that nodes before `position` compute and later nodes read, in order.
+/// Returns the values that nodes before `position` compute and nodes from it on read, in order.
 std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
     const std::vector<std::size_t> last = last_readers(graph);
     std::vector<ValueId> values;

@@ -136,7 +136,6 @@ private:
         return pyramid;
     }
 
-    /// Applies the convolution to all levels.
     std::vector<ValueId> apply_to_levels(const std::string& name, const Conv& conv,
                                          const std::vector<ValueId>& levels, bool relu) {
         std::vector<ValueId> outputs;

@@ -7,7 +7,7 @@
 namespace hpcai::models {
 namespace {
 
-/// Sets the options of all networks.
+/// Sets the options that all networks have.
 void set_common(const config::Config& config, const ModelInput& input, auto& options) {
     options.batch = input.batch;
     options.channels = config.workload.channels;
@@ -17,7 +17,7 @@ void set_common(const config::Config& config, const ModelInput& input, auto& opt
     options.backbone.norm.statistics_samples = input.statistics_samples;
 }
 
-/// Sets the options of all networks for images with boxes.
+/// Sets the options that all networks for images with boxes have.
 void set_common_with_boxes(const config::Config& config, const ModelInput& input, auto& options) {
     set_common(config, input, options);
     options.image_height = config.workload.image_size;

@@ -27,7 +27,7 @@ struct Backbone {
     std::int64_t width = 64;                   // of the stem and the first stage
     std::array<int, 4> blocks = {3, 4, 6, 3};  // [stage]
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
-    bool zero_gamma = true;  // scale of each block's last norm starts at zero (Goyal et al.)
+    bool zero_gamma = true;  // a block's last norm starts with scale 0 unless frozen (Goyal et al.)
     NormOptions norm;
     int trained_stages = 5;  // the last ones; 5: all four and the stem; fewer need frozen norms
 };

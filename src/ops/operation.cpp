@@ -9,7 +9,7 @@ void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
-/// Returns the positions of the window of a convolution or pooling: (N, P, Q, C).
+/// Returns (N, P, Q, C): the window of a convolution or pooling has P x Q positions in an image.
 Shape window_positions(const auto& op) {
     ensure_image(op.input);
     ensure(op.kernel > 0 && op.stride > 0 && op.padding >= 0,

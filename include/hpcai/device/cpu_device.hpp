@@ -5,8 +5,9 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels, `channels_last`
-/// is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3 convolution.
+/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if that divides
+/// their number, `channels_last` is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3
+/// convolution.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
@@ -30,7 +31,7 @@ std::string onednn_version();
 struct Cores {
     int machine = 1;
     int allowed = 1;
-    std::uint64_t allowed_set = 0;  // hash of the allowed cores; 0: unknown
+    std::uint64_t allowed_set = 0;  // hash of the allowed hardware threads; 0: unknown
 };
 Cores count_cores();
 

@@ -16,7 +16,7 @@ using ops::StepScalars;
 
 /// Sizes of the memory that a planned kernel needs.
 struct KernelMemory {
-    std::size_t saved_bytes = 0;      // written by the forward pass, read by the backward pass
+    std::size_t saved_bytes = 0;      // written by the forward pass, read after it
     std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
@@ -56,9 +56,9 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. run()
-/// allocates memory for messages only; libraries may allocate some in the first run. On a CPU it
-/// returns when the work is complete. On a GPU it enqueues the work on the device's stream and
-/// waits only for messages of other ranks.
+/// allocates memory for messages only, except in libraries. On a CPU it returns when the work is
+/// complete. On a GPU it enqueues the work on the device's stream and waits only for messages of
+/// other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -74,7 +74,7 @@ public:
     /// The working copies that the prepare pass updates; none if the pass also does other work. A
     /// caller that updates them with the parameters needs the pass only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
-    /// Throws Error(internal) when the device library reports a failure.
+    /// Throws Error(internal), or dnnl::error on a CPU, when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;
 };
 using KernelPtr = std::unique_ptr<Kernel>;
@@ -189,13 +189,12 @@ public:
     virtual std::vector<double> seconds() const = 0;
 };
 
-/// The number formats of a network. Statistics and sums are always fp32; master parameters are fp32
-/// unless `is_pure`.
+/// The number formats of a network. Statistics and parameters are always stored in fp32.
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;     // see KernelOptions
     bool int8 = false;     // see KernelOptions; in training only
-    bool is_pure = false;  // parameters have the compute type: Optimizer::rounds_parameters
+    bool is_pure = false;  // rounds parameters to the compute type: Optimizer::rounds_parameters
     bool operator==(const Precision&) const = default;
 };
 
@@ -243,13 +242,13 @@ inline std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype
     return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
-/// A device plans kernels and owns memory. One process uses one device from one thread; a device
-/// may use its own threads inside a call.
+/// A device plans kernels and owns memory. Unless stated otherwise, only the thread that made it
+/// calls its functions; a device may use its own threads inside a call.
 class Device {
 public:
     virtual ~Device() = default;
 
-    /// A description for display, such as "2 threads of AMD EPYC ..., oneDNN 2.6.3".
+    /// A description, such as "2 threads of AMD EPYC ..., oneDNN 2.6.3, channels last".
     virtual std::string description() const = 0;
     /// The identifier of a GPU, equal in all processes that use it: "GPU-8f6e...". Empty for a CPU.
     virtual std::string uuid() const { return {}; }

@@ -43,8 +43,8 @@ struct NetworkMemory {
     std::size_t prepared_bytes = 0;  // working copies of the parameters
 };
 
-/// A graph built for one device: planned kernels bound to planned memory. Running it allocates only
-/// messages to other ranks; libraries may allocate memory in the first run. Not thread-safe.
+/// A graph built for one device: planned kernels bound to planned memory. Running it allocates
+/// memory for messages only, except in libraries. Not thread-safe.
 class Network {
 public:
     /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.

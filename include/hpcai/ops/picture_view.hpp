@@ -12,7 +12,7 @@ struct PictureView {
     std::int32_t picture_width = 0;  // pixels, like the next four fields
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
-    std::int32_t width = 0;  // at most kMaxCropReduction x the side of the batch's images
+    std::int32_t width = 0;  // width, height: at most kMaxCropReduction x ViewBatch::side
     std::int32_t height = 0;
     bool flip = false;           // left and right swapped
     bool vertical_flip = false;  // top and bottom swapped

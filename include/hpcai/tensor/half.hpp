@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-/// Conversions between fp32 and 16-bit formats in integer arithmetic, rounded to nearest even.
+/// Conversions between fp32 and 16-bit formats, rounded to nearest even.
 namespace hpcai::tensor {
 
 /// Converts to IEEE 754 binary16; overflow gives infinity.

@@ -11,10 +11,9 @@ namespace {
 
 constexpr int kMaxLanes = 16;
 
-/// Per-channel numbers are fp32 arrays of (spans, C), where a span is a set of samples that share
-/// statistics. The workspace has two sums for each image and channel, (2, N, C). They are added in
-/// double in a fixed order, so that the number of threads does not change the bits. If a span
-/// covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
+/// A span is a set of samples that share statistics. The two sums of each image and channel are
+/// added in double in a fixed order, so that the number of threads does not change the bits. If a
+/// span covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
 /// subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:

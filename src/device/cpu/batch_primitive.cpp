@@ -10,8 +10,7 @@ namespace hpcai::device::cpu {
 namespace {
 
 // With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. With
-// fewer where all copies of a gradient would exceed kGradientBytes, they are at most 1.1 times
-// slower.
+// fewer for large gradients (kGradientBytes), they were at most 1.1 times slower.
 constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 

@@ -5,8 +5,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A parameter in the layout and type that primitives read, next to its fp32 master. It is the
-/// master itself if layout and type match.
+/// A copy of a parameter in the layout and type that primitives read. They read the fp32 master
+/// itself if its layout and type match.
 class PackedParameter {
 public:
     PackedParameter() = default;
@@ -25,10 +25,10 @@ private:
     Reorder reorder_;
 };
 
-/// Computes the gradient of the master. Each primitive writes the term of its sub-batch in its own
-/// layout; this class sums the terms in order, then converts the sum. A loop of our own converts
-/// the layout that oneDNN chooses for filters with AVX-512, because oneDNN's reorder reaches only a
-/// fraction of the memory bandwidth.
+/// Computes the gradient of the master. Each primitive writes the term of its sub-batch; this class
+/// sums the terms in order, then converts the sum to the master's layout. A loop of our own
+/// converts blocks of 16 channels x 16 filters, because oneDNN's reorder reaches only a fraction of
+/// the memory bandwidth.
 class ParameterGradient {
 public:
     ParameterGradient() = default;
@@ -125,7 +125,7 @@ public:
 
     /// Bytes of the workspace for all sub-batches together.
     std::size_t workspace_bytes() const;
-    /// Must precede the functions below, which set the address of an argument (DNNL_ARG_...).
+    /// Must precede the next three functions, which set the address of an argument (DNNL_ARG_...).
     void bind_workspace(void* workspace);
     /// Sets a value whose first axis is the batch; a sub-batch gets the address of its first
     /// sample.

@@ -18,7 +18,7 @@ concept HasDescription = requires {
     typename Primitive::desc;
 };
 
-/// Attributes for a scratchpad that the caller provides, so that running allocates nothing.
+/// Attributes for a scratchpad that the caller provides, so that running allocates none.
 inline dnnl::primitive_attr caller_scratchpad() {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -49,7 +49,7 @@ auto plan_backward_pass(const dnnl::engine& engine, const ForwardPlan& forward,
     }
 }
 
-/// Returns the dimensions of a tensor or of filters.
+/// Returns the dimensions of a memory::desc of oneDNN 2 or 3.
 dnnl::memory::dims dims_of(const auto& desc) {
     if constexpr (requires { desc.get_dims(); }) {
         return desc.get_dims();
@@ -83,8 +83,7 @@ dnnl::memory::data_type dnnl_type(DType dtype);
 /// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) in these layouts.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Returns whether oneDNN has optimized convolutions between images in these layouts. Its reference
-/// implementations are a thousand times slower.
+/// Returns whether oneDNN has optimized convolutions between images in these layouts.
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient);
 

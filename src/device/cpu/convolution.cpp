@@ -32,7 +32,6 @@ struct Values {
         }
     }
 
-    /// Lets oneDNN choose the layouts.
     void use_any_layouts(DType compute) {
         wanted_source = any_layout(dims_of(source), dnnl_type(compute));
         wanted_target = any_layout(dims_of(target), dnnl_type(compute));
@@ -246,7 +245,7 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
-    // backward_filters_ is unused if both layouts are equal or the input gradient is in int8.
+    // Only an input gradient that is not in int8 and needs another layout uses backward_filters_.
     PackedParameter forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };

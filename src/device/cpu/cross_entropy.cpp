@@ -94,7 +94,7 @@ private:
 };
 
 /// Inputs: logits (N, H, W, K) in the compute type, boxes (N, G, 5) f32. Output: softmax
-/// (N, H W, K) f32. Saved: the images' losses (N) f32. Scratch: the cells' losses (N, H W) f32.
+/// (N, H W, K) f32. Saved: the images' losses (N) f32. Workspace: the cells' losses (N, H W) f32.
 class CellCrossEntropyKernel final : public OperationKernel<ops::CellCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -145,7 +145,6 @@ private:
             static_cast<float>(at.weight * (log_sum + highest - logit(at.label)));
     }
 
-    /// Computes the images' losses.
     void average() const {
         const float* losses = static_cast<const float*>(tensors_.workspace);
         for (std::int64_t image = 0; image < images_; ++image) {

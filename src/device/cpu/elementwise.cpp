@@ -104,9 +104,8 @@ private:
     std::vector<float> scale_, shift_;  // (C)
 };
 
-/// In the backward pass the workspace has two sums of each image, (2, N, C) f32: of the gradients,
-/// and of their products with the input. The loop for normalizations computes both; a bias needs
-/// only the first.
+/// In the backward pass the workspace has two sums for each image, (2, N, C) f32. The loop for
+/// normalizations computes both; a bias needs only the first, that of the gradients.
 class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -136,7 +135,7 @@ private:
 
     /// Also writes the gradient of the input.
     void sum_gradients() const {
-        // The loop always reads a gate (GradientSource::y), but ignores it without a ReLU.
+        // The loop always reads the gate as GradientSource::x, but only a ReLU needs it.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),

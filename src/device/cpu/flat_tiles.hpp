@@ -15,7 +15,7 @@ inline void* offset(void* base, std::size_t bytes) {
 struct Identity {
     float ones[16], zeros[16] = {};
     Identity() { std::fill_n(ones, 16, 1.0f); }
-    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` is not positive.
+    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` <= 0.
     GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
         return {dy0, dy1, gate, gate, ones, zeros, relu};
     }
@@ -30,14 +30,14 @@ public:
           tail_(elements % kLanes),
           dtype_(dtype) {}
 
-    /// Writes x, with `relu` max(x, 0), to y; unlike oneDNN's, this ReLU preserves NaN.
+    /// y = x + addend, then max(y, 0) with `relu`. Unlike oneDNN's, this ReLU preserves NaN.
     void add(void* x, void* addend, void* y, bool relu) const {
         for_each([&](const Tile& tile, std::size_t at) {
             loops_.apply(tile, {offset(x, at), offset(addend, at), offset(y, at), identity_.ones,
                                 identity_.zeros, relu});
         });
     }
-    /// Writes dy0 (+ dy1) where y is positive, else 0, to dx.
+    /// dx = 0 where y <= 0, else dy0 (+ dy1).
     void relu_gradient(void* dy0, void* dy1, void* y, void* dx) const {
         for_each([&](const Tile& tile, std::size_t at) {
             const GradientSource source =

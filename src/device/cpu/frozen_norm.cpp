@@ -43,10 +43,10 @@ private:
         });
     }
 
-    /// Writes `scale` (1 if null) times the gradient of the input of the ReLU to `to`, unless null.
+    /// Writes the gradient of the ReLU's input, times `scale` (null: 1), to `to` (null: nothing).
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
-        // The loop always reads a gate (GradientSource::y), but ignores it without a ReLU.
+        // The loop always reads the gate as GradientSource::x, but only a ReLU needs it.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),

@@ -7,9 +7,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Per-channel numbers are fp32 arrays of (N, C). Sums of channels are combined in double in a
-/// fixed order. Saved: scale, shift, mean, 1 / deviation. Workspace: two sums, then three
-/// coefficients.
+/// Saved: scale, shift, mean, 1 / deviation. Workspace: two sums, then three coefficients. Each is
+/// (N, C) f32. Sums of channels are combined in double in a fixed order.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -61,7 +60,7 @@ private:
         }
     }
 
-    /// Subtracts the first pixel of the channel, which reduces cancellation in the variance.
+    /// Subtracts the first pixel of each image, which reduces cancellation in the variance.
     void sum_statistics() const {
         const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         grid_.for_each([&](const TileIndex& at) {

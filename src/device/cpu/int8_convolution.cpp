@@ -30,7 +30,7 @@ std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
 }
 
-/// Returns the number of samples whose intermediate results fit the threads' caches.
+/// Returns the number of samples, at least 1, whose intermediate results fit the threads' caches.
 std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     const std::int64_t cache = kCachedBytes * omp_get_max_threads();
     // fp32 and int8 elements of the image, 32-bit sums and fp32 elements of the result
@@ -68,7 +68,7 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
     const Desc rounded({filters_, channels_, op.kernel, op.kernel}, type::s8, tag::ohwi);
     plain_.plan(rounded, plain, context);
     if (has_rotated_) {
-        // The memory order stays the same; the result channels of the gradient are its last axis.
+        // In memory both are (K, R, S, C), but the results of the input gradient have C channels.
         const Dims dims{channels_, filters_, op.kernel, op.kernel};
         rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
     }
@@ -116,7 +116,7 @@ FilterRows Int8Filters::rows(std::int64_t filter) const {
     return {master_ + filter * taps_ * channels_, taps_, channels_};
 }
 
-/// Also finds the largest |x| of each channel, so that the master is read only once.
+/// Also finds the largest |x| of each channel in the block, for find_rotated_steps().
 void Int8Filters::round_filters(std::int64_t block) const {
     std::uint32_t* maxima = largest_ + block * channels_;
     std::fill_n(maxima, channels_, 0);

@@ -66,8 +66,8 @@ private:
 /// for each channel of the result, because a step must not change within a sum. In the forward pass
 /// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
 /// it has one step per input channel. All are rounded to nearest, except dy, which is rounded
-/// stochastically to keep its mean. If a sample or the filters of a channel contain a number that
-/// is not finite, all results that depend on it are NaN.
+/// stochastically to keep its mean. If a sample or the filters of a result channel contain a number
+/// that is not finite, all results of this sample or channel are NaN.
 class Int8Convolution {
 public:
     /// `rounding` identifies the random numbers of an input gradient.

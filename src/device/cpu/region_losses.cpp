@@ -161,7 +161,7 @@ private:
         return highest + std::log(sum);
     }
 
-    /// Returns the difference of delta `which` (0 to 3) of the label's class from its target.
+    /// Returns the difference of delta `which` (0 to 3) of the region's class from its target.
     float difference(std::int64_t row, std::int64_t which) const {
         const float* deltas = input(1);
         return deltas[(row * op_.classes + label(row)) * 4 + which] - target(row)[5 + which];

@@ -58,15 +58,15 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Parallel over the rows of cells of all images. For each anchor the workspace has the number of
-/// the matching box and the highest IoU, or kForced if no anchor has a higher IoU with some box.
-/// For each row and box it has the highest IoU, from which the box's highest IoU is computed.
+/// The threads share the rows of cells of all images, then the images. For each anchor the
+/// workspace has the number of the matching box and the highest IoU, or kForced if no anchor has a
+/// higher IoU with some box. It also has the highest IoU of each box in each row, then in all rows.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
                         const Context& context)
         : ScratchKernel(op, options, context) {
-        // fp32 represents smaller anchor numbers exactly.
+        // The output has anchor numbers in fp32, which is exact below 2^24.
         ensure(op.anchors.count() < (1 << 24), "expected fewer than 2^24 anchors, got {}",
                op.anchors.count());
         for (std::size_t level = 0; level < grid_.levels(); ++level) {
@@ -226,7 +226,7 @@ private:
 };
 
 constexpr std::int64_t kBoxColumns = 5;
-constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
+constexpr std::int64_t kOutputColumns = 9;
 
 /// Workspace: the matching box of each candidate, -1 for background, and the sampling keys.
 class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {

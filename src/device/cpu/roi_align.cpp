@@ -76,7 +76,7 @@ private:
     bool has_private_sums() const {
         return trains() && options_.compute != DType::f32;
     }
-    /// Elements of the largest tile of an image.
+    /// Returns the number of elements of the largest tile of an image.
     std::int64_t largest_tile() const {
         std::int64_t largest = 0;
         for (const TileGrid& grid : grids_) {
@@ -187,7 +187,7 @@ private:
     std::size_t saved_bytes_ = 0;
     std::vector<TileGrid> grids_;     // (levels)
     std::int32_t* levels_ = nullptr;  // (regions): 0 is the finest level, -1 an unused region
-    AxisSample* samples_ = nullptr;   // (regions, rows and columns, axis_samples_)
+    AxisSample* samples_ = nullptr;   // (regions, 2, axis_samples_): rows, columns
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ public:
         ensure(exchange != nullptr, "a shard of a network needs an exchange");
         ensure(shape.rank() == 4 || shape.rank() == 2, "the channels of {} cannot be divided",
                to_string(shape));
-        ensure(dtype == DType::f32 || dtype == DType::bf16, "{} cannot be summed over shards",
+        ensure(dtype == DType::f32 || dtype == DType::bf16, "{} cannot be sent between shards",
                name_of(dtype));
         images_ = shape[0];
         pixels_ = shape.rank() == 4 ? shape[1] * shape[2] : 1;
@@ -53,7 +53,7 @@ public:
                           std::span<std::byte> to) { extract(shard, global, to.data()); },
              .read =
                  [&](int shard, std::span<const std::byte> from) {
-                     // `local` has the own term until the sum is complete.
+                     // `local` has this shard's term until the sum is complete.
                      if (from.empty()) extract(shard, global, local);
                      add(from.empty() ? local : from.data(), sums);
                  }});

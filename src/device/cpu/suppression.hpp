@@ -8,7 +8,7 @@
 #include "context.hpp"
 #include "scratch.hpp"
 
-/// Non-maximum suppression: keeps boxes by descending score unless they overlap a kept box.
+/// Non-maximum suppression by descending score: drops boxes whose IoU with a kept box is too high.
 namespace hpcai::device::cpu {
 
 /// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.

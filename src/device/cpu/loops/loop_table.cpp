@@ -15,7 +15,8 @@ void set_int8_loops(SimdKernels& table);
 
 namespace {
 
-// Pixels are summed in blocks, which limits rounding errors. Two sums at a time hide latency.
+// statistics() and gradient_sums() add up pixels in blocks, which limits rounding errors. Two sums
+// at a time in statistics() hide latency.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>

@@ -7,12 +7,11 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded
-/// and processes one tile; kernels call them from parallel regions.
+/// The engine's own inner loops, compiled once per instruction set. Each call is single-threaded.
 namespace hpcai::device::cpu {
 
-/// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous. All
-/// pointers of a call are to the first element of the tile; elements are f32 or bf16.
+/// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous.
+/// Pointers to values are to the first element of the tile; elements are f32 or bf16.
 struct Tile {
     std::int64_t pixels = 0;
     std::int64_t stride = 0;  // elements
@@ -44,7 +43,7 @@ struct GradientSource {
     const void* dy0;
     const void* dy1;  // null: none
     const void* x;
-    const void* y;       // null: no addition before the ReLU
+    const void* y;       // null: computed from x
     const float* scale;  // (lanes)
     const float* shift;  // (lanes)
     bool relu;
@@ -100,7 +99,7 @@ struct MomentumCoefficients {
 /// Updates of the moments m and v in Adam and LAMB.
 struct MomentCoefficients {
     float gradient_factor;
-    float gradient_decay;  // factor of w, which is added to g
+    float gradient_decay;  // factor of w in the decay term of g
     float beta1, one_minus_beta1;
     float beta2, one_minus_beta2;
 };
@@ -281,7 +280,8 @@ namespace avx512 {
 const SimdKernels& table();
 }
 
-// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects.
+// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects. In the latter
+// has_native_bf16() and has_native_int8() return false.
 /// Returns the engine's own loops, compiled for the instruction sets of this processor.
 const SimdKernels& loops_for_this_cpu();
 

@@ -57,8 +57,7 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// Returns 0 where `gate` is not positive, else `values`; also `values` where `gate` is NaN, so
-/// that a ReLU does not hide NaN.
+/// Returns 0 where `gate` <= 0, else `values`, also for a NaN, which a ReLU must not hide.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
