@@ -98,7 +98,7 @@ std::string text_of(const std::vector<hsize_t>& extents) {
     return fmt::format("{}", fmt::join(extents, " x "));
 }
 
-/// Returns all that a file of another program needs, for the first error in its datasets.
+/// Returns the requirements for the datasets of a file, for error messages.
 std::string expected_layout() {
     return fmt::format(
         "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
@@ -163,7 +163,6 @@ std::vector<float> middle_row(const Hdf5Dataset& images) {
     return row;
 }
 
-/// Returns the pressure level of the values of middle_row().
 GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;
