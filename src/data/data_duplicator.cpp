@@ -210,12 +210,12 @@ struct DataDuplicator::State {
         }
         const std::int64_t reserve = std::int64_t{config.data.staging_reserve_mib} << 20;
         const std::int64_t free = stage_folder->free_bytes();
-        require(
-            needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
-            "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
-            "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
-            config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
-            format_bytes(sum), format_bytes(sum - std::min(sum, needed)), format_bytes(reserve));
+        require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
+                "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
+                "samples, of which about {} are staged) and data.staging_reserve_mib keeps {} free",
+                config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
+                format_bytes(sum), format_bytes(sum - std::min(sum, needed)),
+                format_bytes(reserve));
     }
     /// Copies this rank's packs in worker threads; the calling thread checks for failed ranks.
     void copy() {

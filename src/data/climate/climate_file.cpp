@@ -102,7 +102,7 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 std::string expected_layout() {
     return fmt::format(
         "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
-        "integers of samples x {} x {}: rows ymin, xmin, ymax, xmax, class 0 to {} in pixels, "
+        "integers of samples x {} x {}: rows of ymin, xmin, ymax, xmax in pixels, class 0 to {}, "
         "unused rows all -1; a fixed-length string \"{}\" as its attribute {} states the order",
         climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
         climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
