@@ -17,7 +17,7 @@ enum class NodeKind { null, scalar, list, mapping };
 
 struct Entry;
 
-/// One value of a strict YAML document. Trees are at most kMaxDepth deep.
+/// One value of a strict YAML document. At most kMaxDepth mappings and lists are nested.
 struct Node {
     NodeKind kind = NodeKind::null;
     Position position = {};
@@ -33,7 +33,7 @@ struct Entry {
     Node value;
 };
 
-inline constexpr int kMaxDepth = 3;  // document, section, value
+inline constexpr int kMaxDepth = 3;  // document, section, list
 
 /// The source of a configuration, for messages.
 struct Origin {
@@ -54,7 +54,7 @@ Node parse_document(const std::string& yaml, const Origin& origin, const std::st
 /// Throws Error(usage) with a position for invalid UTF-8 or control characters except line ends.
 void check_characters(std::string_view text, const Origin& origin);
 
-/// Returns `text` for a message: at most 64 bytes, control characters and invalid UTF-8 as \xNN.
+/// Returns the first 64 bytes of `text`, with control characters and invalid UTF-8 as \xNN.
 std::string message_text(std::string_view text);
 
 /// Returns message_text(text) in single quotes.

@@ -55,7 +55,7 @@ double read_number(const Origin& origin, const std::string& key, const Entry& en
     return *value * number->factor;
 }
 
-/// Reads the keys of a section. Adds its entries to machine.figures, and the name of the device.
+/// Reads the keys of a section. Adds its entries to machine.figures and sets machine.name.
 std::map<std::string, double> read_section(const Origin& origin, const Entry& section,
                                            Machine& machine) {
     constexpr std::string_view kSections[] = {"device", "within_node", "between_nodes", "overlap"};

@@ -20,7 +20,7 @@ std::vector<std::string> names_in(const std::string& section) {
     return names;
 }
 
-/// Suggests the key of this name in another section, else the nearest name of the same section.
+/// Suggests the key of this name or synonym in any section, else the nearest name of the section.
 std::string hint_for(const std::string& section, const std::string& name) {
     const std::string known = full_name_of(name);
     return known.empty() ? did_you_mean(name, names_in(section))

@@ -26,8 +26,8 @@ const Section& require_section(const std::string& name, const std::string& where
 const Key& require_key(const std::string& section, const std::string& name,
                        const std::string& where);
 
-/// Returns the location where a key's value was set: "file:line:column", "--set a.b=v", or the file
-/// alone for a default.
+/// Returns the location where a key's value was set: "file:line:column", "--set a.b=v", or for a
+/// default the last file, else "defaults".
 using LocationOf = std::function<std::string(const std::string& full_name)>;
 
 /// Throws Error(usage) for the first contradiction between values that are legal individually.

@@ -16,8 +16,8 @@
 namespace hpcai::data {
 namespace {
 
-/// An object as annotated, in pixels: [x1, x2) x [y1, y2). Coordinates are finite, but the box may
-/// exceed the image or have no area.
+/// An object as annotated, in pixels: [x1, x2) x [y1, y2). The box may exceed the image or have no
+/// area.
 struct RawObject {
     std::string class_name;
     double x1 = 0;
@@ -55,7 +55,7 @@ bool exceeds(const RawObject& object, ImageSize size) {
     return object.x1 < 0 || object.y1 < 0 || object.x2 > size.width || object.y2 > size.height;
 }
 
-/// Selects the objects of the chosen classes and clips boxes. Throws Error(data) naming `file`.
+/// Selects the objects of the chosen classes and clips boxes.
 AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
                                  const fs::path& file) {
     AnnotatedPictures chosen;
@@ -99,7 +99,7 @@ void require_picture(const fs::path& root, const std::string& path, const std::s
             "{}: the image {} does not exist", where, (root / path).string());
 }
 
-/// Returns the size. Throws Error(data) naming `where` for sides other than 1 to kMaxImageSide.
+/// Throws Error(data) naming `where` for sides that are not integers from 1 to kMaxImageSide.
 ImageSize checked_size(double width, double height, const std::string& where) {
     const auto is_side = [](double side) {
         return side >= 1 && side <= kMaxImageSide && side == std::floor(side);
@@ -120,7 +120,6 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// One annotation file.
 class AnnotationFile {
 public:
     explicit AnnotationFile(const fs::path& path) : name_(path.string()) {
@@ -243,7 +242,6 @@ private:
     JsonLocation where_;
 };
 
-/// Calls read(row) for each element of the list `key`.
 template <typename Read>
 void for_each(const CheckedObject& document, const char* key, const Read& read) {
     const json& list = document.at(key);

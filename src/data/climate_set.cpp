@@ -21,8 +21,8 @@ void update_in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Upda
     convert_from_fp32(numbers, dtype, fields);
 }
 
-/// By config::FieldPrecision.
-constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
+constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16,
+                                 tensor::DType::bf16};  // by config::FieldPrecision
 
 constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
                                      ClimateChannel::meridional_wind_bottom};

@@ -22,7 +22,7 @@ namespace hpcai::data {
 /// their sizes. Throws Error(usage) for a size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
-/// Returns the normalization of fields without statistics of their own. The values are those of a
+/// Returns the statistics for generated fields and HDF5 files. The values are those of a
 /// CAM5 run, area-weighted over the sphere, except for two deviations. The run's deviation of the
 /// sea-level pressure is not plausible, so that of ClimateNet is used. The deviation of Z1000 is
 /// derived from it.
@@ -57,8 +57,8 @@ public:
     const ChannelStatistics& statistics() const { return statistics_; }
 
 protected:
-    /// Writes the normalized fields of the sample. If it is bad, returns the reason, and the fields
-    /// are unspecified.
+    /// Writes the normalized fields of the sample. If it is bad, returns the reason or throws
+    /// Error(data), and the fields are unspecified.
     virtual std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const = 0;
 
 private:

@@ -54,7 +54,7 @@ constexpr std::size_t index_of(Split split) {
     return static_cast<std::size_t>(split);
 }
 
-/// Returns the number of files in packs that the source's manifest does not list.
+/// Returns the number of files in packs that the source's manifest, if any, does not list.
 std::int64_t unlisted_files(const StagedSet& set) {
     std::int64_t count = 0;
     for (const Pack& pack : set.packs) {
@@ -66,12 +66,11 @@ std::int64_t unlisted_files(const StagedSet& set) {
     return set.source.has_manifest ? count : 0;
 }
 
-/// Returns whether `path` is `folder` or lies below it.
 bool is_at_or_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// Throws unless samples and staging folder are disjoint, because the folder is removed later.
+/// Throws unless samples and staging folder are disjoint, because the folder may be removed.
 void require_disjoint(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
@@ -164,8 +163,8 @@ struct DataDuplicator::State {
         sets[index_of(split)] = std::move(set);
         result.seconds += watch.seconds();
     }
-    /// On the first rank of the node, locks the staging folder, removes old packs and checks that
-    /// there is enough disk space.
+    /// On the first rank of the node, locks the staging folder, removes old packs, marks the ranks
+    /// as running and checks the disk space.
     void prepare() {
         comm::collective_try(everyone, [&] {
             if (node->rank() != 0) return;
@@ -211,12 +210,12 @@ struct DataDuplicator::State {
         }
         const std::int64_t reserve = std::int64_t{config.data.staging_reserve_mib} << 20;
         const std::int64_t free = stage_folder->free_bytes();
-        require(
-            needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
-            "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
-            "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
-            config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
-            format_bytes(sum), format_bytes(sum - std::min(sum, needed)), format_bytes(reserve));
+        require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
+                "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
+                "samples, of which about {} are staged) and data.staging_reserve_mib keeps {} free",
+                config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
+                format_bytes(sum), format_bytes(sum - std::min(sum, needed)),
+                format_bytes(reserve));
     }
     /// Copies this rank's packs in worker threads; the calling thread checks for failed ranks.
     void copy() {
@@ -278,7 +277,6 @@ struct DataDuplicator::State {
             keep_locked(std::move(local));
         });
     }
-    /// Sets the result from the work of all ranks.
     void reduce_result() {
         const std::int64_t unreadable = counters.unreadable_files;
         std::array<std::int64_t, 5> sums{counters.written_bytes, counters.verified_bytes,

@@ -141,7 +141,7 @@ CategoryStyle style_of(std::int32_t category) {
     return kStyles[category - 1];
 }
 
-/// Draws the label above the box, or below if `is_detection`; inside if there is no space.
+/// Draws a frame and a label above it, or below if `is_detection`; inside if there is no space.
 void draw_box(Image& image, const Box& box, int scale, bool is_detection) {
     const auto pixel = [scale = static_cast<float>(scale)](float edge, int limit) {
         const auto end = static_cast<float>(limit);

@@ -88,7 +88,7 @@ extern "C" {
 }
 
 static void keep_first_warning(j_common_ptr info, int level) {
-    if (level >= 0 || info->err->num_warnings++ > 0) return;  // positive levels are trace output
+    if (level >= 0 || info->err->num_warnings++ > 0) return;  // warnings have level -1
     std::array<char, JMSG_LENGTH_MAX> text;
     info->err->format_message(info, text.data());
     calls_of(info).warn(text.data());
@@ -153,8 +153,8 @@ void convert_cmyk(const std::uint8_t* cmyk, int width, std::uint8_t* target) {
     }
 }
 
-/// Returns the region to decode, in downscaled pixels. It has one more column at either side than
-/// requested, because libjpeg upsamples chroma only within the decoded region.
+/// Returns the region to decode, in downscaled pixels. It has one more column at each side, if the
+/// image has it, because libjpeg upsamples chroma only within the decoded region.
 PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);

@@ -27,13 +27,12 @@ struct ListedFile {
     HPCAI_RECORD(ListedFile, path, bytes, is_verified);
 };
 
-/// Returns the largest number if the file does not exist: opening it later gives a better message.
+/// Returns the largest number if the size cannot be read.
 std::uint64_t size_of(const fs::path& path) {
     std::error_code ignored;
     return fs::file_size(path, ignored);
 }
 
-/// Throws Error(data) unless the file has `file.bytes` bytes on this rank.
 void require_same_size(const ListedFile& file) {
     const std::uint64_t here = size_of(file.path);
     require(here == file.bytes, ExitCode::data,
@@ -201,7 +200,7 @@ private:
 
 class Hdf5Climate final : public ClimateSet {
 public:
-    /// Sets that share `hdf5_mutex` serialize their HDF5 calls with it.
+    /// Sets that share `hdf5_mutex` serialize their reads with it.
     Hdf5Climate(const std::vector<ListedFile>& files, const Requirements& required,
                 std::shared_ptr<std::mutex> hdf5_mutex)
         : ClimateSet(required.format, default_statistics(), required.is_augmented),

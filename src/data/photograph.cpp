@@ -49,7 +49,7 @@ double step(double wave) {
     return std::clamp(0.5 + 1.5 * wave, 0.0, 1.0);
 }
 
-/// Surfaces with values from 0 to 1 and a period of 2 pi.
+/// Surfaces with values from 0 to 1; the coordinates are in radians.
 constexpr std::array<NamedFunction, 8> kSurfaces{{
     {"stripes", [](Point p) { return step(std::sin(p.x)); }},
     {"checks", [](Point p) { return step(2 * std::sin(p.x) * std::sin(p.y)); }},

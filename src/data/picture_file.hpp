@@ -73,7 +73,7 @@ inline std::size_t bytes_of(const DecodedImage& decoded) {
     return decoded.image.pixels.size();
 }
 
-/// Caches samples until their bytes_of() reach the budget. Never evicts a sample. Thread-safe.
+/// Caches a sample if its bytes_of() still fit in the budget. Never evicts a sample. Thread-safe.
 template <typename Value>
 class SampleCache {
 public:

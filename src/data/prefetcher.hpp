@@ -27,7 +27,7 @@ public:
     /// Waits for all threads to end.
     ~Prefetcher();
 
-    /// Aborts the work in progress. Returns when no thread is inside Fill.
+    /// Aborts the work in progress. Returns when no thread is inside Fill or Complete.
     void cancel();
     /// Starts batches `first` to `batches` - 1 of `rows` rows each. No batch may be in progress.
     void begin(std::int64_t batches, std::int64_t rows, std::int64_t first = 0);
@@ -62,7 +62,7 @@ private:
     std::int64_t next_row_ = 0;           // first row not assigned to a thread, over all batches
     std::int64_t delivered_batches_ = 0;  // returned by next()
     std::int64_t released_batches_ = 0;   // whose slots may be filled again
-    int filling_threads_ = 0;             // inside Fill
+    int filling_threads_ = 0;             // inside Fill or Complete
     double wait_seconds_ = 0;
     std::vector<std::jthread> threads_;  // last member, because they use all others
 };

@@ -4,8 +4,8 @@
 
 #include <hpcai/data/transforms.hpp>
 
-// Functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not yet
-// initialized when the loader selects a clone, so their builds have no clones.
+// Marked functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not
+// yet initialized when the loader selects a clone, so their builds have no clones.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else

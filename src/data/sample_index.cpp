@@ -45,7 +45,7 @@ std::vector<std::string> sorted_names(const fs::path& folder) {
     return names;
 }
 
-/// Checks a path below `where`. A result stores each on one line of text.
+/// Throws naming `where` for a name that does not fit in one line of a result's text files.
 void check_name(const std::string& name, const std::string& where) {
     require(printable(name) == name, ExitCode::data,
             "{}: expected names in UTF-8 without control characters, got '{}'", printable(where),
@@ -67,7 +67,7 @@ void scan_class(const std::string& name, SampleIndex& index) {
         }
     }
     require(index.samples.size() > before, ExitCode::data,
-            "{}: class '{}' is empty, expected at least one regular file *.jpg or *.jpeg",
+            "{}: class '{}' is empty, expected a regular file *.jpg, *.jpeg or *.jpe",
             index.root.string(), name);
     index.classes.push_back(name);
 }

@@ -211,16 +211,16 @@ private:
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
     std::vector<float> boxes(format().box_values());
-    evaluation_sample(sample, {pixels, boxes});  // writes grey or zeros for a damaged sample
+    evaluation_sample(sample, {pixels, boxes});  // damaged images are grey or partial, fields 0
     return pixels;
 }
 
 DecodedImage SampleSet::decode_full_size(std::uint32_t sample) const {
-    throw Error(ExitCode::internal, fmt::format("{} is made in memory", name(sample)));
+    throw Error(ExitCode::internal, fmt::format("{} cannot be decoded at full size", name(sample)));
 }
 
 TrainingView SampleSet::training_view(ImageSize /*size*/, CounterStream /*random*/) const {
-    throw Error(ExitCode::internal, "these samples are made in memory");
+    throw Error(ExitCode::internal, "these samples have no training view");
 }
 
 void require_data_paths(const config::DataConfig& data) {

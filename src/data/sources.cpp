@@ -14,7 +14,7 @@ struct BatchRow {
     std::int32_t& label;
     std::int32_t& key;
     device::PictureView& view;
-    bool is_on_host = false;  // the device has no picture for the row
+    bool is_on_host = false;  // true: the device has refused the row
 };
 
 /// The memory of the prefetched batches, and the prefetcher that fills it.
@@ -63,7 +63,7 @@ private:
 
 namespace {
 
-constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before an error
+constexpr std::size_t kMaxReplacements = 1000;  // samples tried for a row before an error
 
 [[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
     throw Error(

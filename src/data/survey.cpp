@@ -36,8 +36,8 @@ struct PixelSums {
     }
 };
 
-/// Decodes the images and lists in the report those that are bad, with the reason, or else have a
-/// warning. use(i, decoded) returns a reason why an undamaged image is bad, or "".
+/// Decodes the images. Lists the bad ones with the reason, and others that have a warning, in the
+/// report. use(i, decoded) returns a reason why an undamaged image is bad, or "".
 template <typename Use, typename Report>
 void inspect(const SampleIndex& index, int threads, const Use& use, Report& report) {
     const IndexedPictures pictures(index);

@@ -94,7 +94,6 @@ SampleMoments channel_moments(Fields fields, int threads) {
     return moments;
 }
 
-/// Returns whether all values are finite.
 bool is_finite(const SampleMoments& moments) {
     return std::ranges::all_of(moments,
                                [](const Moments& m) { return std::isfinite(m.mean + m.squares); });
@@ -178,7 +177,7 @@ private:
     std::ofstream out_;
 };
 
-/// Returns an index without fields and files, with the statistics that records are normalized by.
+/// Returns an index of no files, with the channels and the statistics that normalize the records.
 RecordIndex begin_index(const TranscodeOptions& options) {
     if (!options.statistics_from.empty()) {
         RecordIndex index = read_record_index(options.statistics_from);

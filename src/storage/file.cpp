@@ -10,7 +10,7 @@
 namespace hpcai::storage {
 namespace {
 
-// bytes per call; Linux transfers at most just under 2 GiB
+// Linux transfers less than 2 GiB per call.
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
 [[noreturn]] void fail_write(const fs::path& path, const char* action, int error) {
@@ -18,7 +18,7 @@ constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
                                              std::strerror(error)));
 }
 
-/// A file next to the target, which commit() renames to the target and else the destructor removes.
+/// A file next to the target. commit() renames it; without commit(), the destructor removes it.
 class TemporaryFile {
 public:
     explicit TemporaryFile(const fs::path& target) : target_(target) {
@@ -64,7 +64,7 @@ void sync(const fs::path& path, const fs::path& target) {
     if (!try_sync(path)) fail_write(target, "fsync", errno);
 }
 
-/// Whether `folder` is the root of a file system, which a rename cannot replace.
+/// Returns whether `folder` is the root of a file system, which a rename cannot replace.
 bool is_mount_point(const fs::path& folder) {
     struct stat inside {
     }, outside{};

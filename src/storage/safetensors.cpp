@@ -50,7 +50,7 @@ bool compute_bytes(const std::vector<std::int64_t>& shape, ElementType type, std
     return true;
 }
 
-/// Parses the JSON header. Messages name the file and the tensor.
+/// Parses the JSON header.
 class HeaderReader {
 public:
     HeaderReader(std::string_view file_name, Bytes elements)
@@ -125,7 +125,7 @@ private:
         std::vector<std::uint64_t> numbers;
         for (const json& value : array) {
             check(value.is_number_unsigned(), name,
-                  "'shape' or 'data_offsets' contains a value that is not a non-negative integer");
+                  "'shape' or 'data_offsets' contains a value other than an integer of 0 or more");
             numbers.push_back(value.get<std::uint64_t>());
         }
         return numbers;

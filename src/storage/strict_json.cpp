@@ -63,7 +63,7 @@ private:
     std::vector<std::set<std::string>> keys_;  // by open object or array; empty for an array
 };
 
-/// Removes the middle of a parser's message, which quotes the text since the last string or number.
+/// Removes the middle of a long message, because the parser quotes text of any length.
 std::string abbreviated(std::string_view message) {
     constexpr std::size_t kBeginning = 200, kEnd = 40;
     if (message.size() <= kBeginning + kEnd) return std::string(message);

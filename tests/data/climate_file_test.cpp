@@ -235,7 +235,8 @@ TEST_F(ClimateFiles, RejectWrongNamesShapesAndTypes) {
 TEST_F(ClimateFiles, StateTheWholeLayoutInTheFirstError) {
     for (const char* words :
          {"images, float32 of samples x 16 x height x width", "boxes, integers of samples x 15 x 5",
-          "ymin, xmin, ymax, xmax, class 0 to 3", "unused rows all -1", "attribute columns"}) {
+          "ymin, xmin, ymax, xmax in pixels, class 0 to 3", "unused rows all -1",
+          "attribute columns"}) {
         EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }), HasSubstr(words));
         EXPECT_THAT(refusal_of([](auto& raw) { raw.box_extents[1] = 7; }), HasSubstr(words));
     }

@@ -23,7 +23,7 @@ enum class ExitCode : int {
     mismatch = 10,
 };
 
-/// An error with an exit code, with which it ends the program unless it is handled. The message is
+/// An error, and the exit code with which it ends the program unless it is handled. The message is
 /// complete: for wrong input it names the key or file and, where they help, the value and the legal
 /// values.
 class Error : public std::runtime_error {

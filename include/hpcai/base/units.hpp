@@ -11,7 +11,7 @@ namespace hpcai {
 /// Binary prefixes, three significant digits, four from 1000: "512 B", "1.50 KiB", "97.5 MiB".
 std::string format_bytes(std::uint64_t bytes);
 
-/// Decimal prefixes, three significant digits, from n (1e-9) to E (1e18): "1.23 TFLOPS".
+/// Three significant digits from 1e-9 to 1e21, with decimal prefixes n to E: "1.23 TFLOPS".
 std::string format_si(double value, std::string_view unit);
 
 /// "45.0 us", "4.56 ms", "12.3 s", "3 min 05 s", "2 h 07 min", "3 d 04 h".

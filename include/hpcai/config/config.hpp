@@ -88,7 +88,7 @@ struct WorkloadConfig {
     int epochs = 90;
 };
 
-/// Sizes of Faster R-CNN except its input; the defaults are the benchmark's.
+/// Settings of Faster R-CNN except its input; the defaults are the benchmark's.
 struct DetectorConfig {
     Normalization normalization = Normalization::batch;
     int trained_stages = 5;  // stages of the backbone that train, counted from the last

@@ -21,7 +21,7 @@ struct Machine {
     std::map<std::string, double> device;    // values in SI units by key: "memory_gb" in bytes
     std::optional<Link> within_node;         // the bandwidth is that of one rank
     std::optional<Link> between_nodes;       // the ranks of a node share the bandwidth
-    std::optional<double> overlapped_share;  // fraction of the all-reduces
+    std::optional<double> overlapped_share;  // of the time of all-reduces
 
     /// Returns the value of a key of `device`; empty if the file does not have it.
     std::optional<double> device_value(const std::string& key) const;

@@ -6,7 +6,7 @@
 
 namespace hpcai::context {
 
-/// Returns how this program was built: git_commit of the source, or "unknown", compiler,
+/// Returns how this program was built: git_commit (of the source, or "unknown"), compiler,
 /// build_type, cuda_engine (the versions that it was built with, or "none"), mpi and onednn.
 std::map<std::string, std::string> describe_build();
 

@@ -50,7 +50,7 @@ struct ClassChoice {
 /// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
 /// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
 /// `choice` (unless ignore_others), for a list that is empty or has a name twice, and if no image
-/// has an object. Throws Error(usage) for a name that occurs twice in `choice`.
+/// has an object and `choice` no names. Throws Error(usage) for a name that `choice` has twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 

@@ -63,7 +63,7 @@ public:
     /// Returns the number of boxes that are dropped because they have no area inside the fields.
     std::int64_t dropped_boxes() const { return metadata_.dropped_boxes; }
     /// Returns the attribute `generator`, which synthetic files have, or "an unnamed generator" if
-    /// it is not ASCII text; empty if there is none.
+    /// it is not an ASCII string of 1 to 256 bytes and fixed length; empty if there is none.
     const std::string& generator() const { return metadata_.generator; }
     /// Returns the CRC-32 of the shape, the boxes and the row that level() uses. Copies of a file
     /// have equal fingerprints.

@@ -16,7 +16,6 @@ inline constexpr int kMinClimateSide = 64;  // pixels, of a window
 /// The memory layout of one sample's fields.
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
-/// Settings of a ClimateGenerator.
 struct ClimateSettings {
     int height = kClimateRows;    // pixels; below 768 x 1152, samples are windows of that grid
     int width = kClimateColumns;  // pixels
@@ -24,8 +23,8 @@ struct ClimateSettings {
     double amplitude = 1;        // factor of the effect of events on the fields
     double event_rate = 1;       // factor of the number of events
     double distractor_rate = 1;  // factor of the number of unlabelled similar structures
-    /// Standard deviation of log(strength in the snapshot / maximum strength) of an event; the
-    /// maximum strength determines the category. The normal distribution is clamped to two
+    /// Standard deviation of log(strength in the snapshot / typical strength) of an event; the
+    /// typical strength determines the category. The normal distribution is clamped to two
     /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
     double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)

@@ -33,7 +33,7 @@ public:
     ~DataDuplicator();
 
     /// Adds one image per sample. Does not copy images that this node does not need, files over
-    /// 512 MiB, and unreadable files. Throws Error(data) if the manifest is malformed or cannot be
+    /// 512 MiB, or unreadable files. Throws Error(data) if the manifest is malformed or cannot be
     /// read.
     void add_pictures(Split split, const StagingRequest& request);
     /// Adds files that are opened by name; copies all of them. Throws Error(data), as does run(),

@@ -57,7 +57,7 @@ std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file);
 /// the default request, the pixels equal Pillow's convert("RGB"): CMYK values are taken as inverted
 /// (255: no ink), as in Adobe's files; EXIF orientation, gamma and alpha are ignored; 16-bit grey
 /// is clipped to 255. Missing parts of a damaged file are grey or garbled, and `damage` has the
-/// reason, also a wrong checksum or missing end of a PNG. The pixels of a region of a JPEG equal
+/// reason, also for a PNG with a wrong checksum or no end. The pixels of a region of a JPEG equal
 /// those of a full decode. `image` may have a few columns left and right of the region, whose
 /// pixels may differ. A PNG is always decoded whole. Throws DecodeError like read_image_size(), and
 /// when decoding cannot begin. Thread-safe.

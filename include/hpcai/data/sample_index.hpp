@@ -70,8 +70,8 @@ inline constexpr const char* kShardIndexName = "shards.jsonl";
 
 /// Durably stores an index as JSON lines: first {"schema", "root", "classes", "samples"}, then
 /// {"path", "label"} per sample. With shards, the first line also has "shards", a list of {"name",
-/// "bytes"}, and the others {"shard", "offset", "bytes", "sha256"}. A `root` below the folder of
-/// `file` is stored relative to that folder. Throws Error(usage) if the file cannot be written,
+/// "bytes"}, and the others {"shard", "offset", "bytes", "sha256"}. A `root` in or below the folder
+/// of `file` is stored relative to it. Throws Error(usage) if the file cannot be written,
 /// Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 

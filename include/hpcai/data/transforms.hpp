@@ -29,8 +29,8 @@ void resize_bilinear(const ImageView& source, const ResizeRequest& request,
 /// The augmentation of training images.
 struct Augmentation {
     double area_minimum = 0.08;              // of a crop, as a fraction of the image's area
-    double flip_probability = 0.5;           // swaps left and right
-    double vertical_flip_probability = 0.0;  // swaps top and bottom
+    double flip_probability = 0.5;           // of swapping left and right
+    double vertical_flip_probability = 0.0;  // of swapping top and bottom
 };
 
 /// One draw of the augmentation.

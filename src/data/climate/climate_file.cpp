@@ -98,11 +98,11 @@ std::string text_of(const std::vector<hsize_t>& extents) {
     return fmt::format("{}", fmt::join(extents, " x "));
 }
 
-/// Returns all that a file of another program needs, for the first error in its datasets.
+/// Returns the requirements for the datasets of a file, for error messages.
 std::string expected_layout() {
     return fmt::format(
         "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
-        "integers of samples x {} x {}: rows ymin, xmin, ymax, xmax, class 0 to {} in pixels, "
+        "integers of samples x {} x {}: rows of ymin, xmin, ymax, xmax in pixels, class 0 to {}, "
         "unused rows all -1; a fixed-length string \"{}\" as its attribute {} states the order",
         climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
         climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
@@ -163,7 +163,6 @@ std::vector<float> middle_row(const Hdf5Dataset& images) {
     return row;
 }
 
-/// Returns the pressure level of the values of middle_row().
 GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;

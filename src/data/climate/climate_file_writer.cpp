@@ -17,7 +17,6 @@ void require_written(bool condition, const std::filesystem::path& path) {
     require(condition, ExitCode::usage, "cannot write '{}': HDF5 reports an error", path.string());
 }
 
-/// Creates a dataset without chunks if `chunk` is empty.
 Hdf5Handle create_dataset(const Hdf5Handle& file, const char* name, hid_t type,
                           const std::vector<hsize_t>& extents, const std::vector<hsize_t>& chunk) {
     const int rank = static_cast<int>(extents.size());

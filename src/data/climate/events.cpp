@@ -16,7 +16,7 @@ constexpr double kMaxSpread = 2;       // standard deviations
 constexpr double kTypicalDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
-    double drop_low, drop_high;      // of pressure, at maximum strength, Pa
+    double drop_low, drop_high;      // of pressure, at typical strength, Pa
     double radius_low, radius_high;  // of the strongest wind, m
     double shape_low, shape_high;    // Vortex::shape
     double outer_low, outer_high;    // Vortex::outer_radius, m
@@ -72,7 +72,7 @@ private:
     double lognormal_factor(double spread) {
         return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
     }
-    /// Returns the ratio of an event's strength in the snapshot to its maximum strength. Its mean
+    /// Returns the ratio of an event's strength in the snapshot to its typical strength. Its mean
     /// would be 1 without the clamp; it is 0.98 at a spread of 0.6 and 0.94 at 1.
     double strength_ratio(double spread) {
         return lognormal_factor(spread) * std::exp(-spread * spread / 2);
@@ -174,7 +174,7 @@ private:
         }
     }
 
-    /// Draws a path that makes landfall in North America or South America.
+    /// Draws a path to the coast of North or South America. A path without label ends before it.
     Plume plume_path(bool labelled) {
         Plume plume{uniform(18, 26), uniform(185, 205), uniform(36, 52), uniform(228, 242)};
         if (bernoulli(0.45)) {

@@ -32,7 +32,7 @@ void read_extents(Hdf5Dataset& dataset, int rank) {
             ExitCode::data, "{}: the dimensions cannot be read", dataset.location);
 }
 
-/// Rejects a layout or filter with which a read would use another file or library.
+/// Rejects a layout or filter that would use another file or library. Sets the chunk_extent.
 void check_storage(Hdf5Dataset& dataset) {
     const Hdf5Handle list(H5Dget_create_plist(dataset.handle.id()), H5Pclose);
     require(list.valid(), ExitCode::data, "{}: cannot be opened", dataset.location);

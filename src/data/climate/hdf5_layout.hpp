@@ -63,8 +63,8 @@ struct Hdf5Expectation {
     int rank;
 };
 
-/// Opens dataset `expected.name`. Throws Error(data) if it is absent, is not stored in this file,
-/// has another type or rank, or needs a filter other than deflate, shuffle and fletcher32.
+/// Opens dataset `expected.name`. Throws Error(data) if it is absent, a link or stored in another
+/// file, has another type or rank, or needs a filter other than deflate, shuffle and fletcher32.
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 

@@ -23,7 +23,6 @@ void add(float& value, double change) {
     value = static_cast<float>(value + change);
 }
 
-/// Returns exp(-(distance / width)^2 / 2).
 double gauss(double squared_distance, double width) {
     return std::exp(-squared_distance / (2 * width * width));
 }

@@ -63,7 +63,7 @@ struct Extent {
 struct Label {
     ClimateCategory category{};
     Extent extent;
-    std::vector<Extent> parts;  // of a plume: extents of the segments of its path
+    std::vector<Extent> parts;  // of a plume: extents around points of its path
     bool dropped = false;       // missing from the boxes of the sample
 
     /// Returns the extent of the part that is visible in `window`.
@@ -80,7 +80,7 @@ struct Weather {
     std::vector<Label> labels;
 };
 
-/// Draws a snapshot's events. The areas reserved for events do not overlap.
+/// Draws a snapshot's events. The areas reserved for different events do not overlap.
 Weather draw_weather(const ClimateSettings& settings, const Surface& surface, CounterStream random);
 
 /// Identifies the random numbers of one sample.

@@ -34,7 +34,7 @@ std::optional<PackIndex> from_json(const json& document) {
     return index;
 }
 
-constexpr std::int64_t kBlockBytes = 1 << 20;  // that are read at once
+constexpr std::int64_t kBlockBytes = 1 << 20;  // of one read
 
 FileMetadata metadata_of(const struct stat& status) {
     if (!S_ISREG(status.st_mode)) return {};
@@ -86,7 +86,8 @@ auto read_source(const Read& read) {
     }
 }
 
-/// Copies the file to `output` and returns its SHA-256. Throws Unreadable.
+/// Copies the file to `output` and returns its SHA-256. Throws Unreadable, or Error(data) if the
+/// file has changed or another SHA-256 is listed.
 std::string copy_file(const CopyContext& context, std::uint32_t number, const NewPack& output) {
     const std::filesystem::path path = context.source.full_path(number);
     const FileMetadata& expected = context.source.metadata[number];
@@ -201,7 +202,7 @@ bool verify_or_remove(const CopyContext& context, const Pack& pack) {
     try {
         is_sound = index && index->matches(pack) && index->is_complete() &&
                    has_digests(context, pack, *index);
-    } catch (const Error&) {  // the disk has a read error
+    } catch (const Error&) {  // the pack cannot be read
     }
     if (is_sound) {
         context.counters.verified_bytes += pack.bytes;

@@ -72,8 +72,8 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. If a file is unreadable, its range stays empty with `is_packed`, otherwise
-/// throws Error(data). Throws Error(data) naming a file that has changed since it was listed or
+/// complete and synced. With `is_packed`, the range of an unreadable file stays empty. Throws
+/// Error(data) naming a file that is otherwise unreadable, has changed since it was listed or
 /// differs from the source's manifest or index of shards, Error(usage) if the pack cannot be
 /// written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);

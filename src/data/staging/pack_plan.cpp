@@ -41,7 +41,8 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
-/// Returns whether this node has a rank of the group with the first shard, which reads samples.
+/// Returns whether this node has a rank of the group with the first shard of the first stage, which
+/// reads samples.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
         return rank.group == group && layout.partition_of(rank.group_rank) == 0;

@@ -50,7 +50,7 @@ Descriptor open_directory(const fs::path& directory) {
     struct stat status {};
     if (::fstat(open.number(), &status) != 0) fail_with_errno(directory, "inspect");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
-    if (is_open_to_all) fail(directory, "can be written by all users without the sticky bit");
+    if (is_open_to_all) fail(directory, "can be written by all users and has no sticky bit");
     return open;
 }
 
@@ -102,7 +102,7 @@ void remove_file(const Descriptor& folder, const std::string& name) {
     if (is_regular(folder, name)) ::unlinkat(folder.number(), name.c_str(), 0);
 }
 
-/// Returns whether storage::PendingPath or write_file_durably uses this pattern for names.
+/// Returns whether a name has the pattern of storage::PendingPath and write_file_durably().
 bool is_temporary(const std::string& name) {
     return name.starts_with('.') && name.ends_with(".tmp");
 }
