@@ -58,13 +58,8 @@ def without_legal_value(text):
     return f"{problem}, which is wrong{source}{name if source else ''}"
 
 
-def is_printable(letter):
-    """False for control characters and characters that change the writing direction."""
-    return (" " <= letter < "\x7f" or letter >= "\xa0") and letter not in DIRECTIONS
-
-
 def printable(text):
-    """`text` with characters escaped that could change a terminal's lines, colours or order of letters."""
+    """`text` with control characters escaped for a terminal."""
     names = {"\n": "\\n", "\t": "\\t"}
-    return "".join(letter if is_printable(letter) else names.get(letter) or
+    return "".join(letter if " " <= letter < "\x7f" or letter >= "\xa0" else names.get(letter) or
                    "".join(f"\\x{byte:02x}" for byte in letter.encode()) for letter in text)

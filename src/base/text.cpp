@@ -44,7 +44,7 @@ std::string printable(std::string_view text) {
         const std::string_view character = text.substr(0, std::max<std::size_t>(bytes, 1));
         if (character == "\n" || character == "\t") {
             safe += character == "\n" ? "\\n" : "\\t";
-        } else if (bytes == 0 || is_control(character) || changes_direction(character)) {
+        } else if (bytes == 0 || is_control(character)) {
             for (const char byte : character) {
                 safe += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
             }

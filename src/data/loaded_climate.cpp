@@ -27,10 +27,11 @@ struct ListedFile {
     HPCAI_RECORD(ListedFile, path, bytes, is_verified);
 };
 
-/// Returns the largest number if the size cannot be read.
 std::uint64_t size_of(const fs::path& path) {
-    std::error_code ignored;
-    return fs::file_size(path, ignored);
+    std::error_code error;
+    const std::uint64_t bytes = fs::file_size(path, error);
+    require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
+    return bytes;
 }
 
 void require_same_size(const ListedFile& file) {

@@ -17,7 +17,7 @@ class Logger {
 public:
     virtual ~Logger() = default;
 
-    /// Writes one line; ASCII control characters in `message` are escaped. Never throws for a full
+    /// Writes one line; control characters in `message` are escaped. Never throws for a full
     /// disk or a closed pipe.
     virtual void write(Severity severity, std::string_view message) = 0;
 

@@ -11,8 +11,8 @@
 namespace hpcai {
 
 /// Makes untrusted text, such as file, class and host names, safe for one line of a log or a table:
-/// control characters, characters that change the writing direction, and bytes that are not UTF-8
-/// become escapes as in C ("\n", "\x1b"). All other characters are unchanged.
+/// control characters and bytes that are not UTF-8 become escapes as in C ("\n", "\x1b"). All other
+/// characters are unchanged.
 std::string printable(std::string_view text);
 
 /// Quotes `argument` for a POSIX shell: returns it unchanged if it has only letters, digits and
