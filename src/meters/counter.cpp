@@ -196,7 +196,7 @@ std::vector<std::string> counted_interfaces(const fs::path& interfaces, bool por
     return devices.empty() && !ports_are_counted ? others : devices;
 }
 
-/// Returns the address as the kernel writes it: "02:fc:00:00:00:01".
+/// Returns the first six bytes of the address as the kernel writes them: "02:fc:00:00:00:01".
 std::string text_of(const sockaddr_ll& address) {
     const auto bytes =
         std::span(address.sll_addr).first(std::min<std::size_t>(address.sll_halen, 6));
