@@ -242,7 +242,7 @@ Counter gpu_counter(const std::shared_ptr<const Nvml>& nvml, const NvmlSource& s
         if (nvml->joules(device)) {
             return [nvml, device] {
                 const auto joules = nvml->joules(device);
-                require(joules.has_value(), ExitCode::data, "NVML: no energy counter any more");
+                require(joules.has_value(), ExitCode::data, "NVML: the energy counter is gone");
                 return *joules;
             };
         }
