@@ -117,7 +117,7 @@ std::string array_cases(const BatchJob& job) {
 std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
-        "# A restarted job keeps its number and so finds its result directory.\n"
+        "# A requeued job keeps its number and so finds its result directory.\n"
         "results={}-{}\n",
         shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
     // A user sets the variable to resume the run of an earlier job.
