@@ -136,7 +136,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // The end of the graph capture reports the failure: this all-reduce is missing.
+            // A later call, such as the end of the graph capture, reports the failure.
         }
     }
     bool test() override {
