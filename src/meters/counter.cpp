@@ -212,7 +212,6 @@ bool has_address(const fs::path& interface, const sockaddr_ll& address) {
     }
 }
 
-/// Integrates power between reads by the trapezoidal rule.
 class IntegratedPower {
 public:
     IntegratedPower(std::function<double()> watts, std::function<double()> seconds)
