@@ -11,7 +11,7 @@ if ! command -v "${hpcai500[0]}" >/dev/null; then
     exit 2
 fi
 
-# A restarted job keeps its number and so finds its result directory.
+# A requeued job keeps its number and so finds its result directory.
 results=results/quickstart-$(flux getattr jobid | tr -cd '[:alnum:]')
 results=${HPCAI500_RESULTS:-$results}
 if [[ -e $results/config.yaml ]]; then
@@ -37,8 +37,8 @@ launcher=$!
 # Every rank receives USR1 and stops at a checkpoint.
 signalled=0
 trap 'signalled=1; flux job kill --signal=USR1 "$job"' USR1
-# If a rank was killed, the launcher may hang after all others have exited. This script kills the
-# launcher one minute after the summary appears, which a run writes last, or 10 s after a stop.
+# If a rank was killed, the launcher may hang after all others have exited. This script
+# kills it about a minute after a run has written its summary, or about 10 s after a stop.
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "${hpcai500[@]}" status "$results" >/dev/null 2>&1

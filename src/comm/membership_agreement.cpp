@@ -184,7 +184,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = now + deadlines_.status_seconds;
-    if (mine_.has_stopped()) {  // waits only the rest of its waiting time
+    if (mine_.has_stopped()) {  // waits the rest of its waiting time, or two replies if longer
         phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
     }
     reminder_ = (now + phase_end_) / 2;
@@ -340,7 +340,7 @@ void MembershipAgreement::decide(double now) {
             send(group, MembershipAgreementKind::closed);
         }
     }
-    // Voters come first and so forward the result. The vote needs each of them anyway.
+    // Voters come first, so that mostly they forward the result. The vote needs all of them anyway.
     std::ranges::stable_partition(
         receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
     send_result(receivers);
@@ -358,8 +358,8 @@ void MembershipAgreement::send_result(std::span<const int> groups) {
     }
 }
 
-/// Sends the message without statuses to log2(groups) of these groups. Each forwards it to those
-/// that follow it. The first group is the last receiver.
+/// Sends the message without statuses to at most log2(n) + 1 of these n groups. Each forwards it to
+/// those that follow it. The first group is the last receiver.
 void MembershipAgreement::send_in_tree(AgreementMessage message, std::span<const int> groups) {
     message.statuses.clear();
     while (!groups.empty()) {

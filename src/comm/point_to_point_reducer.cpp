@@ -11,8 +11,8 @@
 namespace hpcai::comm {
 namespace {
 
-// Tags of all-reduces of gradients. BatchNorm statistics and failures have higher tags, all other
-// messages lower tags. Two all-reduces with the same tag never run at the same time.
+// Tags of all-reduces of gradients. BatchNorm statistics, all-gathers and failures have higher
+// tags, others lower ones. Two all-reduces with the same tag never run at the same time.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 

@@ -12,14 +12,14 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;      // int8 sends blocks below it as 0: 127 / x overflows
+constexpr float kMinScaled = 1e-35F;      // int8 sends blocks below it as 0: 127 / x may overflow
 constexpr float kRounder = 12582912.0F;   // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;  // int8 code of a value that is not finite
 
 // Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
 // vectorize the loops for every instruction set. Conversions to fp16 use bit patterns of fp32:
-// 0x38800000 is 2^-14, the smallest normal fp16; subtracting 0x38000000 changes the exponent's
-// bias.
+// 0x38800000 is 2^-14, the smallest normal fp16; subtracting 0x37fff001 changes the exponent's bias
+// (0x38000000) and adds 0xfff for rounding.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;

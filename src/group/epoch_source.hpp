@@ -16,8 +16,8 @@ namespace hpcai::group {
 /// Returns the sampler of the training data of all models (the bootstrap).
 plan::DataSampler make_sampler(const context::RunContext& context, const data::SampleSets& samples);
 
-/// The training batches of a rank, epoch after epoch. Only ranks with the first shard of a
-/// pipeline's first stage read samples; other ranks get batches without samples.
+/// The training batches of a rank, epoch after epoch. Only ranks with the first shard of the
+/// first stage read samples; other ranks get batches without samples.
 class EpochSource {
 public:
     /// `pictures` has images in GPU memory and may be null.

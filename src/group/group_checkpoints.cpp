@@ -228,9 +228,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, delay_seconds_);
 }
 
-/// Waits for the current write on all ranks. Then removes all but the last two complete
-/// checkpoints, including incomplete ones that an earlier launch left. Returns why the write
-/// failed; empty if no rank failed. Each rank logs its own failure.
+/// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
+/// or else all checkpoints except the last two complete ones. Returns why the write failed; empty
+/// if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();

@@ -44,7 +44,7 @@ inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_secon
     return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kMaxShare * limit_seconds);
 }
 
-/// Phases at a fixed interval of steps in which the run cannot stop, such as evaluations.
+/// Phases in which the run cannot stop, such as evaluations, at a fixed interval of steps.
 class UninterruptiblePhases {
 public:
     void set_interval(std::int64_t steps) { steps_ = steps; }  // 0: there is no such phase
@@ -113,7 +113,8 @@ public:
     bool must_read_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
     /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
-    /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
+    /// GroupStop on all ranks. Its state is `unsaved` if the write failed, or `terminated` after
+    /// SIGTERM if an exit ends the job.
     void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Completes the checkpoint of the last step, unless checkpoints are off. Call it after the

@@ -33,7 +33,7 @@ struct GroupTraining {
 };
 
 /// Trains all remaining epochs and fills in the work and the times of `result`. The clock must have
-/// started right after the last barrier of the start-up. Returns the times of the steps. Throws
+/// started at the end of the start-up. Returns the times of the steps. Throws
 /// Error(data) if the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 

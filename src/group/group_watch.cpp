@@ -170,7 +170,8 @@ double GroupWatch::record_wait_seconds() const {
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Waits for the flight record of a rank, unless the rank has died or was stopped.
+/// Waits until a rank's flight record shows that it answers, unless the rank has died or was
+/// stopped. Waits at most record_wait_seconds() by `watch`.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;
     // Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together

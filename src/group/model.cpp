@@ -55,7 +55,7 @@ std::unique_ptr<data::DevicePictures> make_device_pictures(const context::RunCon
                     static_cast<std::size_t>(config.data.resident_mib) << 20, rows, kSpareBytes});
 }
 
-/// Rounds the initial weights if training has no fp32 master weights. The first step would
+/// Rounds the initial weights for training without fp32 master weights. The first step would
 /// otherwise start from weights that fp16 cannot store.
 void round_to_f16(graph::ParameterStore& store) {
     std::vector<float> values = store.read(store.parameters());

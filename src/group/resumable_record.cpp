@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kName = "costs";
 
-/// Returns references to all numbers, in the order of the checkpoint.
+/// Returns references to all numbers except optional ones, in the order of the checkpoint.
 template <typename Costs>
 auto numbers_of(Costs& costs) {
     auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
@@ -37,7 +37,7 @@ comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
     return {first.exposed + second.exposed, first.in_flight + second.in_flight};
 }
 
-/// Returns no value if a rank has no value: shards of a model may use different all-reduces.
+/// Returns the mean, or no value if a rank has none: shards may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
@@ -73,7 +73,7 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->in_flight, ""};
 }
 
-/// Records the bytes sent per step. All steps send the same number of bytes.
+/// Records the bytes sent and the BatchNorm sums per step, which are equal in all steps.
 void record_traffic(const context::RunContext& context, comm::Communicator& group,
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {

@@ -14,7 +14,7 @@
 
 namespace hpcai::group {
 
-/// The clock of a group's training, from the end of its start-up. It stops during evaluations.
+/// The clock of a group's training, from its start-up. It stops during evaluations between epochs.
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - offset_seconds_); }

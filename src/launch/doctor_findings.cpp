@@ -20,7 +20,7 @@ std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
-/// Returns the ranks whose text is not the most frequent one; all ranks if that text is not unique.
+/// Returns the ranks whose text is not the most frequent one; all ranks if several texts are.
 std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> counts;
     for (const RankHealth& rank : ranks) ++counts[rank.*text];

@@ -71,8 +71,9 @@ struct Resumption {
 
     bool has_begun() const { return !launch.started_utc.empty(); }
 
-    /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch) or
-    /// Error(usage) with the right command, or Error(data) if files of finished groups are damaged.
+    /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch)
+    /// with the right command, Error(usage) if the configuration differs or the run is complete, or
+    /// Error(data) if files of finished groups are damaged.
     void check(const context::RepeatedRuns& series, const config::Config& config,
                const plan::Layout& layout) {
         std::error_code error;
@@ -96,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts rank 0's facts except the lock: any rank may write the result. Collective.
+    /// Broadcasts rank 0's facts but no topology and lock: any rank may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large

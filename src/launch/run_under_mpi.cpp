@@ -26,7 +26,7 @@ ExitCode run_under_mpi(const std::string& command_line,
         } catch (const Error& error) {
             code = report(error);
         } catch (const std::exception& error) {
-            // The other ranks of the group would wait forever for this rank in an all-reduce.
+            // Other ranks would wait for this rank until their time limit.
             std::cerr << "hpcai500: rank " << world.rank() << ": " << to_error(error).what()
                       << "\n";
             world.abort(ExitCode::internal);

@@ -196,7 +196,7 @@ std::vector<std::string> counted_interfaces(const fs::path& interfaces, bool por
     return devices.empty() && !ports_are_counted ? others : devices;
 }
 
-/// Returns the address as the kernel writes it: "02:fc:00:00:00:01".
+/// Returns the first six bytes of the address as the kernel writes them: "02:fc:00:00:00:01".
 std::string text_of(const sockaddr_ll& address) {
     const auto bytes =
         std::span(address.sll_addr).first(std::min<std::size_t>(address.sll_halen, 6));
@@ -212,7 +212,6 @@ bool has_address(const fs::path& interface, const sockaddr_ll& address) {
     }
 }
 
-/// Integrates power between reads by the trapezoidal rule.
 class IntegratedPower {
 public:
     IntegratedPower(std::function<double()> watts, std::function<double()> seconds)
@@ -242,7 +241,7 @@ Counter gpu_counter(const std::shared_ptr<const Nvml>& nvml, const NvmlSource& s
         if (nvml->joules(device)) {
             return [nvml, device] {
                 const auto joules = nvml->joules(device);
-                require(joules.has_value(), ExitCode::data, "NVML: no energy counter any more");
+                require(joules.has_value(), ExitCode::data, "NVML: the energy counter is gone");
                 return *joules;
             };
         }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kWatts = "time,watts";
 constexpr std::string_view kJoules = "time,joules";
-constexpr double kMaxValue = 1e15;  // a terawatt for a quarter of an hour
+constexpr double kMaxValue = 1e15;  // about a terawatt for a quarter of an hour
 
 /// Removes and returns the first line. It ends with "\n", "\r\n" (Windows) or the text's end.
 std::string_view take_line(std::string_view& text) {

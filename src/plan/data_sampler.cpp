@@ -19,7 +19,7 @@ public:
         : seed_(seed), purpose_(purpose), a_(a), b_(b), block_(seed, purpose, a, b, 0) {}
 
     std::uint64_t next() {
-        // A Philox block yields two draws. A new stream for each block allows any number of draws.
+        // A Philox block yields two draws. A new stream for each block allows 2^33 draws.
         if (drawn_ % 2 == 0) {
             block_ = CounterStream(seed_, purpose_, a_, b_, static_cast<std::uint32_t>(drawn_ / 2));
         }

@@ -17,7 +17,7 @@ std::string node_name(int node, const std::vector<std::string>& names) {
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
 }
 
-/// A range of ranks within a node, the same on each of several consecutive nodes.
+/// The same range of ranks on one or more consecutive nodes.
 struct Entry {
     int first_node, last_node;
     int first_rank, last_rank;  // within the node

@@ -9,7 +9,7 @@
 namespace hpcai::plan {
 namespace {
 
-/// Returns the multiples of `unit` around `value`, such as "4 or 8".
+/// Returns the positive multiples of `unit` around `value`, such as "4 or 8" or "4".
 std::string nearest_multiples(int value, int unit) {
     const std::int64_t below = std::int64_t{value} / unit * unit;
     if (below == 0) return fmt::format("{}", unit);
@@ -161,8 +161,6 @@ void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// Throws unless training.batch_norm_samples divides a rank's micro-batch, or equals k
-/// micro-batches and k divides the number of replicas.
 void check_batch_norm_samples(const config::TrainingConfig& training, const Layout& layout,
                               bool is_degree_fixed) {
     const int samples = layout.micro_batch_size(training.batch_size);

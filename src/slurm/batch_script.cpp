@@ -18,7 +18,7 @@ struct SchedulerWords {
     const char* task;      // index in the array
     const char* restarts;  // variable that counts restarts
     const char* signal;    // command that requests all ranks to stop
-    const char* resubmit;  // command to submit a script, where users may not requeue jobs; or ""
+    const char* resubmit;  // command that submits a script again; "" if the scheduler requeues jobs
 };
 
 const SchedulerWords& words_of(const BatchJob& job) {
@@ -77,8 +77,8 @@ std::string option_words(const char* option, const std::vector<std::string>& val
     return words;
 }
 
-/// Returns commands that check for the program, without which mpirun with --enable-recovery would
-/// hang silently.
+/// Returns commands that set `hpcai500`, the program or its container, and check that it exists:
+/// mpirun with --enable-recovery would hang silently without it.
 std::string find_program(const BatchJob& job) {
     std::string container, folder, binds;
     if (!job.container.empty()) {
@@ -117,7 +117,7 @@ std::string array_cases(const BatchJob& job) {
 std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
-        "# A restarted job keeps its number and so finds its result directory.\n"
+        "# A requeued job keeps its number and so finds its result directory.\n"
         "results={}-{}\n",
         shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
     // A user sets the variable to resume the run of an earlier job.
@@ -138,7 +138,7 @@ std::string placement_options(const BatchJob& job) {
     const std::string placement =
         is_mpirun ? fmt::format("--map-by ppr:{}:node --bind-to none", node_ranks)
                   : fmt::format("--ntasks-per-node={}", node_ranks);
-    // Slurm itself binds each rank to the cores that it allocates for the rank.
+    // srun binds each rank to the cores that Slurm allocates for it.
     if (job.cpus_per_rank > 0) {
         return fmt::format("place=({}{})\n", placement,
                            is_mpirun ? "" : fmt::format(" --cpus-per-task={}", job.cpus_per_rank));
@@ -217,8 +217,8 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
 constexpr const char* kWatchLauncher =
-    R"(# If a rank was killed, the launcher may hang after all others have exited. This script kills the
-# launcher one minute after the summary appears, which a run writes last, or 10 s after a stop.
+    R"(# If a rank was killed, the launcher may hang after all others have exited. This script
+# kills it about a minute after a run has written its summary, or about 10 s after a stop.
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "${hpcai500[@]}" status "$results" >/dev/null 2>&1

@@ -124,7 +124,6 @@ private:
         return median_seconds(kIsolatedRuns, [&] { return timed.run()[0] / in_a_row; });
     }
 
-    /// Fills in the operation, the FLOPs and the bytes of a call.
     void describe(const graph::KernelCall& call, BenchOperation& operation) const {
         const graph::Graph& graph = step_.network().graph();
         const auto node = std::ranges::find(graph.nodes(), call.name, &graph::Node::name);

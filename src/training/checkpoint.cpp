@@ -74,10 +74,10 @@ Checkpoint read_checkpoint(const CheckpointLocation& location, std::int64_t step
     const auto bytes = fs::file_size(file, error);
     require(!error, ExitCode::data, "cannot read '{}': {}", file.string(), error.message());
     require(std::cmp_equal(bytes, marker.bytes), ExitCode::data,
-            "'{}': has {} bytes; its marker has {}", file.string(), bytes, marker.bytes);
+            "'{}': has {} bytes; its marker states {}", file.string(), bytes, marker.bytes);
     const std::string digest = storage::sha256_hex_of_file(file);
-    require(digest == marker.sha256, ExitCode::data, "'{}': has the SHA-256 {}; its marker has {}",
-            file.string(), digest, marker.sha256);
+    require(digest == marker.sha256, ExitCode::data,
+            "'{}': has the SHA-256 {}; its marker states {}", file.string(), digest, marker.sha256);
     return {step, marker.program, Snapshot::read(file)};
 }
 

@@ -98,7 +98,7 @@ public:
         pending_ = messages;
         buffer_.start_receive(route_);
     }
-    /// Progresses the receive; returns true if the next message has arrived.
+    /// Progresses the receive; returns false until the next expected message has arrived.
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
     void take(const std::function<void(std::span<const std::byte>)>& use) {

@@ -19,7 +19,7 @@ std::vector<std::span<float>> tensors_of_stage(const graph::Stage& stage,
 }
 
 /// The slice of a tensor of the model that a shard holds: `runs` contiguous pieces of `length`
-/// elements. The first begins at element `first`, each later one `stride` elements after it.
+/// elements. Piece r, counted from 0, begins at element `first` + r x `stride`.
 struct TensorSlice {
     std::span<float> tensor;
     std::size_t runs = 1, length = 0, stride = 0, first = 0;

@@ -31,10 +31,10 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
 }
 
 /// Returns the gradients that must be finite, and the failure status, which follows them. The
-/// status is infinite if a rank has failed, so that all ranks skip the step. In a classifier, the
-/// gradient of the last bias is enough: it is a sum over all samples, so any non-finite logit makes
-/// it non-finite. In fp16 and in a detector, any gradient may be non-finite. A stage without a loss
-/// checks only the status, except in fp16.
+/// status is infinite if a rank has failed, so that all ranks skip the step. After a softmax loss,
+/// the gradient of the last bias is enough: it is a sum over all samples, so any non-finite logit
+/// makes it non-finite. In fp16 and in a detector, any gradient may be non-finite. A stage without
+/// a loss checks only the status, except in fp16.
 std::span<const float> checked_gradients(const graph::Network& network,
                                          graph::ParameterStore& store) {
     const std::span<const float> all = store.gradients_and_status();
@@ -79,8 +79,7 @@ device::StepScalars read_scalars(const Snapshot& from) {
     return scalars;
 }
 
-// A CUDA graph capture forbids allocations. Libraries may allocate memory in step 0. Step 1 proves
-// that a step works without allocations.
+// A CUDA graph capture forbids allocations, which libraries may make in the first steps.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 device::OptimizerRule rule_of(const config::TrainingConfig& training) {

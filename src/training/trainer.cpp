@@ -150,7 +150,7 @@ void Trainer::log_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank that cannot load a batch trains on padding until results are read, so that no rank waits.
+/// A rank that cannot load a batch uses padding until results are read, so that none waits for it.
 void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -171,7 +171,7 @@ void Trainer::run_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name to the failures of `work`, except to those that other ranks announced.
+/// Adds this rank's name and the step to failures of `work`, except to announced ones and timeouts.
 void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&

@@ -42,7 +42,7 @@ Watchdog::~Watchdog() {
     thread_.join();
 }
 
-/// Wakes the thread only if the new deadline is earlier.
+/// Wakes the thread only if the new deadline is the first or earlier than the last.
 void Watchdog::restart_locked() {
     last_step_ = last_awake_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
@@ -128,7 +128,7 @@ void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;
     const auto end_process_in = [this](double seconds) {
-        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.rank_name);
+        guard_.emplace(seconds, ExitCode::watchdog, "after a step timeout, " + settings_.rank_name);
     };
     end_process_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
     lock.unlock();

@@ -143,7 +143,7 @@ TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {
     EXPECT_THAT(refused.out,
                 HasSubstr("reason: group 0: 'result/checkpoints/0': no checkpoint in this folder "
                           "can be used: 'result/checkpoints/0/step-000000000001/"
-                          "rank-0.safetensors': has 4 bytes; its marker has "));
+                          "rank-0.safetensors': has 4 bytes; its marker states "));
     EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");
     fs::remove_all(folder);
     EXPECT_EQ(last_line(resume(1, "result").out),

@@ -162,14 +162,14 @@ void hang(std::function<bool()> may_end, bool notices) {
 TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(hang({}, false), testing::ExitedWithCode(6),
-                "a training step of rank 1 of group 7 did not return within");
+                "after a step timeout, rank 1 of group 7 did not return within");
 }
 
 TEST(WatchdogDeathTest, EndsItWhenNoOtherRankNeedsIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     int asked = 0;
     EXPECT_EXIT(hang([&asked] { return ++asked == 2; }, false), testing::ExitedWithCode(6),
-                "a training step of rank 1 of group 7 did not return within");
+                "after a step timeout, rank 1 of group 7 did not return within");
 }
 
 TEST(WatchdogDeathTest, DoesNotEndOneThatHasNoticed) {

@@ -123,8 +123,8 @@ struct AddressedMessage {
 /// Following: each leader sends its status to a collector, first the leader of group 0. If the
 /// collector is lost, or silent for status_seconds, the leader follows the leader of the next
 /// group. After the leaders of groups 0 to 3, or when its own group is next, it becomes a
-/// collector. A leader of a stopped group waits only until its own waiting time is over, because
-/// the scheduler may end the job soon.
+/// collector. A leader of a stopped group waits until its own waiting time is over, at least two
+/// replies for each collector, because the scheduler may end the job soon.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
 /// completed groups, including its own, are over. Failed groups do not count, so an early failure

@@ -63,8 +63,8 @@ Finding diagnose_rules(const config::Config& config);
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
 
-/// Returns the findings with their remedies, and a last line "DOCTOR ok", "DOCTOR ok, 1 warning" or
-/// "DOCTOR 2 findings, 1 warning". Long lines are broken, control characters are escaped.
+/// Returns the findings with their remedies, and a last line such as "DOCTOR ok" or "DOCTOR 2
+/// findings, 1 warning". Long lines are broken, control characters are escaped.
 std::string findings_text(std::span<const Finding> findings);
 
 }  // namespace hpcai::launch

@@ -42,7 +42,7 @@ struct NvmlSource {
 
 /// Returns the energy counters of the GPUs with these UUIDs: "nvml:<UUID>", the counter of the GPU,
 /// or, if it has none, "nvml-power:<UUID>", its power integrated between reads by the trapezoidal
-/// rule. If the library cannot be used, returns one counter "nvml" with the reason.
+/// rule. Empty without UUIDs. If the library cannot be used, one counter "nvml" has the reason.
 std::vector<Counter> gpu_counters(const NvmlSource& source, std::span<const std::string> uuids);
 
 }  // namespace hpcai::meters

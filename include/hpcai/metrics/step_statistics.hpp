@@ -23,9 +23,10 @@ struct UnknownReasons {
     std::string overlapped_communication;
 };
 
-/// Summarizes the ranks of `group`: each phase's minimum, median, p99 (nearest rank) and maximum
-/// over ranks, and the stragglers. A straggler's work (input wait, forward and backward together)
-/// takes more than kStragglerRatio times the median over the ranks with the same `stage`[rank].
+/// Summarizes the ranks of `group`: the median step; the minimum, median, p99 (nearest rank) and
+/// maximum of each phase and of overlapped communication; the stragglers. A straggler's work (input
+/// wait, forward and backward together) takes more than kStragglerRatio times the median over the
+/// ranks with the same `stage`[rank].
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 

@@ -90,8 +90,8 @@ struct LayoutSummary {
 /// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
 /// While a node has P_degree free ranks, a group gets the best-fitting node: of the nodes with
 /// enough free ranks, the one with the fewest. Later groups first take the nodes with the most free
-/// ranks; their remaining ranks go to the best-fitting node. Groups are then numbered by their
-/// first node, and a group's ranks by node and world rank.
+/// ranks; their remaining ranks go to the best-fitting node. Groups are then numbered by node
+/// and world rank of their first rank, and a group's ranks by node and world rank.
 ///
 /// Example with M = 2: eight ranks on two nodes, numbered round-robin (`--map-by node`):
 ///

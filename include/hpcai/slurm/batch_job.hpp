@@ -30,7 +30,7 @@ struct BatchJob {
     int cpus_per_rank = 0;  // 0: whole nodes
     std::string time;  // limit in a format of time_limit_seconds(); empty: the partition's limit
     std::int64_t time_seconds = 0;         // the same limit; 0: the partition's limit
-    Launcher launcher = Launcher::mpirun;  // ignored by Flux, which has its own
+    Launcher launcher = Launcher::mpirun;  // srun requires Slurm; Flux has its own
     std::vector<ArrayTask> array;          // empty: one job
     int requeues = 0;                 // maximum number of restarts after a stop at a checkpoint
     std::string results = "results";  // parent of the result directories
@@ -48,8 +48,8 @@ inline constexpr int kSignalLeadSeconds = 120;
 std::string job_name(const BatchJob& job);
 
 /// Returns the lines that the scheduler reads, such as "#SBATCH --nodes=4"; for PBS, also a `cd`.
-/// Throws Error(usage) for an option that the scheduler does not have, one that it requires, or a
-/// value with characters that a scheduler or shell might interpret.
+/// Throws Error(usage) for an option that the scheduler does not have, a missing option that it
+/// requires, or a value with characters that a scheduler or shell might interpret.
 std::string directives(const BatchJob& job);
 
 }  // namespace hpcai::slurm

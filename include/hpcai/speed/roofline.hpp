@@ -12,7 +12,7 @@ namespace hpcai::speed {
 
 /// The request of `hpcai500 roofline`.
 struct RooflineRequest {
-    config::Sources config;      // without files: the defaults with a batch size of 8
+    config::Sources config;      // without files: the defaults, with a batch of 8 unless set
     double seconds = 20;         // approximate time of all measurements
     bool one_precision = false;  // whether to measure only the configured precision
     std::string command_line;

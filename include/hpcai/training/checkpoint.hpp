@@ -30,7 +30,7 @@ std::filesystem::path checkpoint_folder(const CheckpointLocation& location, std:
 void write_checkpoint(const CheckpointLocation& location, const Checkpoint& checkpoint);
 
 /// Reads this rank's file. Throws Error(data) with the path if the file or its marker is missing or
-/// damaged, they do not match, or they belong to another configuration, rank or number of ranks.
+/// damaged, they do not match, or they belong to another configuration, step, rank or rank count.
 Checkpoint read_checkpoint(const CheckpointLocation& location, std::int64_t step);
 
 /// Whether this rank's marker exists. The file may have been damaged later.

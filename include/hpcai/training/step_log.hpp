@@ -107,7 +107,7 @@ public:
 
     /// Begins the next step now, instead of at the end of the previous step.
     void begin() { begin(options_.now()); }
-    /// Begins the next step at the end of the last logged step, which may be from before a resume.
+    /// Begins the next step at the end of the last logged step, or now if there is none.
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     void enter(Phase phase);
     /// Logs that the all-reduce of a bucket with `bytes` bytes of gradients began or is complete.

@@ -68,7 +68,7 @@ public:
     virtual void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) = 0;
 
     /// Waits for the steps that were run and returns their results. Throws failures of the device
-    /// or of other ranks. Losses and samples are of this rank; with a pipeline, of the group.
+    /// or of other ranks. Losses and samples are of this rank; see also make_pipeline_step().
     virtual StepResults read();
 
     /// Maximum number of steps between reads: run.loss_steps, or if that is 0, the runner's choice.
@@ -139,7 +139,7 @@ std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineSh
 /// backward with all-reduces, update. If device.recording is set, the device and, with several
 /// ranks, the reducer support capture, and before_all_reduce is null, the third step is captured
 /// once (as a CUDA graph) and later steps replay the graph. The host then waits only to read
-/// results.
+/// results and in GradientReducer::end_step().
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);

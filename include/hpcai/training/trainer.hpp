@@ -80,9 +80,8 @@ public:
     /// failure after the next step whose results are read. If gradients are not finite although the
     /// loss scale cannot decrease, or a parameter is not finite, the ranks compare their replicas
     /// and all throw Error(internal): after the step's results were read, or at the end of the
-    /// epoch. With a pipeline, only ranks with the first shard of the first stage use the batches
-    /// of `source`; all sources have the same number of batches. After a failure the communicators
-    /// cannot be used any more.
+    /// epoch. Only ranks with the first shard of the first stage use the batches of `source`; all
+    /// sources have the same number of batches. After a failure the communicators cannot be used.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 

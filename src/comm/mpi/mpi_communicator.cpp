@@ -125,8 +125,8 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
     staging.complete(bytes);
 }
 
-/// A Communicator over MPI. It uses only non-blocking MPI operations and waits with the channel's
-/// deadline, because a blocking collective with a dead rank would never return.
+/// A Communicator over MPI. Except in split(), it uses non-blocking MPI operations and waits with
+/// the channel's deadline, because a blocking collective with a dead rank would never return.
 class MpiCommunicator final : public Communicator {
 public:
     explicit MpiCommunicator(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}

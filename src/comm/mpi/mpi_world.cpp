@@ -285,7 +285,6 @@ void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
     const bool must_wait = others_may_work_ && exit_would_end_others();
-    // Processes with an error must end first: the launcher takes the first exit code.
     const double seconds = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1) *
                            (has_lost_ranks_ ? kFinalizeShareIfLost : 1);
     const DeadlineGuard guard(must_wait ? limits_.longest_seconds : seconds, exit_code,

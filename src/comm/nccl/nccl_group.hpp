@@ -79,7 +79,7 @@ public:
                 [&] { return start_messages(messages, handle_, stream); });
     }
     /// Exchanges the first messages on `stream`, so that NCCL connects the GPUs. Waits at most
-    /// start_seconds.
+    /// 2 x start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream) {
         constexpr const char* kWhat = "connecting the GPUs of a group";
         enqueue(kWhat, options_.start_seconds,
@@ -88,7 +88,7 @@ public:
                    options_.start_seconds);
     }
 
-    /// Waits until `is_done` returns true. Throws after `seconds` or if NCCL detects a failure.
+    /// Waits until `is_done` returns true. Throws after `seconds` or if NCCL or a rank fails.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds) {
         abort_on_failure([&] {
             const Stopwatch watch;

@@ -136,7 +136,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // The end of the graph capture reports the failure: this all-reduce is missing.
+            // A later call, such as the end of the graph capture, reports the failure.
         }
     }
     bool test() override {
@@ -152,8 +152,8 @@ private:
 std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
     gradients_ready_.record(device_stream_);
     gradients_ready_.block(all_reduce_stream_.handle());
-    // Make the request before any call can fail: a graph capture cannot end until this stream has
-    // joined the device's stream.
+    // Make the request before a later call can fail: a graph capture cannot end until this stream
+    // has joined the device's stream.
     auto request = std::make_unique<NcclRequest>(*this, ++started_);
     times_.begin_all_reduce(all_reduce_stream_.handle());
     if (all_reduce_) {

@@ -53,7 +53,7 @@ public:
         std::ranges::copy(message, bytes.begin());
         return true;
     }
-    /// Returns after a message or a failure, but after at most 1 ms.
+    /// Waits at most 1 ms for a message or a failure.
     void wait_briefly() {
         std::unique_lock lock(mutex_);
         throw_failure();
