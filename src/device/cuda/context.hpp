@@ -97,7 +97,6 @@ public:
     }
 
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }
-    /// Blocks the host until the event is complete.
     void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
     /// Makes later work on `stream` wait for the event; the host does not wait.
     void block(cudaStream_t stream) const {

@@ -16,7 +16,7 @@ public:
         : nvjpeg_(decoder.functions), handle_(decoder.handle), user_(user), gpu_(gpu) {
         nvjpeg::State* state = nullptr;
         const nvjpeg::Status status = nvjpeg_.create_state(handle_.get(), &state);
-        ensure(status == nvjpeg::kSuccess, "nvJPEG: status {} of a decoding state", int{status});
+        ensure(status == nvjpeg::kSuccess, "nvJPEG cannot create a state: status {}", int{status});
         state_ = {state, nvjpeg_.destroy_state};
     }
     ~NvjpegBatch() override {
@@ -42,7 +42,7 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Allocates a quarter more than needed, for later batches; nothing if memory is too short.
+    /// Allocates a quarter more than needed, for later batches; nothing without enough memory.
     void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};
@@ -138,7 +138,7 @@ JpegDecoder open_jpeg_decoder() try {
             return decoder;
         }
     }
-    throw Error(ExitCode::usage, fmt::format("status {} of its start", int{status}));
+    throw Error(ExitCode::usage, fmt::format("it cannot start: status {}", int{status}));
 } catch (const Error& error) {
     return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }
