@@ -12,7 +12,7 @@ namespace hpcai::device::cuda {
 class ChosenPlan {
 public:
     ChosenPlan() = default;
-    /// If it times plans, it uses the context's stream and temporary memory and adds the fastest to
+    /// Timing uses the context's stream and temporary memory, and adds the fastest plan to
     /// Context::plans. Throws Error(internal) if cuDNN has no plan, or if a plan made the device
     /// unusable; Context::plans then excludes this plan from later runs (PlanCache::bar).
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);

@@ -8,7 +8,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
+constexpr std::size_t kAlignment = 256;  // of the offsets of pictures, in bytes
 
 class NvjpegBatch final : public JpegBatch {
 public:
@@ -65,8 +65,8 @@ private:
         decode_parts(files.subspan(half));
     }
 
-    /// Returns whether nvJPEG reads the size for which there is memory: a forged header may have
-    /// one size for nvJPEG and another for the caller.
+    /// Returns whether nvJPEG reads 3 channels and the size that has memory. From a forged
+    /// header, it may read another size than the caller.
     bool has_size_of(const JpegFile& file) const {
         int channels = 0, subsampling = 0, widths[4] = {}, heights[4] = {};
         const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes.data());

@@ -14,9 +14,9 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// The matrices have the names of pointwise_norm.hpp. Row-major matrices are the transposes of
-/// cuBLAS matrices. Saved for the backward pass: the statistics, P, s and, with a ReLU, a mask with
-/// one bit per element, set where z > 0.
+/// The matrices have the names of kernels/pointwise_norm.hpp. Row-major matrices are the transposes
+/// of cuBLAS matrices. Saved for the backward pass: the statistics, P, s and, with a ReLU, a mask
+/// with one bit per element, set where z > 0.
 class PointwiseNormKernel final : public OperationKernel<ops::PointwiseNorm, Context> {
 public:
     PointwiseNormKernel(const ops::PointwiseNorm& op, const KernelOptions& options,
@@ -214,7 +214,7 @@ private:
     WholeBatchNorm norm_;
     kernels::PointwiseShape shape_;
     std::optional<Product> gram_, products_, forward_;  // S, P and z
-    // G, M, x M + c w, and g (a w).
+    // G, M, x M + c w, and dx
     std::optional<Product> gradient_products_, y_products_, from_inputs_, from_gradients_;
     Saved saved_;
     Scratch scratch_;
