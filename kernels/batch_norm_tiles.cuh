@@ -34,7 +34,7 @@ inline bool is_wide(const BatchNormShape& shape) {
 }
 
 inline Tiling tiling_of(const BatchNormShape& shape, int width) {
-    constexpr std::int64_t kMinPixelsPerThread = 4;  // unless a span has fewer pixels
+    constexpr std::int64_t kMinPixelsPerThread = 4;  // approximately
     const std::int64_t all_columns = divide_up(shape.channels, width);
     const std::int64_t tiles = divide_up(all_columns, kWarp);
     const std::int64_t columns = divide_up(all_columns, tiles);

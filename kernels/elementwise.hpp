@@ -8,8 +8,9 @@
 
 #include "stream.hpp"
 
-/// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16) and
-/// are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
+/// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16)
+/// unless stated, and are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite
+/// an operand.
 namespace hpcai::kernels {
 
 struct AddArguments {
