@@ -12,9 +12,9 @@ namespace hpcai::kernels {
 
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
 /// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
-/// Per-channel values are fp32; sums are fp32 within a block and double over blocks, in a fixed
-/// order. Activations, statistics and the workspace are 16-byte aligned. Fast if C is a multiple of
-/// 8, correct for any C. "Reads 2, writes 1": elements read and written for each element of x.
+/// Sums are fp32 within a block and double over blocks, in a fixed order. Activations, statistics
+/// and the workspace are 16-byte aligned. Fast if C is a multiple of 8, correct for any C unless
+/// stated. "Reads 2, writes 1": elements read and written for each element of x.
 struct BatchNormShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t spans = 1;                    // up to 65535
@@ -73,8 +73,8 @@ struct BatchNormSumsArguments {
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream);
 
-/// Computes scale and shift of one span from the running statistics, for inference; mean and
-/// deviation are not written. Reads no activation.
+/// Computes scale and shift of one span from the running statistics, for inference and frozen
+/// norms; mean and deviation are not written. Reads no activation.
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream);
 
@@ -133,9 +133,9 @@ struct BatchNormGradientArguments {
     std::int64_t statistics_pixels = 0;   // of a span in the forward pass; 0: as in `shape`
     void* workspace = nullptr;
 };
-/// Computes the gradients of gamma, beta and the residual, and writes the coefficients of the
-/// input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3.
-/// With a mask, also reads one bit and writes 1.
+/// Computes the gradients of gamma, beta and, with a mask, the residual. Writes the coefficients of
+/// the input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1
+/// 3. With a mask, also reads one bit and writes 1.
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 

@@ -6,8 +6,8 @@
 /// Code that gradient kernels of BatchNorm share, also those of fused operations.
 namespace hpcai::kernels::batch_norm {
 
-/// How a kernel determines where the ReLU passed its input. none: there is no ReLU; affine: where x
-/// scale + shift > 0; mask: by the mask of the forward pass.
+/// How a kernel determines where the ReLU passed its input. none: there is no ReLU, or dy0 is the
+/// gradient of its input; affine: where x scale + shift > 0; mask: by the mask of the forward pass.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -98,8 +98,7 @@ __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, do
     return {a, b, -a * sums.first / count - b * mean};
 }
 
-/// Computes dx for kWidth channels. `coefficients` points to the first channel in an array
-/// (3, `all`).
+/// Computes dx for kWidth channels. `coefficients` points to the first of them in (3, `all`).
 template <int kWidth>
 class InputGradient {
 public:

@@ -34,7 +34,7 @@ inline bool is_wide(const BatchNormShape& shape) {
 }
 
 inline Tiling tiling_of(const BatchNormShape& shape, int width) {
-    constexpr std::int64_t kMinPixelsPerThread = 4;  // unless a span has fewer pixels
+    constexpr std::int64_t kMinPixelsPerThread = 4;  // approximately
     const std::int64_t all_columns = divide_up(shape.channels, width);
     const std::int64_t tiles = divide_up(all_columns, kWarp);
     const std::int64_t columns = divide_up(all_columns, tiles);
@@ -62,8 +62,8 @@ inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
     return shape.spans * tiling_of(shape).chunks * sums * shape.channels;
 }
 
-/// Enqueues two partial sums for every channel and span: of the differences of x from the span's
-/// first pixel, which is stored as the pivot, and of the squares of these differences.
+/// Enqueues the partial sums of the differences of x from the first pixel of the span and of their
+/// squares. Also stores these pixels as pivots.
 void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
 /// Enqueues the partial sums of g, the gradient of the ReLU's input, and of g (x - mean).
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
@@ -93,7 +93,7 @@ struct Raw<T, 1> {
     __device__ Pack<1> numbers() const { return {{to_float(element)}}; }
 };
 
-/// The number of pixels that a thread loads at once: as many as registers allow.
+/// Pixels that a thread loads at once, limited by registers. Simple kernels load twice as many.
 template <typename T>
 inline constexpr int kInFlight = sizeof(T) == 4 ? 1 : 2;
 
@@ -168,7 +168,6 @@ inline Grid final_grid(std::int64_t channels, Stream stream) {
             .stream = stream};
 }
 
-/// One thread for each channel.
 inline Grid thread_per_channel(std::int64_t channels, Stream stream) {
     constexpr unsigned kBlockThreads = 128;
     return {
@@ -210,7 +209,7 @@ __device__ Sums combine_partials(const Tiling& tiling, int span, const float* wo
         sums.second += __shfl_xor_sync(kAllLanes, sums.second, distance);
     }
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    __syncthreads();  // the previous span may still read warp_sums
+    __syncthreads();  // the previous call may still read warp_sums
     if (lane < kFinalChannels) warp_sums[warp][lane] = sums;
     __syncthreads();
     if (threadIdx.x >= kFinalChannels) return sums;

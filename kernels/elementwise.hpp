@@ -8,8 +8,9 @@
 
 #include "stream.hpp"
 
-/// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16) and
-/// are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
+/// In the functions up to fill(), buffers have `count` elements of `dtype` (f32, f16 or bf16)
+/// unless stated, and are 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite
+/// an operand.
 namespace hpcai::kernels {
 
 struct AddArguments {
@@ -98,8 +99,8 @@ struct UpsampleAddGradientArguments {
     void* fine_gradient = nullptr;    // null: not computed; may be dy0 or dy1
     void* coarse_gradient = nullptr;  // null: not computed
 };
-/// The gradient of the fine image is that of the output. The gradient of a coarse pixel is the sum
-/// over the pixels that read it, in fp32 and a fixed order.
+/// The gradient of the fine image is that of the output. The gradient of a coarse pixel is its sum
+/// over the fine pixels that read the coarse one, in fp32 and a fixed order.
 void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream);
 

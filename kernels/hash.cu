@@ -6,7 +6,7 @@
 namespace hpcai::kernels {
 namespace {
 
-using Word = unsigned long long;  // the type of atomicAdd
+using Word = unsigned long long;  // a type that atomicAdd() takes
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
 /// The term that word `index`, which has the bits of two values, adds to the sum: the output of

@@ -12,7 +12,7 @@ __device__ inline float element(const NormalizeArguments& args, std::int64_t pix
     return fmaf(args.scale[channel], value, 0.0f) + args.shift[channel];
 }
 
-/// `Padded` is the number of padded channels; 0: known only at run time.
+/// `Padded` is the number of channels with padding; 0: known only at run time.
 template <typename T, int Padded>
 __global__ void normalize_kernel(const NormalizeArguments args, T* to) {
     constexpr int N = kLanes<T>;

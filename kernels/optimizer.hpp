@@ -48,7 +48,7 @@ struct UpdateArguments {
 struct UpdateParts {
     const UpdatePart* parts = nullptr;
     std::int64_t count = 0;
-    const std::int64_t* first_part = nullptr;  // (range_count + 1)
+    const std::int64_t* first_part = nullptr;  // (range_count + 1), of each range; then `count`
     double* sums = nullptr;  // (2, count), squares of parameters; of gradients (LARS) or u (LAMB)
 };
 
@@ -75,8 +75,8 @@ void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const 
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 
-/// Clears scalars->finite if any of gradients (count), which are 16-byte aligned, is infinite or
-/// NaN. If the gradients are sums over ranks, all ranks get the same result.
+/// Sets scalars->finite to 0 if any of `gradients` (count, 16-byte aligned) is infinite or NaN. If
+/// the gradients are sums over ranks, all ranks get the same result.
 void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* scalars,
                   Stream stream);
 

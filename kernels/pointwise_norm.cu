@@ -68,8 +68,8 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
     return reduce_warp(sum, Sum{});
 }
 
-/// Finds the matrix element to which the rounding error of a bias is added: the smallest, which has
-/// the finest steps, of those whose column of x has at least the average sum.
+/// Finds the matrix element that compensates the rounding error of a bias: the smallest, which has
+/// the finest steps, of those whose column of x has a sum of at least average magnitude.
 struct Finest {
     unsigned long long best = ~0ull;  // bits of the magnitude, which have its order; then the index
 
@@ -93,7 +93,7 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
-/// Rounds `bias` to T, and adds its rounding error to a matrix element, `factor`, unless it is
+/// Rounds `bias` to T. A matrix element, `factor`, compensates a finite rounding error unless it is
 /// null. `sum` is that of the element's column of x.
 template <typename T>
 __device__ T round_bias(double bias, T* factor, double sum, double pixels) {
@@ -105,7 +105,6 @@ __device__ T round_bias(double bias, T* factor, double sum, double pixels) {
     return rounded;
 }
 
-/// The output channel of a warp.
 __device__ inline int channel_of_warp() {
     return static_cast<int>(first_item() / kWarp);
 }
@@ -186,7 +185,8 @@ __global__ void pointwise_gradients_kernel(const PointwiseShape shape,
 
 constexpr int kFactorRows = 16;  // warps of a block, which share the rows of a matrix
 
-/// The power of two that brings the largest of b and c into [0.5, 1). All threads must call it.
+/// The power of two, from 2^-100 to 2^100, that brings the largest |b| or |c| closest to [0.5, 1);
+/// 1 if the largest is 0 or not finite. All threads must call this.
 __device__ inline float factor_of(const PointwiseShape& shape,
                                   const PointwiseFactorsArguments& args) {
     float largest = 0;
@@ -201,7 +201,7 @@ __device__ inline float factor_of(const PointwiseShape& shape,
     return ldexpf(1, -exponent);
 }
 
-/// Each lane of a block has a column of the matrices.
+/// Lanes of equal index in the warps of a block share a column of the matrices.
 template <typename T>
 __global__ void __launch_bounds__(kFactorRows* kWarp)
     pointwise_factors_kernel(const PointwiseShape shape, const PointwiseFactorsArguments args) {

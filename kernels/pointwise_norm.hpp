@@ -20,8 +20,8 @@
 ///
 /// A rounding error of a matrix or bias is the same in all pixels, so it accumulates in sums over
 /// pixels. Two means are therefore preserved: beta + mean(r), of z before the ReLU, and 0, of dx.
-/// Each bias is computed from the rounded matrix, and the rounding error of the bias is added to
-/// one element of the matrix. The terms x M and c w of dx are too small for fp16, so they are
+/// Each bias is computed from the rounded matrix, and one element of the matrix compensates the
+/// rounding error of the bias. The terms x M and c w of dx are too small for fp16, so they are
 /// multiplied by a power of two, f, until g (a w) is added. The ReLU may turn a NaN into 0, but
 /// then the statistics or r are NaN as well.
 ///
@@ -38,11 +38,11 @@ struct PointwiseShape {
 
 struct ColumnSumsArguments {
     const void* x = nullptr;              // (n, C)
-    const void* second = nullptr;         // added to x; null: none
+    const void* second = nullptr;         // with a mask: added to x; null: none
     const std::uint32_t* mask = nullptr;  // elements with bit 0 become 0; null: none
-    void* masked = nullptr;     // with a mask: written, the elements of which sums are formed
-    double* sums = nullptr;     // (C), written
-    void* workspace = nullptr;  // batch_norm_workspace_bytes()
+    void* masked = nullptr;               // with a mask: written, the elements that are summed
+    double* sums = nullptr;               // (C), written
+    void* workspace = nullptr;            // batch_norm_workspace_bytes()
 };
 /// Sums x over its pixels; the shape has one span and a multiple of 8 channels. Reads 1, with
 /// `second` 2, and one bit if there is a mask; then writes 1, which may be x or `second`.
@@ -92,7 +92,7 @@ struct PointwiseFactorsArguments {
     void* bias = nullptr;                   // f times the last term of dx (K)
     float* factors = nullptr;               // 1 and 1 / f
 };
-/// Computes the terms of dx that follow from x, times a power of two f.
+/// Computes f, and the factors of the terms x M and c w of dx.
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& arguments,
                        Stream stream);
 

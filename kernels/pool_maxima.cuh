@@ -39,7 +39,7 @@ __device__ To from_bits(unsigned word) {
     return result;
 }
 
-/// All bits of the elements of `value` that are greater than those of `than`, or NaN.
+/// A mask with all bits of the elements of `value` that are greater than those of `than`, or NaN.
 template <typename T>
 __device__ unsigned greater(unsigned value, unsigned than) {
     if constexpr (sizeof(T) == 4) {
@@ -52,8 +52,8 @@ __device__ unsigned greater(unsigned value, unsigned than) {
     }
 }
 
-/// The current maximum of N channels in one window, and its positions, which take as many bits as
-/// an element.
+/// The current maxima of N channels in one window and their positions. A position has as many bits
+/// as an element.
 template <typename T, int N>
 class Best {
 public:

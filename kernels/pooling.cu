@@ -31,8 +31,8 @@ __device__ inline int clamped(int value, int low, int high) {
 }
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
-/// image. `image` points to the first of the N channels. Loads a row of the window before
-/// comparing, to hide latency.
+/// image. `image` points to the first of the N channels. With a constant Kernel, loads a row of the
+/// window before comparing, to hide latency.
 template <int N, int Kernel, bool kNorm, typename T>
 __device__ Best<T, N> pool_window(const PoolShape& shape, const T* image, int top, int left,
                                   const Signs<T, N, kNorm>& signs) {
@@ -272,7 +272,6 @@ bool has_patches(const PoolShape& shape) {
     return shape.kernel == 3 && shape.stride == 2 && shape.padding == 1;
 }
 
-/// The grid of kernels with a norm.
 Grid norm_grid(const PoolShape& shape, Stream stream) {
     if (!has_patches(shape) || shape.channels % 8 != 0) {
         fail(

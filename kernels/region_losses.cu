@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
     args.losses[2 * image + 1] = static_cast<float>(boxes / count);
 }
 
-/// blockIdx.y counts the logits of all levels, then the deltas of all levels.
+/// blockIdx.y counts the tensors: the logits of all levels, then the deltas of all levels.
 template <typename T>
 __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
                              const __grid_constant__ RpnLossGradientArguments args) {
@@ -88,7 +88,7 @@ __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
     }
 }
 
-/// One block for each image; each thread takes one sampled anchor.
+/// One block for each image; each thread takes one sampled anchor at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rpn_loss_gradient_kernel(const __grid_constant__ RpnLossShape shape,

@@ -71,7 +71,7 @@ HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int inde
 struct RoiAlignArguments {
     const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, stored C), the finest first
     const float* regions = nullptr;                    // (N R, region_columns)
-    void* output = nullptr;                            // (N R, pooled pooled C)
+    void* output = nullptr;                            // (N R, pooled x pooled x C)
     BinGrid* grids = nullptr;                          // (N R), or null
 };
 /// Writes the output and the bin grids. Throws Error(internal) beyond the limits of RoiAlignShape.
@@ -79,7 +79,7 @@ void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, S
 
 struct RoiAlignGradientArguments {
     const BinGrid* grids = nullptr;
-    const void* dy = nullptr;               // (N R, pooled pooled C)
+    const void* dy = nullptr;               // (N R, pooled x pooled x C)
     void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
 /// Overwrites the gradients of the levels. Each pixel sums its terms in the order of the regions.

@@ -17,8 +17,8 @@ __device__ inline bool is_finite(float value) {
     return magnitude(value) < kInfinity;
 }
 
-// The constants and rounding are those of comm::encode, which explains them. As on the CPU,
-// products are rounded before they are added (__fmul_rn); otherwise nvcc contracts product and sum.
+// src/comm/wire_format.cpp explains the constants and the rounding. As on the CPU, products are
+// rounded before they are added (__fmul_rn); otherwise nvcc contracts product and sum.
 
 template <typename T>
 struct Unscaled {
@@ -54,7 +54,7 @@ struct Int8 {
     using Stored = std::int8_t;
     static constexpr bool kIsScaled = true;
     static constexpr Stored kNotFinite = -128;        // decoded as +infinity
-    static constexpr float kSmallestScaled = 1e-35f;  // smaller blocks are sent as zeros
+    static constexpr float kSmallestScaled = 1e-35f;  // blocks below it are sent as zeros
 
     __device__ static float scale_for(unsigned largest) {
         const float value = __uint_as_float(largest);

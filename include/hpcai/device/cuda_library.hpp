@@ -10,7 +10,7 @@ struct CudaDeviceOptions {
     /// Bitwise repeatable results: a fixed rule chooses among deterministic convolution plans,
     /// without timing and without `plan_cache`.
     bool deterministic = false;
-    bool autotune = true;  // time the convolution plans that are not in `plan_cache`
+    bool autotune = true;  // time the plans and fused operations that are not in `plan_cache`
     /// File that stores the fastest plans between runs. If it cannot be read or written,
     /// description() contains a warning. Empty: plans are kept in memory only.
     std::string plan_cache;
@@ -26,9 +26,9 @@ public:
     /// Throws Error(usage) if driver or engine is missing or the engine has another version.
     static std::shared_ptr<const CudaLibrary> open();
 
-    /// The number of usable GPUs. Throws Error(usage) if the driver does not respond.
+    /// The number of usable GPUs. Throws Error(usage) if the driver reports a failure.
     int device_count() const;
-    /// Throws Error(usage) if the GPU does not exist.
+    /// Throws Error(usage) if the GPU does not exist or the engine is not built for it.
     std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) const;
     /// Returns the address of entry point `name`. Throws Error(internal) if it does not exist.
     void* symbol(const char* name) const;

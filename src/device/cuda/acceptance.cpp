@@ -19,7 +19,6 @@ std::int64_t weights_of(const ops::Convolution& op) {
     return op.filters * op.kernel * op.kernel * op.input[3];
 }
 
-/// Returns the number of elements of each parameter.
 std::vector<std::int64_t> parameters_of(const ops::Operation& operation) {
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) return {weights_of(*op)};
     const std::int64_t channels = output_shape(operation)[3];
@@ -114,7 +113,7 @@ struct Decision {
     bool is_final = true;  // false if a trial failed: later runs decide again
 };
 
-/// Compares the times of two chains that compute the same.
+/// Whether `fused` runs and, with autotune, is faster than `separate`, which computes the same.
 Decision compare(const Chain& fused, const Chain& separate, const KernelOptions& options,
                  const Context& context) {
     // The bits of a deterministic run must not depend on the memory that is free for a trial.
@@ -126,7 +125,6 @@ Decision compare(const Chain& fused, const Chain& separate, const KernelOptions&
             fused_seconds && separate_seconds};
 }
 
-/// A convolution and the norm after it.
 Chain with_norm(const ops::Convolution& op) {
     return {op, ops::BatchNorm{.input = output_shape(op), .relu = true, .from_sums = op.sums}};
 }

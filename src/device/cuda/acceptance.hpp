@@ -23,8 +23,9 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
 /// - of norms: statistics of the whole batch
 /// - of poolings: windows of 3 x 3 with stride 2 and padding 1
 /// - of convolutions that compute sums: a cuDNN plan, which exists in fp16 only
-/// - of a PointwiseNorm: f16 or bf16, and output channels that are a multiple of 128 and at least
-///   twice the input channels
+/// - of a PointwiseNorm: f16 or bf16, a gradient of the input, no padding, an addition and a ReLU
+///   or neither, and output channels that are a multiple of 128 and at least twice the input
+///   channels; if trials are not timed, also at most 256 input channels
 /// The last two also need a successful trial (seconds_of()) if the context has a device. With
 /// autotune they must be faster than separate operations, all with their fastest plans;
 /// Context::plans stores the decision. A deterministic device makes no trial without autotune. An
@@ -38,12 +39,12 @@ private:
     bool accepts_sums(const ops::Convolution& op, const KernelOptions& options);
     bool is_timed() const { return context_.has_device() && context_.autotune; }
     bool accepts_pointwise(const ops::PointwiseNorm& op, const KernelOptions& options);
-    /// Returns the decision with this key in the plan cache, else compares and stores it.
+    /// Returns the earlier decision with this key, or that of the plan cache; else decides.
     template <typename IsPossible, typename Compare>
     bool decide(const std::string& key, const IsPossible& is_possible, const Compare& compare);
 
     const Context& context_;
-    std::map<std::string, bool> known_;  // decisions by shape, because a trial is slow
+    std::map<std::string, bool> known_;  // decisions by key, because a trial is slow
 };
 
 }  // namespace hpcai::device::cuda

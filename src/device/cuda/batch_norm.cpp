@@ -142,7 +142,7 @@ private:
 };
 
 /// Saved for the backward pass: the statistics of each span (the samples that are normalized
-/// together) and, with an addition, a mask of one bit for each element with y > 0.
+/// together) and, with an addition, a mask with one bit per element, set where y > 0.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -159,7 +159,7 @@ public:
                   .channels = stored_channels(op.input[3])};
         ensure(!op.from_sums || (trains() && rank_sums_.ranks() == 1 && shape_.spans == 1 &&
                                  vectors_.copy_bytes() == 0),
-               "statistics from sums require training, and one span and one rank");
+               "statistics from sums require training, one span, one rank and no padding channels");
     }
 
     KernelMemory memory() const override {
@@ -169,7 +169,7 @@ public:
         return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
                 .workspace_bytes = scratch_bytes};
     }
-    ops::BackwardReads backward_reads() const override {  // x and the mask
+    ops::BackwardReads backward_reads() const override {  // the mask replaces the output
         return {.inputs = true, .output_gradients = 2};
     }
 

@@ -27,7 +27,7 @@ struct Context {
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without a device only
     PlanCache* plans = nullptr;  // the fastest known plans; not null
-    bool autotune = true;        // time plans for convolutions without an entry in `plans`
+    bool autotune = true;        // time the plans of problems without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
     Tuning* tuning = nullptr;    // counts timed convolutions and the time; not null with a device
 
@@ -97,7 +97,6 @@ public:
     }
 
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }
-    /// Blocks the host until the event is complete.
     void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
     /// Makes later work on `stream` wait for the event; the host does not wait.
     void block(cudaStream_t stream) const {

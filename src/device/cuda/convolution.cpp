@@ -12,7 +12,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// Converts between the fp32 master weights (K, R, R, C) and a copy of the filters for cuDNN. The
-/// copy has the compute type and padding filters and channels, or is in blocks (reads_blocks()).
+/// copy has the compute type, padding filters and channels, and blocks if reads_blocks().
 class FilterLayout {
 public:
     FilterLayout(const ops::Convolution& op, const KernelOptions& options)
@@ -37,7 +37,6 @@ public:
     /// Whether a copy has the elements of the master weights in order, perhaps followed by zeros.
     bool is_plain_copy() const { return !uses_masters_ && !is_blocked_ && !is_padded(); }
 
-    /// Enqueues the conversion of the master weights to the filters for cuDNN.
     void update_copy(const float* weights, void* copy, const Context& context) const {
         if (uses_masters_) return;
         if (is_blocked_) {
@@ -51,7 +50,6 @@ public:
               "padding filters");
     }
 
-    /// Enqueues the conversion of the copy's gradient to that of the master weights.
     void store_gradient(const void* copy, float* gradient, const Context& context) const {
         if (uses_masters_) return;
         if (is_blocked_) {
@@ -88,7 +86,7 @@ public:
                        shape.is_column ? static_cast<int>(shape.kernel) : 1};
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
-        ensure(!op.sums || shape.filters == op.filters, "no sums for {} filters", op.filters);
+        ensure(!op.sums || shape.filters == op.filters, "no sums of {} padded filters", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,

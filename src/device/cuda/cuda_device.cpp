@@ -68,7 +68,7 @@ public:
             throw;
         }
         check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-        // Kernels keep the priority of their stream, because that of all-reduces is higher.
+        // Nodes keep the priority of their stream, because that of all-reduces is higher.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");
@@ -81,7 +81,7 @@ private:
     OwnedHandle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
 };
 
-/// Selects GPU `index` for the calling thread.
+/// Selects GPU `index` for the calling thread. Returns its properties.
 cudaDeviceProp select_device(int index) {
     const int count = device_count();
     require(index >= 0 && index < count, ExitCode::usage,

@@ -8,10 +8,11 @@
 namespace hpcai::device::cuda {
 
 /// The number of GPUs that this process may use; 0 where the driver finds none. Throws Error(usage)
-/// when the driver is missing, does not respond or is too old.
+/// for other failures of the driver, for example if it is too old.
 int device_count();
 
-/// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it.
+/// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it, and
+/// Error(internal) when CUDA or a library fails otherwise.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
 /// Captures as a CUDA graph the work that `enqueue` enqueues on `stream`, and on streams that begin

@@ -88,7 +88,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         context.tuning->seconds += watch.seconds();
     }
     if (plan_ < 0) plan_ = first_usable(*plans_, context.plans->barred(key));
-    ensure(plan_ >= 0, "cuDNN cannot finalize any of its {} plans for {}", plans_->count(), key);
+    ensure(plan_ >= 0, "none of the {} plans of cuDNN can be used for {}", plans_->count(), key);
 }
 
 void ChosenPlan::select(const std::string& plan) {

@@ -12,7 +12,7 @@ namespace hpcai::device::cuda {
 class ChosenPlan {
 public:
     ChosenPlan() = default;
-    /// If it times plans, it uses the context's stream and temporary memory and adds the fastest to
+    /// Timing uses the context's stream and temporary memory, and adds the fastest plan to
     /// Context::plans. Throws Error(internal) if cuDNN has no plan, or if a plan made the device
     /// unusable; Context::plans then excludes this plan from later runs (PlanCache::bar).
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
@@ -25,7 +25,7 @@ public:
     }
 
 private:
-    /// Finalizes the plan with this name; plan_ is -1 if that fails.
+    /// Finalizes the plan with this name. Sets plan_ to its index, or to -1 if that fails.
     void select(const std::string& plan);
 
     std::unique_ptr<ConvolutionPlans> plans_;
@@ -35,10 +35,10 @@ private:
 inline constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
 /// Returns the first plan that is not barred, can be finalized and needs at most
-/// kMaxPlanWorkspaceBytes; else the one with the smallest workspace; -1 if none can be finalized.
+/// kMaxPlanWorkspaceBytes; else, without this limit, the one with the smallest workspace; else -1.
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred);
 
-/// Whether cuDNN has a plan for this pass. Can take seconds if Context::plans has no entry for it.
+/// Whether cuDNN has a plan that is not barred. Can take seconds if Context::plans has none.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
 /// The key in Context::plans under which the plan of a pass is stored.
@@ -48,12 +48,12 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 /// The type of an operand; `shape_type` is ConvolutionShape::dtype.
 DType type_of(Operand operand, DType shape_type);
 
-/// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
+/// |a - b| / |b| in the Euclidean norm, in f32, f16 or bf16; infinite if a number is not finite.
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// Times the plans of a graph on random operands in temporary memory, compares their results and
-/// adds the times to Context::plans. Returns the fastest plan with the most frequent result; -1 if
-/// no plan could be compared, for example for lack of memory. Throws as ChosenPlan does.
+/// Times plans of a graph on random operands in temporary memory, compares their results and adds
+/// the times to Context::plans. Returns the fastest plan with the most frequent result; -1 if no
+/// plan could be compared, for example for lack of memory. Throws if the device is unusable.
 int find_fastest(ConvolutionPlans& plans, const ConvolutionShape& shape, ConvolutionPass pass,
                  const Context& context);
 

@@ -58,7 +58,7 @@ public:
 private:
     fe::DataType_t type() const { return cudnn_type(s_.dtype); }
 
-    /// (n, c, h, w) in cuDNN's order of axes, channels last in memory.
+    /// `dim` is (n, c, h, w), cuDNN's order of axes; memory is channels-last.
     Tensor input(Operand operand, std::array<std::int64_t, 4> dim) {
         const auto [n, c, h, w] = dim;
         return graph_.tensor(fe::graph::Tensor_attributes()

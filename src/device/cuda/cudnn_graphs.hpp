@@ -19,7 +19,7 @@ struct ConvolutionShape {
     std::int64_t padding = 0;
     bool is_column = false;  // filters have one column, and the width has no padding
     DType dtype = DType::f32;
-    bool tf32 = false;  // f32 factors may lose 13 bits; no effect for f16 and bf16
+    bool tf32 = false;  // f32 factors may lose 13 bits; false for f16 and bf16
 
     std::int64_t kernel_width() const { return is_column ? 1 : kernel; }
     std::int64_t width_padding() const { return is_column ? 0 : padding; }
@@ -32,15 +32,15 @@ struct ConvolutionShape {
 
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
-/// 3 and 16 channels faster. If they fit into 64 channels, the blocks that a row of taps reads are
-/// stored side by side, so that filters have one column. Used in f16 and bf16 for 4 to 16 stored
-/// channels, a multiple of 4, if no gradient of the image is needed, its sides are even, and the
-/// kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite, because filters in
-/// blocks have more taps, all 0.
+/// 3 and 16 channels faster. The blocks that a row of taps reads are stored side by side if they
+/// have at most 64 channels, so that filters have one column. Used in f16 and bf16 for stride 2 and
+/// 4 to 16 stored channels, a multiple of 4, if no gradient of the image is needed, its sides are
+/// even, and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite,
+/// because filters in blocks have additional taps, which are 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
 /// The shape of an operation, with the stored numbers of channels and filters. If it reads blocks,
-/// the pixels of the shape are blocks.
+/// the pixels of the shape are blocks or, with is_column, adjacent blocks side by side.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Different
@@ -79,7 +79,7 @@ private:
     std::array<void*, kOperands> data_{};
 };
 
-/// All plans (implementations) that cuDNN offers for one graph, in the order of its heuristics.
+/// The plans (implementations) that cuDNN lists for one graph, in the order of its heuristics.
 /// Only finalize() shows whether a plan works. Plans for f32 without tf32 keep all 24 bits of their
 /// factors; plans of a deterministic context are bitwise repeatable.
 class ConvolutionPlans {
@@ -97,7 +97,7 @@ public:
     /// The engine and settings, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all
     /// processes with this version of cuDNN.
     std::string name(int plan) const;
-    /// False when the plan does not support the graph. Can take seconds.
+    /// False when the plan is excluded or does not support the graph. Can take seconds.
     bool finalize(int plan);
     /// Bytes of the workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;

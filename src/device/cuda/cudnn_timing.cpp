@@ -17,13 +17,13 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Limits of the trials for each pass. cuDNN's heuristics list good plans first: over 66 cuDNN
-/// graphs of ResNet-50 on an H200, the fastest of the first twenty plans of each together take
-/// 0.05 % longer than the fastest of all. Trials of all plans take a minute more for the 66 graphs,
-/// because compiling a plan can take seconds.
+/// Limits of the trials for each graph. cuDNN's heuristics list good plans first: for 66 graphs of
+/// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer in sum than the
+/// fastest of all plans. Trials of all plans take a minute longer for these graphs, because
+/// compiling a plan can take seconds.
 constexpr std::size_t kMaxTrials = 20;
 constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results of two plans agree
-/// A plan that is slower than the best by this factor is not compared and not chosen.
+/// Once two plans agree, a plan slower than the best by this factor is not compared or chosen.
 constexpr double kMaxSlowdown = 1.5;
 
 struct Access {
@@ -76,7 +76,7 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     return bytes;
 }
 
-/// Pieces spread over a buffer. Results are compared there only, because buffers are large.
+/// Pieces spread over a buffer. Only these parts of results are compared, as buffers are large.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
     std::size_t pieces = 1, piece_bytes = 0, pitch = 0;  // pitch: bytes from piece to piece
@@ -98,7 +98,6 @@ double agreement_bound(const ConvolutionShape& shape) {
     return 1e-5;
 }
 
-/// The time and the result of a plan.
 struct Trial {
     int plan = -1;
     double seconds = 0;         // median, or the only time
@@ -200,8 +199,8 @@ private:
         return true;
     }
 
-    /// Returns the index of the result in distinct_results_, to which it adds a new one; none if
-    /// the result is not finite.
+    /// Returns the index of the result in distinct_results_, to which it adds a new result; none
+    /// if the result is not finite.
     std::optional<int> result_index() {
         Samples samples = results();
         const auto found = std::ranges::find_if(
@@ -257,8 +256,8 @@ Trial fastest(const std::vector<Trial>& trials, const Majority& majority) {
     return best;
 }
 
-/// Tries plans in order, each once, except those in `excluded`, up to kMaxTrials and kMaxSeconds.
-/// `run` takes a plan and a limit in seconds, above which it compares no results.
+/// Tries plans in order, each once, except those in `excluded`, within the limits above. `run`
+/// takes a plan and a limit in seconds, above which it compares no results.
 template <typename Run>
 std::vector<Trial> run_trials(ConvolutionPlans& plans, std::set<std::string> excluded,
                               const Run& run) {
@@ -268,12 +267,11 @@ std::vector<Trial> run_trials(ConvolutionPlans& plans, std::set<std::string> exc
     for (int plan = 0; plan < plans.count() && runs < kMaxTrials; ++plan) {
         const Majority majority = find_majority(trials);
         const Trial best = fastest(trials, majority);
-        // A result that no other plan confirms may be wrong, so trials then have no time limit.
+        // Until two plans agree, the fastest may be wrong, so there is no limit of time.
         if (majority.plans > 1 && watch.seconds() > kMaxSeconds) break;
         if (!excluded.insert(plans.name(plan)).second) continue;  // barred, or already tried
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++runs;
-        // Until two plans agree, the fastest one may be wrong, so its time sets no limit.
         const double max_seconds = majority.plans > 1 ? kMaxSlowdown * best.seconds
                                                       : std::numeric_limits<double>::infinity();
         if (const auto trial = run(plan, max_seconds)) trials.push_back(*trial);
@@ -309,8 +307,8 @@ int find_fastest(ConvolutionPlans& plans, const ConvolutionShape& shape, Convolu
             context.plans->bar(key, plans.name(plan));
             context.plans->save();
             throw Error(ExitCode::internal,
-                        fmt::format("cuDNN plan {} for {} made the GPU unusable; the next run "
-                                    "skips it if it has this device.plan_cache: {}",
+                        fmt::format("cuDNN plan {} for {} made the GPU unusable; later runs "
+                                    "with this device.plan_cache do not use the plan: {}",
                                     plans.name(plan), key, error.what()));
         }
     };

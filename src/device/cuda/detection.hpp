@@ -8,7 +8,7 @@
 namespace hpcai::device::cuda {
 
 /// Returns the outputs of a region proposal network as kernel arguments. `values` has the logits of
-/// all levels, then their deltas.
+/// all levels, then the deltas of all levels.
 inline kernels::RpnOutputs rpn_outputs(const kernels::AnchorGrid& grid, DType dtype,
                                        const std::vector<void*>& values) {
     kernels::RpnOutputs rpn{

@@ -4,8 +4,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Saved for the backward pass: the statistics of both norms, and a mask of one bit for each
-/// element with y > 0.
+/// Saved for the backward pass: the statistics of both norms, and a mask with one bit per element,
+/// set where y > 0.
 class DualNormKernel final : public OperationKernel<ops::DualNorm, Context> {
 public:
     DualNormKernel(const ops::DualNorm& op, const KernelOptions& options, const Context& context)
@@ -14,7 +14,7 @@ public:
           inner_(op.inner, options.compute) {
         ensure(trains(), "fused norms are supported in training only");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
-               "the outer norm must have an addition and a ReLU, the inner norm none of them");
+               "the outer norm must have an addition and a ReLU, the inner norm neither");
     }
 
     KernelMemory memory() const override {

@@ -8,7 +8,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
+constexpr std::size_t kAlignment = 256;  // of the offsets of pictures, in bytes
 
 class NvjpegBatch final : public JpegBatch {
 public:
@@ -16,7 +16,7 @@ public:
         : nvjpeg_(decoder.functions), handle_(decoder.handle), user_(user), gpu_(gpu) {
         nvjpeg::State* state = nullptr;
         const nvjpeg::Status status = nvjpeg_.create_state(handle_.get(), &state);
-        ensure(status == nvjpeg::kSuccess, "nvJPEG: status {} of a decoding state", int{status});
+        ensure(status == nvjpeg::kSuccess, "nvJPEG cannot create a state: status {}", int{status});
         state_ = {state, nvjpeg_.destroy_state};
     }
     ~NvjpegBatch() override {
@@ -42,7 +42,7 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Allocates a quarter more than needed, for later batches; nothing if memory is too short.
+    /// Allocates a quarter more than needed, for later batches; nothing without enough memory.
     void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};
@@ -65,8 +65,8 @@ private:
         decode_parts(files.subspan(half));
     }
 
-    /// Returns whether nvJPEG reads the size for which there is memory: a forged header may have
-    /// one size for nvJPEG and another for the caller.
+    /// Returns whether nvJPEG reads 3 channels and the size that has memory. From a forged
+    /// header, it may read another size than the caller.
     bool has_size_of(const JpegFile& file) const {
         int channels = 0, subsampling = 0, widths[4] = {}, heights[4] = {};
         const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes.data());
@@ -138,7 +138,7 @@ JpegDecoder open_jpeg_decoder() try {
             return decoder;
         }
     }
-    throw Error(ExitCode::usage, fmt::format("status {} of its start", int{status}));
+    throw Error(ExitCode::usage, fmt::format("it cannot start: status {}", int{status}));
 } catch (const Error& error) {
     return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }

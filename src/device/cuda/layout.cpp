@@ -9,12 +9,12 @@ namespace hpcai::device::cuda {
 namespace {
 
 constexpr std::int64_t kChunkValues = std::int64_t{2} << 20;
-constexpr std::int64_t kAlignedRows = 16;  // rows of a chunk are a multiple, for alignment
+constexpr std::int64_t kAlignedRows = 16;  // chunks have multiples of it, for alignment
 
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];
     const std::int64_t stored = stored_shape(shape)[shape.rank() - 1];
-    if (channels == stored) {  // no padding: chunks may be split between any values
+    if (channels == stored) {  // no padding: a chunk may end at any value
         return {.dtype = dtype, .rows = shape.elements(), .channels = 1, .padded_channels = 1};
     }
     return {.dtype = dtype,

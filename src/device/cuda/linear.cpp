@@ -10,9 +10,9 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Logits are fp32 for every compute type; their gradient has the compute type. A row-major matrix
-/// is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32 input of
-/// the ReLU; in backward passes it begins with the gradient of this input.
+/// The output is fp32 or, after a ReLU, of the compute type; its gradient has the compute type. A
+/// row-major matrix is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the
+/// fp32 input of the ReLU; in backward passes it begins with the gradient of this input.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -143,7 +143,7 @@ private:
     }
 
     const std::int64_t samples_ = op_.input[0];
-    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // of the ReLU; 0: none
+    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weight_data_ = nullptr;
     void* ones_ = nullptr;

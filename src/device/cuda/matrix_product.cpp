@@ -63,7 +63,8 @@ std::string key_of(const ProductShape& s) {
 }  // namespace
 
 Product::Product(const ProductShape& s, const Context& context) : shape_(s) {
-    ensure(!s.relu || (s.bias && s.rows % 128 == 0), "no ReLU for a product of {} rows", s.rows);
+    ensure(!s.relu || (s.bias && s.rows % 128 == 0),
+           "the ReLU of a product requires a bias and a multiple of 128 rows, not {}", s.rows);
     const auto compute = s.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(description_.out(), compute, CUDA_R_32F),
           "describing a product");

@@ -19,7 +19,7 @@ struct ProductShape {
     bool adds = false;           // adds a matrix c (rows, columns)
     bool scales = false;         // multiplies c by a factor in device memory
     bool bias = false;           // adds a vector (rows) to every column of d
-    bool relu = false;           // with a bias: then applies a ReLU, and writes a mask
+    bool relu = false;           // applies a ReLU after the bias and writes a mask
     bool tf32 = false;           // f32 factors may lose 13 bits
 };
 
@@ -39,8 +39,8 @@ public:
         void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
     };
 
-    /// Throws Error(internal) if cuBLASLt has no algorithm for the product. A ReLU requires a
-    /// multiple of 128 rows.
+    /// Throws Error(internal) if cuBLASLt has no algorithm for the product, and for a ReLU without
+    /// a bias or a multiple of 128 rows.
     Product(const ProductShape& shape, const Context& context);
 
     /// At most 32 MiB; exactly 32 MiB without a device.

@@ -10,7 +10,7 @@
 namespace hpcai::device::cuda::nvjpeg {
 
 struct Handle;
-struct State;  // of the decoding of one batch
+struct State;  // buffers for decoding a batch at a time
 
 enum Status : int { kSuccess = 0 };
 enum Backend : int { kDefault = 0, kGpuHybrid = 2, kHardware = 3 };
@@ -28,7 +28,7 @@ struct Functions {
     Status (*create)(Backend backend, void* device_allocator, void* pinned_allocator,
                      unsigned flags, Handle** handle);
     Status (*destroy)(Handle* handle);
-    /// Reads a file's header. `widths` and `heights` have four channels.
+    /// Reads a file's header. `widths` and `heights` have an element for each of four channels.
     Status (*get_image_info)(Handle* handle, const unsigned char* file, std::size_t length,
                              int* channels, int* subsampling, int* widths, int* heights);
     Status (*create_state)(Handle* handle, State** state);
@@ -40,18 +40,18 @@ struct Functions {
                            const std::size_t* lengths, Image* images, cudaStream_t stream);
 };
 
-/// Opens libnvjpeg.so.13 or .12, which is never closed. Throws Error(usage) if there is neither.
+/// Opens libnvjpeg.so.13 or .12, which is never closed. Throws Error(usage) if that fails.
 Functions open();
 
 }  // namespace hpcai::device::cuda::nvjpeg
 
 namespace hpcai::device::cuda {
 
-/// nvJPEG on the current GPU: its hardware decoder, or else its kernels.
+/// nvJPEG on the current GPU, with the first backend that it has: hardware, GPU, or CPU and GPU.
 struct JpegDecoder {
     nvjpeg::Functions functions{};
     std::shared_ptr<nvjpeg::Handle> handle;  // null if the library cannot be used
-    std::string description;                 // "nvJPEG 13.3.2 (hardware)" or "no nvJPEG: ..."
+    std::string description;                 // such as "nvJPEG 13.3.2 (hardware)", "no nvJPEG: ..."
 };
 JpegDecoder open_jpeg_decoder();
 

@@ -17,7 +17,7 @@ std::unique_ptr<Memory> upload_vector(const std::vector<T>& values, Device& devi
     return memory;
 }
 
-/// The parts of all ranges, and memory for their sums and trust ratios.
+/// The parts of all ranges, and memory for sums of parts and trust ratios of ranges.
 class TrustRatios {
 public:
     TrustRatios(const std::vector<kernels::UpdateRange>& ranges, Device& device) {
@@ -52,7 +52,6 @@ private:
     std::int64_t count_ = 0;
 };
 
-/// The ranges and trust ratios of an optimizer in device memory, and the arguments of its kernels.
 class FlatUpdate final : public Update {
 public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context,
@@ -82,7 +81,7 @@ public:
     }
 
     void run() override {
-        if (ranges_.empty()) return;  // kernels would update all elements
+        if (ranges_.empty()) return;  // without ranges, kernels update all elements
         std::visit([this](const auto& rule) { step(rule); }, rule_);
     }
 

@@ -26,7 +26,7 @@ public:
         bool operator==(const Machine&) const = default;
     };
 
-    /// A plan that was tried, for display: the program does not use it.
+    /// The time and result of a plan that was tried, for display only.
     struct Timing {
         std::string name;
         double seconds = 0;

@@ -14,9 +14,9 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// The matrices have the names of pointwise_norm.hpp. Row-major matrices are the transposes of
-/// cuBLAS matrices. Saved for the backward pass: the statistics, P, s, and a mask of one bit for
-/// each element with z > 0.
+/// The matrices have the names of kernels/pointwise_norm.hpp. Row-major matrices are the transposes
+/// of cuBLAS matrices. Saved for the backward pass: the statistics, P, s and, with a ReLU, a mask
+/// with one bit per element, set where z > 0.
 class PointwiseNormKernel final : public OperationKernel<ops::PointwiseNorm, Context> {
 public:
     PointwiseNormKernel(const ops::PointwiseNorm& op, const KernelOptions& options,
@@ -95,7 +95,7 @@ private:
         std::size_t number_bytes = size_of(shape.dtype);
         void* product = arrays.take<std::byte>(product_bytes);                  // of cuBLASLt
         void* partial_sums = arrays.take<std::byte>(partial_bytes);             // of column_sums()
-        float* matrix = arrays.take<float>(shape.inputs * channels);            // S, then G (C, K)
+        float* matrix = arrays.take<float>(shape.inputs * channels);            // S, then G
         float* y_weights = arrays.take<float>(weights);                         // b w (C, K)
         float* square = arrays.take<float>(squares);                            // M (K, K)
         void* rounded_square = arrays.take<std::byte>(squares * number_bytes);  // f M
@@ -214,7 +214,7 @@ private:
     WholeBatchNorm norm_;
     kernels::PointwiseShape shape_;
     std::optional<Product> gram_, products_, forward_;  // S, P and z
-    // G, M, x M + c w, and g (a w).
+    // G, M, x M + c w, and dx
     std::optional<Product> gradient_products_, y_products_, from_inputs_, from_gradients_;
     Saved saved_;
     Scratch scratch_;

@@ -33,7 +33,7 @@ public:
     ops::BackwardReads backward_reads() const override { return {.output_gradients = 2}; }
 
 private:
-    /// The position of the maximum in each window, (N, P, Q, C).
+    /// The position of the maximum in each window, (N, P, Q, stored C); null in inference.
     std::uint8_t* winner() const {
         return trains() ? static_cast<std::uint8_t*>(tensors_.saved) : nullptr;
     }
@@ -98,7 +98,7 @@ public:
     NormPoolKernel(const ops::NormPool& op, const KernelOptions& options, const Context& context)
         : OperationKernel(op, options, context), norm_(op.norm, options.compute) {
         ensure(trains() && op.norm.relu && !op.norm.add,
-               "a norm before a fused pooling needs training and a ReLU, and no addition");
+               "a norm fused with a pooling requires training, a ReLU and no addition");
     }
 
     KernelMemory memory() const override {
