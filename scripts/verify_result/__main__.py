@@ -5,7 +5,7 @@
 Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second
 implementation of `hpcai500 verify` that needs Python's standard library only. Prints the RESULT line
 and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
-with 2 if there is no such directory. --explain also prints the legal values of findings.
+with 2 if there is no such directory. --explain also prints what each wrong value must be.
 
 Only `hpcai500 verify` checks these:
 * the size of each bootstrap sample, which follows from run.seed

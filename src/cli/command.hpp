@@ -200,7 +200,7 @@ struct ConfigOptions {
 };
 
 /// Throws Error(usage), naming `option`, if the folder of `file` is missing, or if `file` exists
-/// and does not begin with `head`, as all outputs of the command do.
+/// and does not begin with `head`, the beginning of an earlier output.
 void require_replaceable(std::string_view option, const std::string& file, std::string_view head);
 
 /// Adds --json, which sets `json`.

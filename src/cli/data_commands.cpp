@@ -78,8 +78,8 @@ ExitCode pack(const data::PackOptions& given, const Context& context) {
 void add_data_pack_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"pack",
-         "Copy class folders into a few tar files (WebDataset) with an index. data.path can name "
-         "the output. Repeat an interrupted command to resume it.",
+         "Copy class folders into tar files (WebDataset) with an index. data.path can name the "
+         "output. Repeat an interrupted command to resume it.",
          {"hpcai500 data pack /data/imagenet/train --output packed/train",
           "hpcai500 data pack quickstart-data/val --output packed/val --shard-mib 64"}},
         pack);
@@ -165,7 +165,7 @@ data::LabelledField field_at(const ShowOptions& options) {
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    std::optional<data::ClimateFile> file;  // that has the sample, after the loop
+    std::optional<data::ClimateFile> file;  // with the sample, after the loop
     std::int64_t first = 0, samples = 0;
     for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
         first = samples;
@@ -185,11 +185,11 @@ data::Box corners_of(const evaluation::Box& box, std::int32_t category) {
 }
 
 struct DetectionScores {
-    std::vector<double> drawn;  // as LabelledField::detections
+    std::vector<double> drawn;  // in the order of LabelledField::detections
     double highest = 0;         // of the sample, drawn or not; 0: no detection
 };
 
-/// Returns a test sample of the run in `options.path` with the ensemble's detections.
+/// Returns a test sample of the run in `options.path` with the ensemble's detections, and `scores`.
 data::LabelledField tested_field(const ShowOptions& options, DetectionScores& scores) {
     results::require_one_run(options.path);
     const std::filesystem::path folder = std::filesystem::path(options.path) / "evaluation";
@@ -209,7 +209,7 @@ data::LabelledField tested_field(const ShowOptions& options, DetectionScores& sc
             ? data::read_field(data::ClimateGenerator(data::climate_settings(config)),
                                options.sample, channel_number(names, options.channel))
             : field_at(source);
-    std::vector<data::Box> labels;  // empty if the sample was not scored
+    std::vector<data::Box> labels;  // also empty if the sample was not scored
     for (const evaluation::LabelledBox& label : annotations.truth.boxes)
         if (label.image == options.sample) labels.push_back(corners_of(label.box, label.category));
     require(labels.empty() || labels == field.boxes, ExitCode::data,

@@ -47,8 +47,8 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
             "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
-            "needs groups that finished, hosts whose clocks agree, and no evaluation between steps "
-            "(run.evaluate_epochs 0)",
+            "needs groups that finished, none of them resumed, hosts whose clocks agree, and no "
+            "evaluation between epochs (run.evaluate_epochs 0)",
             printable(options.directory), key, printable(text));
     return *seconds;
 }

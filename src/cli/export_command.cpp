@@ -137,7 +137,7 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
     } else if (config.data.kind == config::DataKind::image_folder &&
                std::ssize(classes) == config.workload.classes) {
         json.update(classifier_json(config, classes));
-    } else {  // another task, or an index with images outside of class folders
+    } else {  // neither a detector nor a classifier whose classes are known
         return ExitCode::ok;
     }
     storage::write_file_durably(settings, json_text(json));

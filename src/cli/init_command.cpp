@@ -80,7 +80,7 @@ fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> na
                             printable(folder.string()), fmt::join(names, " or ")));
 }
 
-/// Returns a legal run.name: the file's name, with illegal characters replaced.
+/// Returns a legal run.name: the file's name, shortened, with illegal characters replaced.
 std::string name_of(const fs::path& file) {
     std::string name = file.stem().string().substr(0, 63);
     for (char& letter : name)

@@ -135,7 +135,8 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     return bytes > 0 ? std::optional(bytes / files) : std::nullopt;
 }
 
-/// Sets the number of samples, unless it is set, and their size if the data is on this machine.
+/// Counts records or images on this machine, unless the number of samples is set. With staging,
+/// also sets the mean size of the images.
 void set_sample_facts(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const fs::path path = data.path;
@@ -152,7 +153,7 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
     if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
-/// Loads the configuration, for GPUs if --gpus-per-node is given.
+/// Loads the configuration, for GPUs if --gpus-per-node or the machine has them.
 config::Config load_for_devices(const PlanOptions& options) {
     config::Sources sources = options.config;
     const config::DeviceKind kind = load(sources).device.kind;
@@ -164,7 +165,7 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and --gpus-per-node, with one rank for each GPU.
+/// Sets the ranks from --nodes and the ranks per node. A GPU has one rank.
 void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
         if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
@@ -229,8 +230,8 @@ void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, to predict the time");
     command.add_text("--machine", options.machine, "FILE",
-                     "file with devices and links, or its name in configs/machines; replaces "
-                     "measured rates");
+                     "file with devices and links, or its name in configs/machines; its links "
+                     "replace measured all-reduces");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");

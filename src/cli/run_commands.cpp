@@ -105,7 +105,8 @@ void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
     const auto [command, options] = parent.add_command(
         {"status",
-         "Show the progress or the result of a run. Exits with the run's exit code.",
+         "Show the progress or the result of a run. Exits with the run's exit code, or 6 if it "
+         "has not ended.",
          {"hpcai500 status results/quickstart",
           "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
         status);

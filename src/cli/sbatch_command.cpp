@@ -214,8 +214,8 @@ void add_allocation_options(Command command, SbatchOptions& options) {
                         "GPUs per node; default: none");
     command.add_integer(
         "--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxPerNode},
-        "cores per rank; pbs requires it, slurm needs it for shared nodes; default: "
-        "whole nodes");
+        "cores per rank; pbs requires it, slurm needs it for shared nodes, flux rejects it; "
+        "default: whole nodes");
 }
 
 /// Adds the options that depend on the site. An option that is not given adds nothing to the

@@ -90,7 +90,7 @@ void for_each_item(const json& list, const JsonLocation& where, Body body) {
     }
 }
 
-/// Returns the index in `entries`, which are sorted by id, of the id item.`key`.
+/// Returns the index of the entry with the id item.`key`; `entries` are sorted by id.
 template <typename Entry>
 std::int64_t index_of(const std::vector<Entry>& entries, const Item& item, const std::string& key,
                       std::string_view what) {

@@ -12,7 +12,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr int kExchangeTag = 3;  // tags 1 and 2 are those of comm's collectives
+constexpr int kExchangeTag = 3;  // comm::gather() uses tag 1
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 

@@ -221,7 +221,7 @@ private:
         return plan_.parallel.stages[stage].parameters;
     }
 
-    /// Returns the bytes of a rank's messages in flight and all-reduce buffers, [stage].
+    /// Returns the bytes of a rank's buffers for messages, shards and all-reduces, [stage].
     std::vector<double> exchange_bytes(const ModelShards& partition) const {
         std::vector<double> bytes =
             shard_buffer_bytes(layout(), partition, plan_.parallel.micro_batch_samples);

@@ -39,7 +39,7 @@ struct ModelShards {
 ModelShards shard_model(const config::Config& config, const plan::Layout& layout);
 
 /// Returns the memory of a rank of the stage that needs the most, without fullest_node_bytes.
-/// `exchange` has the bytes of a rank's message and all-reduce buffers, [stage].
+/// `exchange` has the bytes of a rank's buffers for messages, shards and all-reduces, [stage].
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
                                  const ModelShards& partition, const std::vector<double>& exchange,
                                  const Quantity& training_samples);

@@ -173,7 +173,7 @@ void print_memory(Page& page, const PlanRecord& plan) {
          values + ", kept for the backward pass; without gradients in flight");
     line("input", memory.input_bytes, "prefetched batches, cache of decoded images");
     if (memory.exchange_bytes > 0)
-        line("exchange", memory.exchange_bytes, "messages in flight, int8 quantization errors");
+        line("exchange", memory.exchange_bytes, "messages, shards, all-reduces, int8 residuals");
     if (memory.program_bytes > 0) line("program", memory.program_bytes, "code, libraries, MPI");
     line("evaluation", memory.evaluation_bytes,
          values + ", the network for evaluation, " +

@@ -18,7 +18,8 @@ double out_of_bag_probability(const config::BaggingConfig& bagging) {
     return std::exp(-1.0);
 }
 
-/// Whether a group rank in [first, end) reads samples: has the first shard of the first stage.
+/// Returns whether a group rank in [first, end) has the first shard of the first stage. Such ranks
+/// read samples.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.shards);  // shards of a replica are consecutive ranks
     return next < std::min(end, layout.data_degree() * layout.shards);

@@ -66,7 +66,7 @@ private:
     /// Returns the time of a planned rank / the time of a rank of the roofline measurement, which
     /// may have had another number of cores. Assumes equal nodes.
     double slowdown() {
-        if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // the rate of one rank was given
+        if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // GPUs, or a given rate per rank
         const double cores = roofline_.cores;
         const auto used_cores = [&](int threads, int ranks) {
             return std::min<double>(threads, cores / ranks);

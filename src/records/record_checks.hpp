@@ -9,7 +9,7 @@ namespace hpcai::records {
 
 using Place = storage::JsonLocation;
 
-/// Throws Error(data) with the key if values of a record contradict each other.
+/// Throws Error(data) with the key if values are out of range or contradict each other.
 void check(const RunRecord& record, const Place& place);
 void check(const LaunchRecord& launch, const Place& place);
 void check(const GroupResult& result, const Place& place);

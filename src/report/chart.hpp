@@ -74,8 +74,8 @@ bool has_steps(const GroupSteps& steps);
 /// The training loss by step; each point is the mean over a bin of neighbouring steps with a loss.
 Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::size_t bins);
 
-/// Samples per second of a group in `bins` equal intervals of 0 to `seconds`; NaN after the last
-/// step.
+/// Samples per second of a group in `bins` equal intervals of 0 to `seconds`; NaN if training takes
+/// at most a tenth of the interval.
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 

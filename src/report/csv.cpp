@@ -64,7 +64,7 @@ std::string csv_cell(std::integral auto value) {
 std::string csv_cell(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
-/// Cells are not quoted; characters that would end a cell become underscores.
+/// Cells are not quoted; csv_name() lists the characters that become underscores.
 std::string csv_cell(std::string text) {
     std::ranges::replace_if(
         text,

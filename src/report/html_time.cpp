@@ -40,7 +40,7 @@ std::string percent(double share) {
 Markup training_time_table(const RunRecord& record) {
     // Colors are those of phase_names(), with backward's for computation.
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
-    Table rows{.caption = "Training time of each group (seconds; means over its ranks)",
+    Table rows{.caption = "Training time of each group (seconds; first three: means over ranks)",
                .columns = {left("group"), left("shares"), "input wait", "communication",
                            "checkpoints", "training", "evaluation"}};
     for (const GroupRecord& group : record.work.groups) {

@@ -11,7 +11,7 @@
 /// The elements and sections of a page.
 namespace hpcai::report {
 
-/// HTML. Only text(), which escapes its argument, converts text to Markup.
+/// HTML. External text becomes Markup only through text(), which escapes it.
 struct Markup {
     std::string html;
 
@@ -107,7 +107,7 @@ Markup bytes_quantity(const Quantity& quantity);
 
 struct PageContent;
 
-// The sections of the page. A section is empty if the run has nothing to show there.
+// The sections of the page.
 Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);
 Markup groups_section(const RunRecord& record);

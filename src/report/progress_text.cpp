@@ -69,8 +69,8 @@ std::string line_of(const GroupProgress& group, const RunProgress& run) {
 /// Explains a silence by the lock of the directory, which is held, free or unknown.
 const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
     if (!is_lock_held) {
-        return "the run has died, hangs, copies samples or evaluates: this user cannot read the "
-               "lock of its directory";
+        return "the run has died, hangs, copies samples or evaluates: the lock of its directory "
+               "cannot be read";
     }
     return *is_lock_held ? "a program is running: it copies samples, evaluates or hangs"
                          : "the run has died or hangs";

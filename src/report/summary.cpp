@@ -258,7 +258,6 @@ void print_gpu_health(TextPage& page, const RunRecord& record) {
     print_gpus("GPU slowed", slowed, slowdown_text);
 }
 
-/// Prints resumptions, parallelism, audits and digests of the models.
 void print_training(TextPage& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) {
@@ -312,7 +311,6 @@ void print_training(TextPage& page, const RunRecord& record) {
     }
 }
 
-/// Prints the settings that determine the result; `config explain` describes each key.
 void print_parameters(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
     std::size_t width = 0;

@@ -20,8 +20,8 @@ struct Claim {
     const plan::ParallelismController& controller;
 };
 
-/// Compares every file in the directory with manifest.sha256. Returns the SHA-256 of
-/// manifest.sha256, or "" if it cannot be read.
+/// Compares the files in the directory, except summary.txt and checkpoints, with manifest.sha256.
+/// Returns the SHA-256 of manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
 /// Checks the files of all groups and returns the recomputed results of the groups. `predictions`
@@ -32,7 +32,7 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
 /// Reports speeds above the measured ceiling or the published peaks of the devices, with margins.
 void check_speed(const RunRecord& record, Inspector& inspector);
 
-/// Checks launch.json against the record, except for hosts and nodes of a run with several
+/// Checks launch.json against the record, except for the places of ranks in a run with several
 /// launches. If group 0 failed, different ranks wrote launch.json and the result, so values that a
 /// rank measures or reads from its environment may differ.
 void check_launch(const Claim& claim, Inspector& inspector);

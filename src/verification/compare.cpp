@@ -166,7 +166,8 @@ MetricComparison compare_number(MetricComparison metric) {
     return metric;
 }
 
-/// Judges VFLOPS as better if speed or quality is better and none of the two is worse.
+/// Judges VFLOPS by speed and quality. The judgement is unclear if one of these is unclear, if they
+/// are opposite, or if the stored VFLOPS contradict them.
 MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgement quality) {
     const auto sign = [](Judgement judgement) {
         switch (judgement) {
@@ -318,7 +319,8 @@ void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
     }
 }
 
-/// Replaces metrics of two repetition series with their medians and judges them by a rank-sum test.
+/// Replaces kRepetitionMetrics by the medians of two series. Judges them by are_same(), else by a
+/// rank-sum test.
 void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
                          std::vector<MetricComparison>& metrics) {
     for (const RepetitionMetric& row : kRepetitionMetrics) {

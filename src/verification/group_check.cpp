@@ -80,8 +80,8 @@ std::size_t limit_bytes_of(const graph::Graph& graph) {
     return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
 }
 
-/// Returns the training digest of the weights in `file` of a model that was trained for
-/// `steps_trained` steps. Reports a finding and returns nothing if the weights do not fit `graph`.
+/// Returns the training digest of the weights in `file`, whose step counts must be `steps_trained`.
+/// Reports a finding and returns nothing if the weights do not fit `graph`.
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
                                              std::int64_t steps_trained, Inspector& inspector) {
     return inspector.attempt(file, [&] {
@@ -169,7 +169,7 @@ private:
         });
     }
 
-    /// Rejects sizes that a Poisson sampler draws with a probability below 1e-23. A forged size
+    /// Rejects sizes more than 10 standard deviations from a Poisson sampler's mean. A forged size
     /// could otherwise make this check draw any number of samples.
     bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
@@ -255,7 +255,8 @@ private:
         }
     }
 
-    /// Recomputes the counter of steps. Only the record has the time of its first reading.
+    /// Recomputes the counter of steps. Only the record has the time of its first reading. After a
+    /// resume, a record has no counters.
     void recompute_steps_counter(GroupResult& result) {
         if (!result.record.continuations.empty()) {
             result.counters.clear();

@@ -68,7 +68,7 @@ void ProbabilityCheck::check_folders(const std::string& names) {
 }
 
 /// Reports the first row that is no probability distribution. A softmax of non-finite outputs is
-/// NaN for all classes. Returns whether a value lies between 0 and 1: no other model has the same.
+/// NaN for all classes. Returns whether a value lies strictly between 0 and 1.
 bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
     constexpr double kTolerance = 1e-3;  // of the sum of a row
     const auto width = static_cast<std::size_t>(task_.classes);

@@ -11,7 +11,7 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Sets each number of a record to `missing`.
+/// Sets each Quantity of a record to `missing`.
 struct SetMissing {
     Quantity missing;
 

@@ -140,7 +140,7 @@ TEST(ProgressTable, ReportsWhenARunHasBeenSilentForLong) {
               std::string::npos)
         << progress_table(run);
     run.is_locked = std::nullopt;
-    EXPECT_NE(progress_table(run).find(": this user cannot read the lock of its directory\n"),
+    EXPECT_NE(progress_table(run).find(": the lock of its directory cannot be read\n"),
               std::string::npos)
         << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);

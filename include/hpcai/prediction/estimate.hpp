@@ -56,7 +56,7 @@ std::string to_text(const SweepRecord& sweep);
 /// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
 /// its output shape, parameters, activation bytes, and FLOPs of one sample in the three ledgers
 /// (table3: forward); then the totals. Activations are in training.precision; `auto` is taken as
-/// fp32, because no device is queried.
+/// mixed with device.kind cuda, else as fp32.
 std::string flops_table(const config::Config& config);
 
 /// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.

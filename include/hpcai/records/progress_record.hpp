@@ -43,7 +43,7 @@ struct ProgressRecord {
     Quantity loss;  // mean over the steps whose results the latest read returned
     Quantity images_per_second;
     Quantity seconds_left;
-    std::int64_t written_unix_seconds = 0;  // by the leader's clock
+    std::int64_t written_unix_seconds = 0;  // by the clock of the rank that wrote it
     HPCAI_RECORD(ProgressRecord, schema, state, reason, host, epoch, epochs, step, steps, loss,
                  images_per_second, seconds_left, written_unix_seconds);
 };

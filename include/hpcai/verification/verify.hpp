@@ -21,15 +21,15 @@ struct Verification {
     std::string agreed;               // from verify_with_data(): what agrees with the data
 };
 
-/// Verifies the result in `directory`: all files against the manifest, the files that the benchmark
+/// Verifies the result in `directory`: its files against the manifest, the files that the benchmark
 /// reads against their schemas, and every number that follows from steps, predictions or weights.
 /// docs/METRICS.md ("Verification") lists the checks. Numbers must be equal bit for bit, except
 /// where the order of a sum over ranks or the machine's pow() may change the last bits. Uses
-/// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.
+/// neither MPI nor a device. Throws Error(usage) if there is no such directory.
 Verification verify(const std::filesystem::path& directory);
 
 /// Returns "; results inside, newest first: a/run-2, a/run-1" with up to three result directories
-/// in `folder`, for the error that `folder` is none. Empty if it contains none. Escapes
+/// in `folder`, for the error that `folder` is not one. Empty if it contains none. Escapes
 /// control characters.
 std::string describe_results_inside(const std::filesystem::path& folder);
 
