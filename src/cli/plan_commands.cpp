@@ -229,8 +229,8 @@ void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, to predict the time");
     command.add_text("--machine", options.machine, "FILE",
-                     "file with devices and links, or its name in configs/machines; replaces "
-                     "measured rates");
+                     "file with devices and links, or its name in configs/machines; with "
+                     "--roofline, its devices' rates are not used");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");
