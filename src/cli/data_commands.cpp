@@ -44,8 +44,7 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 void add_data_index_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"index",
-         "Write an index of a folder's images. If data.path names the index, a run need not scan "
-         "the folder.",
+         "Write an index of a folder's images, which data.path can name to avoid a scan.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
           "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
         index_folder);

@@ -103,13 +103,12 @@ void add_score_command(Command parent) {
 
 void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
-    const auto [command, options] =
-        parent.add_command({"status",
-                            "Show the progress or the result of a run. Exits with the run's exit "
-                            "code; 6 if it has none.",
-                            {"hpcai500 status results/quickstart",
-                             "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
-                           status);
+    const auto [command, options] = parent.add_command(
+        {"status",
+         "Show progress or result of a run. Exits with the run's exit code; 6 if it has none.",
+         {"hpcai500 status results/quickstart",
+          "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
+        status);
     command.add_argument("DIR", options.directory,
                          "result directory of a run or of several (run.repeat)");
     command.add_flag("--watch", options.watch, "repeat until the run has ended");
