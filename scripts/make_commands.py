@@ -12,9 +12,9 @@ INTRODUCTION = """# Commands
 Generated from `--help` by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md`.
 
 * Unknown commands and options are rejected with a suggestion.
-* `run`, `resume` and `doctor` start under `mpirun` or `srun`. With them, `roofline` measures all ranks.
+* `mpirun` or `srun` can start several ranks of `run`, `resume`, `doctor` and `roofline`.
   All other commands are single processes.
-* Commands that write a file replace only an earlier output of the same command; `init` and `export` replace no file.
+* Most commands replace only files that look like their own output; `init` and `export` replace no file.
 * The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
 """
 HELP_OPTION = re.compile(r"^ +-h,--help .*\n", re.MULTILINE)

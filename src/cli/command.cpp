@@ -27,8 +27,7 @@ NumberRange between(double minimum, double maximum) {
 
 void add_config_options(Command command, config::Sources& sources, Presence config) {
     command.add_texts("--config", sources.files, "FILE",
-                      "YAML configuration (configs/); repeatable, later files take precedence",
-                      config);
+                      "YAML configuration; repeatable, later files take precedence", config);
     command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
                       "change one key; repeatable");
 }

@@ -44,7 +44,7 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 void add_data_index_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"index",
-         "Write an index of a folder's images, so that data.path need not be scanned.",
+         "Write an index of a folder's images, which data.path can name to avoid a scan.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
           "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
         index_folder);
@@ -120,7 +120,7 @@ void add_data_transcode_command(Command parent) {
     command.add_text("--output", options.set.output, "DIR", "new or empty folder",
                      Presence::required);
     command.add_text("--statistics-from", options.set.statistics_from, "DIR",
-                     "records whose mean and standard deviation to use; a test set needs those of "
+                     "use mean and standard deviation of these records; a test set needs those of "
                      "the training set");
     command.add_choice(
         "--precision", options.set.dtype,

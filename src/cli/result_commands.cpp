@@ -209,7 +209,7 @@ void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
          "Rank verified results by VFLOPS. Results without a rank are listed last. Results that do "
-         "not verify and copies are skipped, and the exit code is then 10.",
+         "not verify, and copies of results, are skipped; the exit code is then not 0.",
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);
@@ -228,7 +228,7 @@ void add_table_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"table",
          "Print a CSV table with a row for each run and a column for each number and setting. "
-         "Results that cannot be read are skipped, and the exit code is then 10.",
+         "Results that cannot be read are skipped; the exit code is then not 0.",
          {"hpcai500 table results/fp32 results/bf16 --output runs.csv",
           "hpcai500 table results/* --format openmetrics --output hpcai500.prom"}},
         table);
@@ -246,7 +246,7 @@ void add_report_command(Command parent) {
                              "hpcai500 report results/quickstart"}},
                            report);
     command.add_argument("DIR", options.directory, "result directory of a run");
-    command.add_text("--output", options.output, "FILE", "write only the page, to this file");
+    command.add_text("--output", options.output, "FILE", "write only report.html, to this file");
 }
 
 }  // namespace hpcai::cli

@@ -98,21 +98,25 @@ void add_score_command(Command parent) {
         score);
     command.add_argument("DIR", request.directory, "result directory of the run");
     command.add_flag("--allow-partial", request.allow_partial,
-                     "leave out unfinished groups; the result is PARTIAL");
+                     "leave out unfinished groups; the result is then PARTIAL");
 }
 
 void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
     const auto [command, options] = parent.add_command(
         {"status",
+<<<<<<< HEAD
          "Show the progress or the result of a run. Exits with the run's exit code, or 6 if it "
          "has not ended.",
+=======
+         "Show progress or result of a run. Exits with the run's exit code; 6 if it has none.",
+>>>>>>> 41762bbd8603f0a221d7a8073595d00966170b0a
          {"hpcai500 status results/quickstart",
           "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
         status);
     command.add_argument("DIR", options.directory,
                          "result directory of a run or of several (run.repeat)");
-    command.add_flag("--watch", options.watch, "repeat until there is a result");
+    command.add_flag("--watch", options.watch, "repeat until the run has ended");
     command.add_number("--interval", options.interval_seconds, between(0.1, kMaxSeconds),
                        "seconds between two updates of --watch; default: 2");
 }

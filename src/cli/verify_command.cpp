@@ -97,10 +97,10 @@ void add_verify_command(Command parent) {
     command.add_flag("--explain", options.explain, "also print what each wrong value must be");
     command.add_text("--junit", options.junit, "FILE",
                      "also write a JUnit report with a test case per file");
-    command.add_text(
-        "--data", options.data.folder, "DIR",
-        "also check labels, and predictions by the stored weights, with the data in this folder, "
-        "which replaces the common folder of the data paths or contains it");
+    command.add_text("--data", options.data.folder, "DIR",
+                     "also compare labels with the data in this folder, and predictions with those "
+                     "that the stored weights make again. The folder contains, or replaces, the "
+                     "common folder of the data paths");
     // Later losses no longer agree, because rounding errors grow from step to step.
     command.add_integer("--replay", options.data.steps, {1, 30},
                         "also train the first N steps of each model again and compare the losses; "

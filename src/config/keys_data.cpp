@@ -20,15 +20,16 @@ std::vector<Key> data_source_keys() {
             "folder per class. Detection: JPEG files with VOC or COCO annotations. Weather: "
             "generated fields, or ExtremeWeather files (HDF5 or transcoded)."),
         key("path", &C::path,
-            "Training samples: the folder of class folders; the VOC folder with Annotations, "
-            "ImageSets and JPEGImages; the COCO annotation file; an HDF5 file, a folder of them, "
-            "or the output of `hpcai500 data pack` or `data transcode`."),
+            "Training samples. image_folder: folder of class folders, or output of `hpcai500 data "
+            "index` or `data pack`. voc: folder with Annotations, ImageSets and JPEGImages. coco: "
+            "annotation file. climate_hdf5: HDF5 file, folder of such files, or output of `data "
+            "transcode`."),
         key("validation_path", &C::validation_path,
             "Test samples, in the form of data.path; for voc, empty uses data.path."),
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},
             "Action for a damaged file: fail (exit code 4), skip (training uses another sample, "
-            "evaluation ignores the file), or count (use what was decoded). The log names these "
-            "files and the result counts them."),
+            "evaluation ignores the file), or count (use what was decoded). The log names damaged "
+            "files, and the result counts them."),
         key("max_boxes", &C::max_boxes, between(1, 1024, "boxes"),
             "Maximum number of boxes of a sample; more are an error."),
         key("synthetic_samples", &C::synthetic_samples, between(1, kMaxInt, "samples"),
@@ -38,7 +39,7 @@ std::vector<Key> data_source_keys() {
         key("image_path", &C::image_path, "coco: folder of the training images."),
         key("validation_image_path", &C::validation_image_path, "coco: folder of the test images."),
         key("training_split", &C::training_split,
-            "voc: list of training images, ImageSets/Main/<this>.txt."),
+            "voc: list of training images, ImageSets/Main/<value>.txt."),
         key("validation_split", &C::validation_split, "voc: list of test images."),
         key("class_names", &C::class_names,
             "Classes to detect with voc or coco; empty uses all classes of the training set, "
@@ -86,15 +87,16 @@ std::vector<Key> data_feeding_keys() {
             "Memory per rank for decoded training images or generated weather; 0 disables it."),
         key("resident_mib", &C::resident_mib, between(0, kMaxInt, "MiB"),
             "GPU memory per rank for decoded training images, which the GPU crops, resizes and "
-            "mirrors. Other images are prepared on the CPU."),
+            "mirrors. The CPU prepares images that do not fit."),
         key("decoder", &C::decoder, {{Decoder::cpu, "cpu"}, {Decoder::gpu, "gpu"}},
-            "Decoder of training images: cpu, which has the same pixels on every machine, or gpu: "
-            "nvJPEG, whose pixels differ by a few levels. The CPU decodes what nvJPEG cannot."),
+            "Decoder of training images: cpu, with the same pixels on every machine, or gpu "
+            "(nvJPEG), whose pixels differ by a few levels. The CPU decodes images that nvJPEG "
+            "cannot decode."),
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
-            "SHA-256: none; the training samples that the node's ranks read; or all, which adds "
-            "test and out-of-bag samples. All HDF5 or transcoded files are copied. Other data is "
-            "read from its source."),
+            "SHA-256: none, training (the training samples that the node's ranks read), or all "
+            "(also test and out-of-bag samples). Each node copies all HDF5 or transcoded files of "
+            "these sets."),
         key("staging_directory", &C::staging_directory,
             "Existing node-local directory. Its folder hpcai500-stage-<user number> has the "
             "copies, for one run of a user at a time."),
@@ -105,8 +107,8 @@ std::vector<Key> data_feeding_keys() {
              {remove_on_failure, "remove_on_failure"}},
             "When to remove a node's copies after its last rank ends: never, always, only if all "
             "its ranks succeeded, or only if one failed. The next run checks kept copies and "
-            "adds missing files; it packs images again if the node needs other images. Killed "
-            "runs remove nothing."),
+            "adds missing files; it packs images again if the node needs others. Killed runs "
+            "remove nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
             "Size of the files into which staged images are packed."),
         key("staging_reserve_mib", &C::staging_reserve_mib, between(0, kMaxInt, "MiB"),

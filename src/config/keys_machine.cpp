@@ -36,7 +36,7 @@ std::vector<Key> communication_keys() {
         key("bucket_mib", &C::bucket_mib, above_up_to(0, 65536, "MiB"),
             "Size of a gradient bucket."),
         key("overlap", &C::overlap,
-            "Whether buckets are all-reduced during the backward pass (of the last micro-batch)."),
+            "All-reduces buckets during the backward pass (of the last micro-batch)."),
     };
 }
 
@@ -62,7 +62,7 @@ std::vector<Key> device_keys() {
             "File that keeps GPU autotuning results between runs; empty is none."),
         key("recording", &C::recording,
             "Captures a GPU training step as a CUDA graph and replays it. false launches each "
-            "kernel separately, which is slower, to locate errors."),
+            "kernel separately, which is slower but locates errors."),
     };
 }
 

@@ -93,11 +93,10 @@ std::vector<Key> run_lifecycle_keys() {
             "evaluation; export then fails."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
-            "checkpoint_seconds. The last two are kept until the group finishes."),
+            "checkpoint_seconds. The last two checkpoints are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint is written "
-            "at the first end of an epoch after this time. 0 writes one only when the run is "
-            "asked to stop."),
+            "If checkpoint_steps is 0, a checkpoint is written at the end of an epoch if the last "
+            "one is at least this old. 0 writes one only when the run is asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -109,17 +108,16 @@ std::vector<Key> run_lifecycle_keys() {
             "output, one JSON object per line, and all text on standard error."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeekSeconds, "seconds"),
-            "Watchdog timeout until a rank first reads results of training steps (loss_steps), "
-            "including library tuning and connection setup. On expiry the group ends. Also the "
-            "timeout of the second read if step_timeout_seconds is 0."),
+            "Watchdog timeout of the first loss read (loss_steps), including library tuning and "
+            "connection setup. On expiry the group ends. Also the timeout of the second read if "
+            "step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
-            "Watchdog timeout between later reads, including audits but not evaluations. On "
-            "expiry the group ends. A checkpoint may take first_step_timeout_seconds more. 0 "
-            "uses ten times the longest time so far, at least 300 s and the time of the first "
-            "read."),
+            "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
+            "the group ends. A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
+            "longest time between two reads so far, at least 300 s and the time until the first."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
-            "Time that finished groups wait for a silent group before they evaluate the ensemble "
-            "without it, or half of their own training time if that is longer."),
+            "Finished groups wait this long for a silent group, or half of their own training time "
+            "if that is longer. They then evaluate the ensemble without it."),
     };
 }
 
@@ -158,8 +156,8 @@ std::vector<Key> workload_keys() {
         key("kind", &C::kind, names_of(kWorkloads), meaning_of_kinds()),
         key("problem_class", &C::problem_class,
             {{ProblemClass::official, "official"}, {ProblemClass::mini, "mini"}},
-            "Rules and ranking of the run: the official problem, or mini, which has generated data "
-            "(`data generate mini`) and fits a laptop."),
+            "Rules and ranking of the run: those of the official problem, or of mini, which has "
+            "generated data (`data generate mini`) and fits a laptop."),
         key("model", &C::model, names_of(kModels),
             "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
             "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "
@@ -206,17 +204,17 @@ std::vector<Key> detector_keys() {
         key("anchor_ratios", &C::anchor_ratios, between(0.05, 20),
             "Height / width of the anchors."),
         key("anchor_samples", &C::anchor_samples, between(2, 4096),
-            "Anchors of an image sampled for the losses of the proposal network."),
+            "Anchors per image that are sampled for the losses of the proposal network."),
         key("region_samples", &C::region_samples, between(4, 4096),
-            "Regions of an image sampled for the losses of the second stage, at most a quarter "
-            "foreground."),
+            "Regions per image that are sampled for the losses of the second stage, at most a "
+            "quarter of them foreground."),
         key("training_proposals", &C::training_proposals, between(1, 4096),
             "Proposals kept in training: per pyramid level before non-maximum suppression, per "
             "image after it."),
         key("inference_proposals", &C::inference_proposals, between(1, 4096),
-            "As training_proposals, in evaluation."),
+            "Like training_proposals, in evaluation."),
         key("score_threshold", &C::score_threshold, from_below(0, 1, "fraction"),
-            "Detections with a score above this are kept, at most 100 of an image."),
+            "Detections with a score above this are kept, at most 100 per image."),
         key("fusion_overlap", &C::fusion_overlap, from_below(0, 1, "fraction"),
             "IoU above which boxes of base models are merged; 0 uses 0.55 for wbf and 0.5 for "
             "nms."),
@@ -250,7 +248,8 @@ std::vector<Key> bagging_keys() {
             "soft_vote (mean softmax output) or majority (of Top-1 classes). Detection: wbf "
             "(weighted boxes fusion) or nms (non-maximum suppression)."),
         key("out_of_bag", &C::out_of_bag,
-            "Also evaluates each base model on the training samples that it has not drawn."),
+            "For classifiers: also evaluates each base model on the training samples that it has "
+            "not drawn."),
     };
 }
 
@@ -270,14 +269,14 @@ std::vector<Key> parallel_keys() {
             "Ranks among which the samples of a batch are divided; auto is P_degree divided by the "
             "other degrees."),
         key("pipeline_degree", &C::pipeline_degree, between(1, kMaxInt, "stages"),
-            "Pipeline stages; auto is P_degree divided by the other given degrees."),
+            "Pipeline stages; auto is P_degree divided by the other degrees that are given."),
         key("model_degree", &C::model_degree, between(1, kMaxInt, "ranks"),
-            "Shards of each layer's channels in modes model and mixed; auto as for "
+            "Shards of each layer's channels in modes model and mixed; auto is as for "
             "pipeline_degree. At most the smaller of workload.backbone_width and "
             "workload.classes."),
         key("micro_batches", &C::micro_batches, between(1, 1048576),
             "Micro-batches into which each rank's samples are divided, with gradient accumulation; "
-            "each has its own BatchNorm statistics."),
+            "each micro-batch has its own BatchNorm statistics."),
         key("schedule", &C::schedule, {{one_forward_one_backward, "1f1b"}, {gpipe, "gpipe"}},
             "Order of micro-batches in a stage: gpipe runs all forward, then all backward; 1f1b "
             "runs backward early and holds activations of at most pipeline_degree micro-batches. "

@@ -13,8 +13,8 @@ std::vector<Key> batch_and_rate_keys() {
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
             "Samples that share BatchNorm statistics; auto is a rank's micro-batch, batch_size / "
-            "(data_degree x micro_batches). With k times this number, k ranks share statistics "
-            "(k divides data_degree); with a divisor of it, a micro-batch is split."),
+            "(data_degree x micro_batches). With k times the value of auto, k ranks share "
+            "statistics (k divides data_degree); with a divisor of it, a micro-batch is split."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},
@@ -37,7 +37,7 @@ std::vector<Key> batch_and_rate_keys() {
              {polynomial, "polynomial"}},
             "Learning rate schedule after the warm-up."),
         key("schedule_epochs", &C::schedule_epochs, between(1, 100000, "epochs"),
-            "Epochs, increasing, at which schedule step multiplies the rate by schedule_factor."),
+            "Increasing epochs at which schedule step multiplies the rate by schedule_factor."),
         key("schedule_factor", &C::schedule_factor, above_up_to(0, 1), "Factor of schedule step."),
         key("schedule_power", &C::schedule_power, above_up_to(0, 100),
             "Power of schedule polynomial."),
@@ -71,9 +71,9 @@ std::vector<Key> optimizer_keys() {
             "Factor of the lars trust ratio (weight norm / gradient norm); eta of You et al."),
         key("weight_decay", &C::weight_decay, between(0, 1),
             "adamw subtracts this factor x learning rate x weights from the weights. lamb adds "
-            "this factor x weights to the step, and the other optimizers add it to the gradient."),
+            "factor x weights to the step; the other optimizers add it to the gradient."),
         key("weight_decay_on_norm_and_bias", &C::weight_decay_on_norm_and_bias,
-            "Also decays BatchNorm parameters and biases; their trust ratio is always 1."),
+            "Also decays BatchNorm parameters and biases. Their trust ratio is 1 in any case."),
     };
 }
 
@@ -83,7 +83,7 @@ std::vector<Key> engine_keys() {
     constexpr SectionKeys<&Config::training> key{"training"};
     return {
         key("label_smoothing", &C::label_smoothing, from_below(0, 1, "fraction"),
-            "Fraction of each target spread evenly over all classes."),
+            "Fraction of each target that is spread evenly over all classes."),
         key("zero_gamma", &C::zero_gamma,
             "Initializes the scale of each residual block's last BatchNorm to 0, so that the block "
             "starts as the identity."),
@@ -98,9 +98,10 @@ std::vector<Key> engine_keys() {
              {bf16, "bf16"},
              {int8, "int8"}},
             "Number format of activations and gradients. mixed (fp16) and bf16 keep fp32 master "
-            "weights and statistics; fp16 also has fp16 weights, rounded after each step; tf32 "
-            "rounds the factors of products to TF32; int8 is fp32 with 8-bit integer convolutions "
-            "in training, except filter gradients. auto is mixed on a GPU, bf16 on a CPU with "
+            "weights and statistics; fp16 has weights in fp16, too, rounded after each step; tf32 "
+            "rounds the factors of products to TF32; int8 is fp32 with most training convolutions "
+            "in 8-bit integers, except filter gradients. auto is mixed on a GPU, bf16 on a CPU "
+            "with "
             "bf16, else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "

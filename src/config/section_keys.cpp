@@ -46,7 +46,7 @@ const std::vector<Section>& sections() {
          "The submitter and the nine layers of the system; a ranking needs all keys except "
          "contact."},
         {"workload", "Task, model, input format, target quality and length of training."},
-        {"detector", "Sizes of the detector, if workload.model is a detector."},
+        {"detector", "Settings of a detector (workload.model faster_rcnn_r50_fpn)."},
         {"bagging",
          "Number of base models, their training samples and the combination of their "
          "predictions."},
