@@ -33,6 +33,7 @@ struct IndexOptions {
 };
 
 ExitCode index_folder(const IndexOptions& options, const Context& context) {
+    require_replaceable("data index: --output", options.output, "{\"classes\":[");
     const data::SampleIndex index = data::scan_image_folder(options.folder);
     data::write_index(index, options.output);
     context.out << fmt::format("wrote {}: {} images of {} classes\n", printable(options.output),

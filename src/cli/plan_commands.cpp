@@ -230,13 +230,9 @@ void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, to predict the time");
     command.add_text("--machine", options.machine, "FILE",
-<<<<<<< HEAD
-                     "file with devices and links, or its name in configs/machines; its links "
-                     "replace measured all-reduces");
-=======
-                     "file with devices and links, or its name in configs/machines; with "
-                     "--roofline, its devices' rates are not used");
->>>>>>> 41762bbd8603f0a221d7a8073595d00966170b0a
+                     "file with devices and links, or its name in configs/machines. With "
+                     "--roofline, its links replace measured all-reduces and its devices are not "
+                     "used");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one data-parallel model on A, 2 A, 4 A, ... B ranks");

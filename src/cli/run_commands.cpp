@@ -105,12 +105,8 @@ void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
     const auto [command, options] = parent.add_command(
         {"status",
-<<<<<<< HEAD
          "Show the progress or the result of a run. Exits with the run's exit code, or 6 if it "
          "has not ended.",
-=======
-         "Show progress or result of a run. Exits with the run's exit code; 6 if it has none.",
->>>>>>> 41762bbd8603f0a221d7a8073595d00966170b0a
          {"hpcai500 status results/quickstart",
           "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
         status);

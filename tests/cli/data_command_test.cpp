@@ -127,6 +127,10 @@ TEST_F(DataCommands, AnIndexStandsForItsFolder) {
     EXPECT_EQ(of_index, of_folder);
     expect_refused(data({"index", "set/train", "--output", "none/train.jsonl"}), 2,
                    "none/train.jsonl");
+    EXPECT_EQ(data({"index", "set/train", "--output", "set/train.jsonl"}).exit_code, 0);
+    fs::copy_file(__FILE__, "other.txt");
+    expect_refused(data({"index", "set/train", "--output", "other.txt"}), 2,
+                   "data index: --output: expected a new file or an earlier output");
 }
 
 TEST_F(DataCommands, APackedFolderStandsForItsFolder) {
