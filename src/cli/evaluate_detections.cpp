@@ -208,7 +208,7 @@ ordered_json detections_json(const EvaluateOptions& options, const DetectionResu
                           {"aggregation", results.aggregation ? ordered_json(*results.aggregation)
                                                               : ordered_json(nullptr)},
                           {"quality", number_or_null({coco_mean(results.quality), ""})}};
-    if (!results.quality.mean) document["quality_reason"] = "the annotations have no box";
+    if (!results.quality.mean) document["quality_reason"] = "no annotated box is scored";
     document["confidence_interval"] =
         results.interval ? ordered_json{results.interval->low, results.interval->high}
                          : ordered_json(nullptr);

@@ -19,13 +19,17 @@ auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
-/// Describes the last event that has not ended: "in forward of step 12".
+/// Describes the last event that has not ended, "in forward of step 12", or the last one. Newer
+/// events may have displaced the phase.
 std::string current_phase(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),
         [](const FlightEvent& event) { return !event.end_seconds.value.has_value(); });
-    if (open == record.events.rend()) return "before its first step";
-    return fmt::format("in {} of step {}", printable(open->what), open->step);
+    if (record.events.empty()) return "before its first step";
+    const bool is_open = open != record.events.rend();
+    const FlightEvent& event = is_open ? *open : record.events.back();
+    return fmt::format("{} {} of step {}", is_open ? "in" : "after", printable(event.what),
+                       event.step);
 }
 
 std::string describe_rank(const FlightRecord& record) {

@@ -149,7 +149,7 @@ TEST_F(EvaluateDetections, ReportsItWhereThereIsNothingToFind) {
     write("annotations.json", R"({"images":[{"id":1}],"categories":[],"annotations":[]})");
     const json got = evaluated({"nothing.json"});
     EXPECT_TRUE(got["quality"].is_null());
-    EXPECT_EQ(got["quality_reason"], "the annotations have no box");
+    EXPECT_EQ(got["quality_reason"], "no annotated box is scored");
     EXPECT_NE(evaluate({"nothing.json"}).out.find("quality none"), std::string::npos);
 }
 

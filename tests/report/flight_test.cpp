@@ -70,5 +70,12 @@ TEST(Laggards, ThatHaveNotBegunAreBeforeTheirFirstStep) {
     EXPECT_EQ(describe_laggards({}), "");
 }
 
+TEST(Laggards, BetweenTwoPhasesAreAfterTheirLastEvent) {
+    FlightRecord rank = rank_at(0, 12, 31, "backward");
+    for (FlightEvent& event : rank.events) event.end_seconds = {60.0, ""};
+    EXPECT_NE(describe_laggards(std::vector{rank}).find("is after backward of step 12"),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace hpcai::report
