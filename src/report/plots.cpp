@@ -200,7 +200,8 @@ void draw_memory(LogChart& chart, const RooflinePlot& plot, const LogAxis& x, co
     for (const PlottedCeiling& ceiling : plot.ceilings)
         top = std::max(top, ceiling.flops_per_second);
     const double start = std::max(x.lowest, y.lowest / rate);
-    chart.line({{start, start * rate}, {std::min(x.highest, top / rate), top}},
+    const double end = std::min(x.highest, top / rate);
+    chart.line({{start, start * rate}, {end, end * rate}},
                {.color = kColorCount - 1, .is_dashed = true});
     chart.label(start, start * rate, fmt::format("  memory {}", format_si(rate, "B/s")), false);
 }

@@ -136,6 +136,20 @@ TEST(RooflineSvg, PutsAFasterOperationHigher) {
     EXPECT_GT(height(first), height(svg.find("<circle", first + 1)));
 }
 
+TEST(RooflineSvg, HasAMemoryLineThroughAnOperationAtTheRateOfMemory) {
+    RooflinePlot plot = example_plot();  // both operations are left of the ridge
+    plot.operations = {{"slow", "k", "forward", 1e8, 1e9, 0.1},
+                       {"at the rate", "k", "forward", 1e9, 1e9, 0.1}};
+    const std::string svg = roofline_svg(plot);
+    const std::size_t dot = svg.rfind("<circle");
+    const auto attribute = [&](const std::string& name) {
+        const std::size_t begin = svg.find(name + "=\"", dot) + name.size() + 2;
+        return svg.substr(begin, svg.find('"', begin) - begin);
+    };
+    EXPECT_NE(svg.find(" " + attribute("cx") + "," + attribute("cy") + "\"/>"), std::string::npos)
+        << svg;
+}
+
 TEST(RooflineSvg, NeedsAnOperation) {
     storage::error_of(ExitCode::data, [] { roofline_svg({}); });
 }
