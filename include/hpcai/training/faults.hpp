@@ -15,8 +15,8 @@ inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
 
 /// One fault, on one rank of one group.
 struct Fault {
-    std::string kind;       // see docs/RELIABILITY.md
-    int group = 0;          // bagging group
+    std::string kind;  // see docs/RELIABILITY.md
+    int group = 0;
     int rank = 0;           // in the group
     std::int64_t step = 0;  // from 0; injected in this step, or else in the next step that runs
 
@@ -38,7 +38,7 @@ inline std::vector<Fault> faults_of_environment() {
     return read_faults(text == nullptr ? "" : text);
 }
 
-/// Throws Error(usage) with the first fault whose group or rank (below `degree`) does not exist.
+/// Throws Error(usage) with the first fault beyond `groups` groups or `degree` ranks per group.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
 /// Returns a text such as "kill@1:0:5, slow@0:1:2", or "none".
