@@ -184,7 +184,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = now + deadlines_.status_seconds;
-    if (mine_.has_stopped()) {  // waits the rest of its waiting time, or two replies if longer
+    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but at least two replies
         phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
     }
     reminder_ = (now + phase_end_) / 2;
@@ -340,7 +340,7 @@ void MembershipAgreement::decide(double now) {
             send(group, MembershipAgreementKind::closed);
         }
     }
-    // Voters come first, so that mostly they forward the result. The vote needs all of them anyway.
+    // Voters come first, so that mostly voters forward the result: the vote needs them anyway.
     std::ranges::stable_partition(
         receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
     send_result(receivers);

@@ -12,7 +12,7 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;            // int8 sends blocks with a smaller maximum as 0
+constexpr float kMinScaled = 1e-35F;            // int8: 127 / a smaller maximum may overflow
 constexpr float kRounder = 12582912.0F;         // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;        // int8 code of a value that is not finite
 

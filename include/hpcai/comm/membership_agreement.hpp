@@ -87,7 +87,7 @@ private:
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
-    query,      // follower to collector, halfway through its wait: expects a notice
+    query,      // follower to collector, halfway through the follower's wait: expects a notice
     notice,     // heartbeat of a collector; leaders follow the collector of the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
     joined,     // follower to collector; the follower joins no other until it is `withdrawn`
@@ -105,7 +105,7 @@ struct AgreementMessage {
     double seconds = 0;
     std::vector<GroupStatus> statuses{};  // status: of from_group; result to the writer: `known`
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished{};  // result
-    std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends it
+    std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends a copy
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) if `bytes` have another size than their header states.

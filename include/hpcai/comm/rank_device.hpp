@@ -19,7 +19,7 @@ struct RankDevice {
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
 /// Returns, in one line, why NCCL cannot reduce over these ranks; empty if it can. Each rank needs
-/// its own GPU, and all ranks the same version of NCCL. A list has one answer on all ranks.
+/// its own GPU, and all ranks the same version of NCCL. Equal lists give equal answers.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
 }  // namespace hpcai::comm
