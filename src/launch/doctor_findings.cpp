@@ -190,7 +190,7 @@ Finding check_golden_steps(LaunchRanks ranks) {
                             ranks[others.back()].device);
     }
     return fail("golden", std::move(text),
-                has_majority ? "exclude that host and start again"
+                has_majority ? "exclude each named host and start again"
                              : "start on more hosts of one kind, or on each host separately",
                 ExitCode::mismatch);
 }

@@ -28,7 +28,7 @@ struct RankHealth {
     std::string output_error;      // why the rank cannot write to it; empty if it can
     bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
     double free_bytes = 0;         // on the file system of the result directory
-    std::string golden_sha256;  // of the parameters after the steps of `doctor --golden`; or empty
+    std::string golden_sha256;     // of the parameters after the golden steps; empty: none ran
 };
 
 /// The result of one check of a launch.
