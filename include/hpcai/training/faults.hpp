@@ -25,12 +25,12 @@ struct Fault {
 
 bool faults_are_built_in();
 
-/// Returns "hpcai500 0.1.0", and " with faults" if they are built in.
+/// Returns "hpcai500 0.1.0", or "hpcai500 0.1.0 with faults" if faults are built in.
 std::string program_version();
 
 /// Parses `text`, the value of kFaultsVariable: faults "kind@group:rank:step", separated by commas.
-/// Throws Error(usage) with the variable, the text and the legal values. A program that is built
-/// without faults throws it for any nonempty text.
+/// Throws Error(usage) with the variable, the text and the legal values. A program without
+/// fault injection throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
 inline std::vector<Fault> faults_of_environment() {

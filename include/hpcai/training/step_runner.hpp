@@ -37,7 +37,7 @@ struct PipelineShare {
     comm::TensorParallelExchange* exchange = nullptr;  // of the networks; unused with one shard
 };
 
-/// Results of steps that were read from the device.
+/// Results of steps, as read from the device.
 struct StepResults {
     double loss_sum = 0;                 // over the samples since results were last read
     std::int64_t samples = 0;            // since results were last read, without padding
