@@ -54,7 +54,7 @@ private:
     bool owns() const { return !topology_.outer.empty(); }
     int inner_size() const { return static_cast<int>(topology_.inner.size()); }
 
-    /// Returns a piece after those of this step in the wire buffer, which every step reuses.
+    /// Returns a piece of the wire buffer after the pieces that the current step uses.
     WirePiece next_piece(const Range& values) {
         const WirePiece piece{values, used_bytes_, wire_bytes(format_, values.count())};
         used_bytes_ = align_up(used_bytes_ + piece.bytes, kWireAlignment);
@@ -67,7 +67,7 @@ private:
     static int rotate(int index, int k, int size) { return (index + k) % size; }
 
     /// Adds a reduce-scatter of `range`. The first `parts` members own one part each. All members
-    /// send each part to its owner, which adds it. This rank is member number `index`.
+    /// send each part to its owner, which adds it up. This rank is member number `index`.
     void reduce_scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;

@@ -80,15 +80,15 @@ static_assert(std::is_trivially_copyable_v<UnfinishedGroup>);
 }  // namespace
 
 std::vector<std::byte> AgreementMessage::to_bytes() const {
-    std::span<const UnfinishedGroup> ends;
-    if (unfinished) ends = *unfinished;
+    std::span<const UnfinishedGroup> groups;
+    if (unfinished) groups = *unfinished;
     const auto count = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
-    const MessageHeader header{kind,        from_group,       seconds, count(statuses),
-                               count(ends), count(forward_to)};
+    const MessageHeader header{kind,          from_group,       seconds, count(statuses),
+                               count(groups), count(forward_to)};
     std::vector<std::byte> bytes;
     for (const auto part :
          {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(statuses)),
-          std::as_bytes(ends), std::as_bytes(std::span(forward_to))}) {
+          std::as_bytes(groups), std::as_bytes(std::span(forward_to))}) {
         bytes.insert(bytes.end(), part.begin(), part.end());
     }
     return bytes;
@@ -109,14 +109,14 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
     AgreementMessage message{header.kind, header.from_group, header.seconds};
     message.statuses.resize(header.statuses);
     message.forward_to.resize(header.forward_to);
-    std::vector<UnfinishedGroup> ends(header.unfinished);
+    std::vector<UnfinishedGroup> groups(header.unfinished);
     for (const auto part : {std::as_writable_bytes(std::span(message.statuses)),
-                            std::as_writable_bytes(std::span(ends)),
+                            std::as_writable_bytes(std::span(groups)),
                             std::as_writable_bytes(std::span(message.forward_to))}) {
         std::ranges::copy(rest.first(part.size()), part.begin());
         rest = rest.subspan(part.size());
     }
-    message.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(ends));
+    message.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(groups));
     return message;
 }
 
@@ -184,7 +184,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = now + deadlines_.status_seconds;
-    if (mine_.has_stopped()) {  // waits the rest of its waiting time, or two replies if longer
+    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but at least two replies
         phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
     }
     reminder_ = (now + phase_end_) / 2;
@@ -208,7 +208,7 @@ void MembershipAgreement::collect(double now) {
     collector_ = mine_.group;
     // Leaders that waited for the same silent collectors still have to report.
     phase_end_ = now + deadlines_.reply_seconds;
-    if (mine_.group == 0) return;  // all leaders follow it
+    if (mine_.group == 0) return;  // all leaders first follow group 0
     for (int group = 0; group < groups_; ++group) {
         if (group == mine_.group) continue;
         send(group, MembershipAgreementKind::notice, deadlines_.notice_seconds);
@@ -254,7 +254,7 @@ void MembershipAgreement::receive_proposal(int collector, double now) {
     if (!may_join || collector != collector_) {
         return send(collector, MembershipAgreementKind::declined);
     }
-    // A proposal may come twice.
+    // A repeated proposal must not extend the wait.
     if (phase_ == Phase::following) phase_end_ = now + 2 * deadlines_.reply_seconds;
     phase_ = Phase::joined;
     send(collector, MembershipAgreementKind::joined);
@@ -340,7 +340,7 @@ void MembershipAgreement::decide(double now) {
             send(group, MembershipAgreementKind::closed);
         }
     }
-    // Voters come first, so that mostly they forward the result. The vote needs all of them anyway.
+    // Voters come first, so that mostly voters forward the result: the vote needs them anyway.
     std::ranges::stable_partition(
         receivers, [&](int group) { return reports_.at(group).state == GroupState::completed; });
     send_result(receivers);
@@ -358,8 +358,8 @@ void MembershipAgreement::send_result(std::span<const int> groups) {
     }
 }
 
-/// Sends the message without statuses to at most log2(n) + 1 of these n groups. Each forwards it to
-/// those that follow it. The first group is the last receiver.
+/// Sends `message` without statuses to at most log2(n) + 1 of these n groups. Each receiver
+/// forwards it to its forward_to. The first of `groups` is the last receiver.
 void MembershipAgreement::send_in_tree(AgreementMessage message, std::span<const int> groups) {
     message.statuses.clear();
     while (!groups.empty()) {

@@ -12,7 +12,7 @@ namespace hpcai::comm {
 namespace {
 
 // Tags of all-reduces of gradients. BatchNorm statistics, all-gathers and failures have higher
-// tags, others lower ones. Two all-reduces with the same tag never run at the same time.
+// tags, other messages lower ones. Two all-reduces with the same tag never run at the same time.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 

@@ -12,9 +12,9 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;      // int8 sends blocks below it as 0: 127 / x may overflow
-constexpr float kRounder = 12582912.0F;   // 1.5 * 2^23: adding it rounds to an integer
-constexpr std::int8_t kNotFinite = -128;  // int8 code of a value that is not finite
+constexpr float kMinScaled = 1e-35F;            // int8: 127 / a smaller maximum may overflow
+constexpr float kRounder = 12582912.0F;         // 1.5 * 2^23: adding it rounds to an integer
+constexpr std::int8_t kNotFinite = -128;        // int8 code of a value that is not finite
 
 // Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
 // vectorize the loops for every instruction set. Conversions to fp16 use bit patterns of fp32:
@@ -48,7 +48,7 @@ struct Bf16 {
     static float unpack(Stored stored, float) { return tensor::from_bf16(stored); }
 };
 
-/// fp16 scaled by a power of two, so that only the rounding to 11 bits is inexact.
+/// fp16 scaled by a power of two, so that only the rounding to fp16 is inexact.
 struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;

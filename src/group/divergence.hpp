@@ -14,7 +14,7 @@ AuditRecord failed_audit(const context::RunContext& context,
                          const training::Divergence& divergence);
 
 /// Describes a failed audit in one line: the step, what differs, and on which of the `ranks` ranks
-/// that were compared.
+/// that hold an affected shard.
 std::string describe_divergence(const AuditRecord& audit, int ranks);
 
 }  // namespace hpcai::group

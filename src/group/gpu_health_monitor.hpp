@@ -35,7 +35,7 @@ public:
         return records_;
     }
 
-    /// Why the driver reports no errors (Xids); empty if it does. Call it after finish().
+    /// Why the driver cannot report errors (Xids); empty if it can. Call it after finish().
     const std::string& xids_failure() const { return xids_failure_; }
 
 private:

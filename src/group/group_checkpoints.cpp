@@ -74,7 +74,7 @@ GroupCheckpoints::Attempt GroupCheckpoints::try_restore(training::Trainer& train
 }
 
 /// Returns whether all ranks have restored a checkpoint of the same launch. Files of two launches
-/// may not match.
+/// do not fit together.
 bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     if (sum_over_ranks(attempt.failure.empty() ? 0 : 1) > 0) return false;
     const auto launch_id = static_cast<double>(attempt.launch_id);

@@ -97,7 +97,7 @@ void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, Group
     if (job.model.exchange() != nullptr) {
         const plan::Layout& layout = job.context.controller.layout();
         const int rank = job.group.rank();
-        std::vector<int> shards;  // group ranks of the shards of this rank's replica
+        std::vector<int> shards;  // group ranks of the shards of this rank's replica and stage
         for (int shard = 0; shard < layout.shards; ++shard) {
             shards.push_back(
                 layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), shard));

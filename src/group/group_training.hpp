@@ -32,9 +32,9 @@ struct GroupTraining {
     GroupWatch& watch;
 };
 
-/// Trains all remaining epochs and fills in the work and the times of `result`. The clock must have
-/// started at the end of the start-up. Returns the times of the steps. Throws
-/// Error(data) if the bootstrap does not fill one batch. Collective in the group.
+/// Trains all remaining epochs and fills in what `result` states about training. The clock must
+/// have started at the end of the start-up. Returns the times of the steps. Throws Error(data) if
+/// the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 
 /// Fills in the number of steps and samples of a training run, complete or not.

@@ -170,7 +170,7 @@ double GroupWatch::record_wait_seconds() const {
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Waits until a rank's flight record shows that it answers, unless the rank has died or was
+/// Waits until the flight record of a rank shows that the rank answers, or the rank has died or was
 /// stopped. Waits at most record_wait_seconds() by `watch`.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;

@@ -56,8 +56,8 @@ public:
         return context_.config.run.first_step_timeout_seconds;
     }
 
-    /// Diagnoses a failure that a hanging or dead rank causes. Writes this rank's flight record and
-    /// waits for the records of lower ranks until one responds. The first responsive rank reads all
+    /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits
+    /// for the records of lower ranks until one responds. The first responsive rank reads all
     /// records and names the unresponsive or slowest rank. Kills the group's stopped processes
     /// (SIGSTOP) on this node unless that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);

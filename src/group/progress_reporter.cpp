@@ -85,7 +85,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
-    // The loss is NaN until one has been read from the device. Until then, speed is unknown, too.
+    // The loss is NaN until results are read from the device. Until then, speed is unknown, too.
     if (!std::isnan(step.loss)) {
         record_.loss = {step.loss, ""};
         record_.images_per_second = {progress.images_per_second, ""};
@@ -104,7 +104,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     const auto slowest = std::ranges::max_element(ends);
     progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
     const double training_left = *slowest - meters::UtcClock().seconds();
-    // Groups of nearly equal speed would be named in turns, so the margin is 1 s or a tenth.
+    // Without a margin, groups of nearly equal speed would be named in turns.
     const double margin = std::max(1.0, 0.1 * training_left);
     const auto last_groups =
         std::ranges::count_if(ends, [&](double end) { return end >= *slowest - margin; });

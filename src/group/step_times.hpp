@@ -14,7 +14,7 @@
 
 namespace hpcai::group {
 
-/// The clock of a group's training, from its start-up. It stops during evaluations between epochs.
+/// The clock of a group's training. Starts when it is made; stops for evaluations between epochs.
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - offset_seconds_); }

@@ -20,7 +20,7 @@ std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
-/// Returns the ranks whose text is not the most frequent one; all ranks if several texts are.
+/// Returns the ranks whose text is not the most frequent one. If several texts tie, returns all.
 std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> counts;
     for (const RankHealth& rank : ranks) ++counts[rank.*text];
@@ -63,8 +63,8 @@ Finding fail(const char* check, std::string text, std::string remedy, ExitCode c
 Finding check_configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-        const std::string& mine = ranks[rank].config_sha256;  // empty: a run gets it from rank 0
-        if (!mine.empty() && mine != ranks[0].config_sha256) others.push_back(rank);
+        const std::string& digest = ranks[rank].config_sha256;  // empty: rank 0 has the file
+        if (!digest.empty() && digest != ranks[0].config_sha256) others.push_back(rank);
     }
     if (others.empty()) {
         return pass("config", fmt::format("SHA-256 {}...", ranks[0].config_sha256.substr(0, 12)));
@@ -190,7 +190,7 @@ Finding check_golden_steps(LaunchRanks ranks) {
                             ranks[others.back()].device);
     }
     return fail("golden", std::move(text),
-                has_majority ? "exclude that host and start again"
+                has_majority ? "exclude each named host and start again"
                              : "start on more hosts of one kind, or on each host separately",
                 ExitCode::mismatch);
 }

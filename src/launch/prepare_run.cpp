@@ -85,7 +85,7 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
-        const int begun = has_begun() ? series.number : series.number - 1;  // number in `launch`
+        const int begun = has_begun() ? series.number : series.number - 1;  // the latest run
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
@@ -97,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts rank 0's facts but no topology and lock: any rank may write a result. Collective.
+    /// Broadcasts the facts without topology, because any rank may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large
@@ -107,7 +107,7 @@ struct Resumption {
     }
 
     /// Copies the facts of earlier launches of the run to `next`, the record of this launch. If all
-    /// groups have finished, these include the environment in which they were trained.
+    /// groups have finished, also copies the environment in which the groups were trained.
     void keep_facts(LaunchRecord& next) {
         if (!has_begun()) return;
         next.started_utc = launch.started_utc;
@@ -245,7 +245,7 @@ data::SampleSets open_samples(const config::Config& config,
 /// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
 /// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
-    // A number for each choice; the types of values are numbered from 0.
+    // A number for each choice; those of mine.compute are 0 or larger.
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum
     everyone.all_reduce_max(extremes);

@@ -44,8 +44,8 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
         ranks, [](const context::RankFacts& rank) { return rank.determinism.is_thread_invariant; });
     if (!is_repeatable) return {true, "none: a rank's device does not guarantee it", ""};
 
-    std::set<std::string> devices;  // each kind once
-    for (const context::RankFacts& rank : ranks) devices.insert(rank.determinism.conditions);
+    std::set<std::string> conditions;  // different ones
+    for (const context::RankFacts& rank : ranks) conditions.insert(rank.determinism.conditions);
     DeterminismRecord record;
     record.requested = true;
     record.guarantee = fmt::format(
@@ -55,7 +55,7 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
     record.conditions = fmt::format(
         "{}; the same program, libraries, data, seed, nodes of a group's ranks, precision in force "
         "and, except for what may differ, configuration (docs/METRICS.md, Equal digests){}",
-        fmt::join(devices, " and "),
+        fmt::join(conditions, " and "),
         degree > 1 ? "; an MPI whose order of sums does not depend on timing, such as Open MPI"
                    : "");
     return record;

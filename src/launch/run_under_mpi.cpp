@@ -19,7 +19,7 @@ ExitCode run_under_mpi(const std::string& command_line,
     try {
         comm::check_launch(std::nullopt, std::getenv, command_line);
         comm::MpiWorld world;
-        prints = world.rank() == 0;  // rank 0 prints an Error, which all ranks have
+        prints = world.rank() == 0;  // all ranks have the same Error
         try {
             comm::check_launch(world.size(), std::getenv, command_line);
             code = work(world);

@@ -78,7 +78,7 @@ private:
 
 constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};  // as feed_padding(): label -1
 
-/// Returns the route of a step's labels, from the first stage to the last; the peer is in `stage`.
+/// Returns the route of a step's labels between this rank and its peer in `stage`.
 Route label_route(const StepSetup& setup, const PipelineShare& share, int stage) {
     const plan::Layout& layout = share.layout;
     const int rows =
@@ -186,14 +186,14 @@ private:
         }
         if (images.empty() || layout().shards > 1) {
             sample_memory_.resize(image_bytes + labels_out_.bytes);
-            const auto pixels = std::span(sample_memory_).first(image_bytes);
-            const auto classes = std::span(sample_memory_).subspan(image_bytes);
-            std::ranges::fill(pixels, kPixelPadding);
-            std::ranges::fill(classes, kLabelPadding);
-            std::ranges::copy(images, pixels.begin());
-            std::ranges::copy(labels, classes.begin());
-            images = pixels;
-            labels = classes;
+            const auto own_images = std::span(sample_memory_).first(image_bytes);
+            const auto own_labels = std::span(sample_memory_).subspan(image_bytes);
+            std::ranges::fill(own_images, kPixelPadding);
+            std::ranges::fill(own_labels, kLabelPadding);
+            std::ranges::copy(images, own_images.begin());
+            std::ranges::copy(labels, own_labels.begin());
+            images = own_images;
+            labels = own_labels;
         }
         if (layout().shards > 1) share_samples();
         images_ = images;

@@ -19,7 +19,7 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
 }
 
 /// The gradients of the samples' losses are multiplied by the loss scale. All scales of the policy
-/// include the factor 1 / batch size, so gradients need no later division by it.
+/// include the factor 1 / batch size, so gradients are means over the batch.
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute) {
     device::LossScalePolicy policy;

@@ -150,7 +150,7 @@ void Trainer::log_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank that cannot load a batch uses padding until results are read, so that none waits for it.
+/// A rank that cannot load a batch uses padding until results are read, so that others do not wait.
 void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -232,7 +232,7 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
                             config_.training.loss_scale > 1 ? kScaleRemedy : kRemedy));
 }
 
-/// Checks the parameters, because no loss after the last update would show an overflow.
+/// Checks the parameters, because no later loss would show an overflow in the last update.
 void Trainer::check_parameters(const std::string& when) {
     const NonFiniteParameters non_finite = non_finite_parameters();
     if (!non_finite.on_any_rank) return;

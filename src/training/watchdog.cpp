@@ -42,7 +42,7 @@ Watchdog::~Watchdog() {
     thread_.join();
 }
 
-/// Wakes the thread only if the new deadline is the first or earlier than the last.
+/// Wakes the thread only if the new deadline is the first or earlier than the previous one.
 void Watchdog::restart_locked() {
     last_step_ = last_awake_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(

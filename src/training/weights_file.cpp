@@ -119,7 +119,7 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
 }
 
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
-                   graph::ParameterStore& store, std::int64_t steps_trained) {
+                   graph::ParameterStore& store, std::int64_t normalized_batches) {
     const std::vector<Entry> all = entries(graph, store);
     std::vector<std::vector<float>> values;
     std::vector<storage::StoredTensor> tensors;
@@ -132,7 +132,7 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
         tensors.push_back({statistics.name + ".num_batches_tracked",
                            storage::ElementType::i64,
                            {},
-                           std::as_bytes(std::span(&steps_trained, 1))});
+                           std::as_bytes(std::span(&normalized_batches, 1))});
     }
     storage::write_safetensors(path, tensors, {{"format", "pt"}});
 }

@@ -21,8 +21,8 @@ struct PlannedAllReduce {
     std::vector<SentBytes> other_sent;  // by rank, in messages besides the all-reduce; empty: none
 };
 
-/// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B
-/// bytes on the wire over P ranks, in R sets of n inner ranks (AllReduceTopology), a rank sends
+/// Estimates the traffic of all-reduces over disjoint sets of ranks. For an all-reduce of B bytes
+/// on the wire over P ranks, in R sets of n inner ranks (AllReduceTopology), a rank sends
 ///
 ///   owner of a part   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
 ///   other ranks       B

@@ -20,7 +20,7 @@ requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(Communicator&
     return all;
 }
 
-/// Returns the values of all ranks in the order of the ranks at rank 0, elsewhere an empty vector.
+/// Returns at rank 0 the values of all ranks, in the order of the ranks; elsewhere an empty vector.
 /// Ranks may have different numbers of values.
 template <typename T>
 requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ranks,

@@ -39,15 +39,14 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// A set of ranks: all ranks or those of a node before StartUp::split, a group or part of it, the
-/// leaders of the groups whose predictions form the ensemble, or one process alone. All ranks must
-/// call every collective in the same order. Calls block unless they return a Request; the buffers
-/// of a Request must not change until it is complete. Calls throw Error(internal) if MPI rejects
-/// them and Error(watchdog) if a rank cannot be reached or does not answer in time. They also throw
-/// a failure that another rank announced. After a throw the communicator cannot be used any more.
-/// The caller may then free the buffers of its calls, except those of calls that return a Request
-/// and of an all-reduce of more than 64 KiB: late messages may arrive in these buffers until the
-/// process ends or MPI is finalized.
+/// A set of ranks, such as all ranks before StartUp::split, a group, or the leaders of the groups
+/// that vote. All ranks must call every collective in the same order. Calls block unless they
+/// return a Request; the buffers of a Request must not change until it is complete. Calls throw
+/// Error(internal) if MPI rejects them and Error(watchdog) if a rank cannot be reached or does not
+/// answer in time. They also throw a failure that another rank announced. After a throw the
+/// communicator cannot be used any more. The caller may then free the buffers of its calls, except
+/// those of calls that return a Request and of an all-reduce of more than 64 KiB: late messages may
+/// arrive in these buffers until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -71,9 +70,9 @@ public:
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
 
-    /// Sends and receives all these messages. Messages between two ranks with the same `tag` match
-    /// in the order in which both ranks start them. Not collective. The buffers are not copied:
-    /// after a failure, pass their memory to keep_alive().
+    /// Starts to send and receive these messages. Messages between two ranks with the same `tag`
+    /// match in the order in which both ranks start them. Not collective. The buffers are not
+    /// copied: after a failure, pass their memory to keep_alive().
     virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;

@@ -21,9 +21,9 @@ struct BucketAccounting {
     std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
     double exposed_seconds = 0;             // in finish(): communication that did not overlap
     double interleaved_seconds = 0;         // in ready() and progress(), which run between kernels
-    double overlapped_seconds = 0;          // outside of these calls, with all-reduces in progress
-    std::int64_t timed_steps = 0;           // replayed steps that the device timed
-    std::optional<AllReduceSeconds> timed;  // sums over the timed steps
+    double overlapped_seconds = 0;          // of other work while all-reduces are in progress
+    std::int64_t timed_steps = 0;           // replayed steps that `timed` counts
+    std::optional<AllReduceSeconds> timed;  // sums over timed_steps
 };
 
 /// All-reduces one flat gradient buffer in device memory in every step. Buckets are contiguous and

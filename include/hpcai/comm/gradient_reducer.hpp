@@ -49,9 +49,8 @@ public:
     virtual void prepare(std::span<float> /*device_values*/) {}
 
     /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
-    /// for that work. Work enqueued after the request's wait() runs after the all-reduce, but
-    /// wait() may return earlier. Nothing else may use the values until then. Calling test() is
-    /// optional.
+    /// for that work. Only work enqueued after the request's wait() may use the values: it runs
+    /// after the all-reduce, although wait() may return earlier. Calling test() is optional.
     virtual std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) = 0;
 
     /// Whether Device::record can capture start_all_reduce and wait() in a CUDA graph. If so, all
@@ -64,7 +63,7 @@ public:
     virtual void check() = 0;
 
     /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at
-    /// most one step ahead of the device. Then Device::enqueue_upload does not block for the first
+    /// most one step ahead of the device. Thus Device::enqueue_upload does not block for the first
     /// four uploads of more than 4096 bytes and the first 32 smaller ones of each step.
     virtual void end_step() {}
 

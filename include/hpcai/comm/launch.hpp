@@ -30,7 +30,7 @@ bool is_other_than_first_rank(const EnvironmentLookup& environment);
 
 /// Whether the launcher ends all ranks if one exits before MPI_Finalize. True for unknown
 /// launchers. False with mpirun --enable-recovery, and with srun if SLURM_KILL_BAD_EXIT=0 and each
-/// node has one rank: Slurm's PMIx plugin ends the step if a rank dies on a node with other ranks.
+/// node has one rank: Slurm's PMIx plugin ends all ranks if one dies on a node with other ranks.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
 }  // namespace hpcai::comm

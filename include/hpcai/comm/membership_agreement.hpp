@@ -56,14 +56,14 @@ struct UnfinishedGroup {
 };
 
 /// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
-/// the same `unfinished`, and completed groups vote unless a group has stopped. Otherwise the other
-/// groups continued without this group or did not answer.
+/// the same `unfinished`, and completed groups vote unless a group has stopped. If not `agreed`,
+/// the other groups continued without this group or did not answer.
 struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
     // Statuses with reasons. The collector and the leader of writer() have those of all unfinished
-    // groups that are not absent. Without agreement, a leader has its own group's. Elsewhere empty.
+    // groups that are not absent. Without agreement, a leader has its own group's. Else empty.
     std::vector<GroupStatus> known;
 
     /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
@@ -87,10 +87,10 @@ private:
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
-    query,      // follower to collector, halfway through its wait: expects a notice
+    query,      // follower to collector, halfway through the follower's wait: expects a notice
     notice,     // heartbeat of a collector; leaders follow the collector of the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
-    joined,     // follower to collector; it joins no other one unless this one withdraws
+    joined,     // follower to collector; the follower joins no other until it is `withdrawn`
     declined,   // leader to collector: the leader is not its follower or has decided
     withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined, in a tree
@@ -103,9 +103,9 @@ struct AgreementMessage {
     std::int32_t from_group = 0;
     // notice: longest time until the next notice; status: how long this group waits for others
     double seconds = 0;
-    std::vector<GroupStatus> statuses{};  // status: of from_group; result to the writer: known
-    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished{};  // result; shared
-    std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends it
+    std::vector<GroupStatus> statuses{};  // status: of from_group; result to the writer: `known`
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished{};  // result
+    std::vector<int> forward_to{};  // proposal, result: groups to which the receiver sends a copy
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) if `bytes` have another size than their header states.
@@ -117,14 +117,14 @@ struct AddressedMessage {
     AgreementMessage message;
 };
 
-/// One leader's state machine of the protocol by which leaders agree on the groups that vote,
-/// which means that their predictions form the ensemble. The caller supplies transport and clock.
+/// One leader's state machine of the protocol by which leaders agree on the groups that vote: the
+/// groups whose predictions form the ensemble. The caller supplies transport and clock.
 ///
 /// Following: each leader sends its status to a collector, first the leader of group 0. If the
 /// collector is lost, or silent for status_seconds, the leader follows the leader of the next
 /// group. After the leaders of groups 0 to 3, or when its own group is next, it becomes a
-/// collector. A leader of a stopped group waits until its own waiting time is over, at least two
-/// replies for each collector, because the scheduler may end the job soon.
+/// collector. The leader of a stopped group waits stopped_seconds in all, but at least 2 x
+/// reply_seconds for each collector, because the scheduler may end the job soon.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
 /// completed groups, including its own, are over. Failed groups do not count, so an early failure
@@ -135,7 +135,7 @@ struct AddressedMessage {
 /// leader only votes with leaders that joined the same collector. Leaders forward proposals and
 /// results, so each sends O(log(groups)) messages unless leaders are late or dead. A leader that
 /// should have forwarded a message may be dead, so the collector repeats it to each follower that
-/// has not replied after half of reply_seconds. It waits at most reply_seconds for replies.
+/// has not replied after half of reply_seconds. The wait ends after reply_seconds.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {

@@ -8,7 +8,7 @@ namespace hpcai::comm {
 
 struct WorldLimits {
     double wait_seconds = 3600;                // longest wait for other ranks in one call
-    double finalize_seconds = 30;              // time limit of finish(), which has exceptions
+    double finalize_seconds = 30;              // time limit of finish() in most cases
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
     // Maximum number of elements in one MPI call; larger buffers are split.
     std::size_t largest_count = std::size_t{1} << 30;
@@ -81,7 +81,7 @@ public:
     /// Another rank of that group calls it instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it after agree_on_members, or in a lost group, if all ranks of other groups are done.
+    /// Call it after agree_on_members, or in a lost group, when other groups have ended or hang.
     void mark_others_gone() {
         others_may_work_ = false;
         has_lost_ranks_ = true;

@@ -18,8 +18,8 @@ struct RankDevice {
 /// Returns the devices of all ranks, by rank. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
-/// Returns, in one line, why NCCL cannot reduce over these ranks; empty if it can. NCCL needs its
-/// own GPU for each rank and the same version on all ranks. The answer depends only on the list.
+/// Returns, in one line, why NCCL cannot reduce over these ranks; empty if it can. Each rank needs
+/// its own GPU, and all ranks the same version of NCCL. Equal lists give equal answers.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
 }  // namespace hpcai::comm

@@ -15,10 +15,9 @@ struct SyncBatchNormAccounting {
     double seconds = 0;  // spent in all-reduces, which do not overlap with computation
 };
 
-/// All-reduces BatchNorm statistics over sets of `ranks` consecutive ranks of a communicator, the
-/// replicas of a stage and shard; the first set begins with rank 0. Networks can be planned with
-/// this object before the communicator exists. Sums have the same bits on all ranks of a set and in
-/// every run.
+/// All-reduces BatchNorm statistics over sets of `ranks` consecutive ranks of a communicator; the
+/// first set begins with rank 0. Networks can be planned with this object before the communicator
+/// exists. Sums have the same bits on all ranks of a set and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
     explicit SyncBatchNormGroup(int ranks);

@@ -16,9 +16,9 @@ namespace hpcai::group {
 std::unique_ptr<Logger> open_group_log(const context::RunContext& context);
 
 /// Trains this rank's model with its group, evaluates it and stores the results in groups/<m>/
-/// (weights, predictions, record). If an earlier launch completed the group, loads these instead of
-/// training. Training makes state.reducer. Never throws: a failure becomes the status of the
-/// outcome. Collective in the group.
+/// (weights, predictions, record). If an earlier launch completed the group, loads its record and
+/// predictions instead. Training sets state.reducer. Never throws: a failure becomes the status of
+/// the outcome. Collective in the group.
 GroupOutcome run_group(const context::RunContext& context, const context::Resources& resources,
                        TrainingState& state, comm::Communicator& group, Logger& log);
 

@@ -22,7 +22,7 @@ struct Partition;
 graph::Graph make_training_graph(const context::RunContext& context,
                                  const data::SampleSet& samples);
 
-/// A model on one rank of the group that trains it. A run can build any number of them.
+/// A model on one rank of the group that trains it.
 class Model {
 public:
     /// Builds the training networks of `graph`, which is not fused, and their initial weights. The

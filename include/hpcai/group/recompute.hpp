@@ -13,7 +13,7 @@
 namespace hpcai::group {
 
 /// Opens the device for one of `ranks` ranks of this process. It computes in `precision`, as in
-/// result.json, or in fp32 if the device does not have it.
+/// result.json, or in fp32 if the device lacks that.
 context::Resources open_resources(const config::Config& config, const std::string& precision,
                                   const data::SampleSets& samples, int ranks);
 

@@ -28,7 +28,7 @@ struct RankHealth {
     std::string output_error;      // why the rank cannot write to it; empty if it can
     bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
     double free_bytes = 0;         // on the file system of the result directory
-    std::string golden_sha256;  // of the parameters after `doctor --golden` steps; empty: not run
+    std::string golden_sha256;     // of the parameters after the golden steps; empty: none ran
 };
 
 /// The result of one check of a launch.
@@ -47,7 +47,7 @@ struct LaunchCommand {
 };
 
 /// For rank 0, returns a line break and a warning for the log of a run if the rank may use fewer
-/// cores than its share of the node, as with mpirun's default; else an empty string.
+/// cores than its share of the node, as by mpirun's default; else an empty string.
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place);
 

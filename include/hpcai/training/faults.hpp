@@ -15,8 +15,8 @@ inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
 
 /// One fault, on one rank of one group.
 struct Fault {
-    std::string kind;       // see docs/RELIABILITY.md
-    int group = 0;          // bagging group
+    std::string kind;  // see docs/RELIABILITY.md
+    int group = 0;
     int rank = 0;           // in the group
     std::int64_t step = 0;  // from 0; injected in this step, or else in the next step that runs
 
@@ -25,12 +25,12 @@ struct Fault {
 
 bool faults_are_built_in();
 
-/// Returns "hpcai500 0.1.0", and " with faults" if they are built in.
+/// Returns "hpcai500 0.1.0", or "hpcai500 0.1.0 with faults" if faults are built in.
 std::string program_version();
 
 /// Parses `text`, the value of kFaultsVariable: faults "kind@group:rank:step", separated by commas.
-/// Throws Error(usage) with the variable, the text and the legal values. A program that is built
-/// without faults throws it for any nonempty text.
+/// Throws Error(usage) with the variable, the text and the legal values. A program without
+/// fault injection throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
 inline std::vector<Fault> faults_of_environment() {
@@ -38,7 +38,7 @@ inline std::vector<Fault> faults_of_environment() {
     return read_faults(text == nullptr ? "" : text);
 }
 
-/// Throws Error(usage) with the first fault whose group or rank (below `degree`) does not exist.
+/// Throws Error(usage) with the first fault beyond `groups` groups or `degree` ranks per group.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
 /// Returns a text such as "kill@1:0:5, slow@0:1:2", or "none".

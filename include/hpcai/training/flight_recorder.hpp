@@ -10,7 +10,7 @@
 
 namespace hpcai::training {
 
-/// Records the last phases and all-reduces of a rank in one thread; fill_record() is thread-safe.
+/// Records the last phases and all-reduces of a rank. Other threads may only call fill_record().
 class FlightRecorder {
 public:
     static constexpr std::size_t kMaxEvents = 256;

@@ -29,8 +29,8 @@ struct Divergence {
     std::int64_t passed_before = 0;  // number of audits that passed before
 };
 
-/// Compares the hashes; empty if all replicas of each shard have equal hashes. `shards` has the
-/// shard number of each rank; each shard has the same number of ranks.
+/// Returns nothing if all replicas of each shard have equal hashes. `shards` has the shard number
+/// of each rank; each shard has the same number of ranks.
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
                                           std::span<const int> shards, std::int64_t step);
 

@@ -37,7 +37,7 @@ struct PipelineShare {
     comm::TensorParallelExchange* exchange = nullptr;  // of the networks; unused with one shard
 };
 
-/// Results of steps that were read from the device.
+/// Results of steps, as read from the device.
 struct StepResults {
     double loss_sum = 0;                 // over the samples since results were last read
     std::int64_t samples = 0;            // since results were last read, without padding
@@ -92,7 +92,7 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the compute-type
+    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the working
     /// copies if ParameterStore::write() has changed parameters since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.

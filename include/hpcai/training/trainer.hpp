@@ -75,13 +75,13 @@ public:
             comm::Communicator& group);
 
     /// Trains one epoch on `source`, or after restore() the rest of an epoch. Calls `listener`
-    /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if these
-    /// differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks throw its
-    /// failure after the next step whose results are read. If gradients are not finite although the
-    /// loss scale cannot decrease, or a parameter is not finite, the ranks compare their replicas
-    /// and all throw Error(internal): after the step's results were read, or at the end of the
-    /// epoch. Only ranks with the first shard of the first stage use the batches of `source`; all
-    /// sources have the same number of batches. After a failure the communicators cannot be used.
+    /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if
+    /// replicas differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks
+    /// throw its failure after the next step whose results are read. If gradients are not finite
+    /// although the loss scale cannot decrease, or a parameter is not finite at the end of the
+    /// epoch, the ranks compare their replicas and all throw Error(internal). Only ranks with the
+    /// first shard of the first stage use the batches of `source`; all sources have the same number
+    /// of batches. After a failure the communicators cannot be used.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 

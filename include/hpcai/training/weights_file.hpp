@@ -13,9 +13,9 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
 /// Writes parameters and running statistics durably as safetensors with the names of the graph:
 /// those of torchvision's state dict if torchvision has the model. Tensors are fp32, filters
 /// (filters, channels, height, width). `num_batches_tracked` are int64 scalars equal to
-/// `steps_trained`. Throws Error(usage) if the file cannot be written.
+/// `normalized_batches`. Throws Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
-                   graph::ParameterStore& store, std::int64_t steps_trained);
+                   graph::ParameterStore& store, std::int64_t normalized_batches);
 
 /// Reads a file of write_weights or torchvision. It must have every parameter and running statistic
 /// of the graph with its shape in finite fp32, and no other tensors except `num_batches_tracked`.

@@ -66,8 +66,8 @@ public:
     void begin_all_reduce(cudaStream_t stream) { begin(in_flight_, stream); }
     void end_all_reduce(cudaStream_t stream) { end(in_flight_, stream); }
     /// Call both around each wait for all-reduces, on the waiting stream.
-    void begin_wait(cudaStream_t device) { begin(exposed_, device); }
-    void end_wait(cudaStream_t device) { end(exposed_, device); }
+    void begin_wait(cudaStream_t stream) { begin(exposed_, stream); }
+    void end_wait(cudaStream_t stream) { end(exposed_, stream); }
 
     /// Returns the times of the last run, which must be complete; empty without all-reduces.
     std::optional<AllReduceSeconds> last_run() const {

@@ -154,8 +154,7 @@ private:
         return values.subspan(piece.values.begin, piece.values.count());
     }
 
-    /// Returns the ranks with which `rank` exchanges messages in any schedule: a symmetric
-    /// relation.
+    /// Returns the ranks to which a schedule of `rank` may send; the same may send to `rank`.
     static std::set<int> find_peers(const AllReduceTopology& topology, int rank) {
         std::set<int> peers(topology.inner.begin(), topology.inner.end());
         peers.insert(topology.outer.begin(), topology.outer.end());

@@ -139,9 +139,7 @@ public:
             // A later call, such as the end of the graph capture, reports the failure.
         }
     }
-    bool test() override {
-        return reducer_.is_joined(number_);
-    }  // the device advances without calls
+    bool test() override { return reducer_.is_joined(number_); }
     void wait() override { reducer_.join(number_); }
 
 private:
@@ -152,8 +150,8 @@ private:
 std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
     gradients_ready_.record(device_stream_);
     gradients_ready_.block(all_reduce_stream_.handle());
-    // Make the request before a later call can fail: a graph capture cannot end until this stream
-    // has joined the device's stream.
+    // Make the request, whose destructor joins, before a call can fail: a graph capture cannot end
+    // until this stream has joined the device's stream.
     auto request = std::make_unique<NcclRequest>(*this, ++started_);
     times_.begin_all_reduce(all_reduce_stream_.handle());
     if (all_reduce_) {
