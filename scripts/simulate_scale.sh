@@ -63,13 +63,13 @@ if ! command -v smpicxx smpirun > /dev/null; then
     exit 3
 fi
 
-# These calls of comm go to functions of tests/scale/scale.cpp.
+# These calls of comm go to functions of tests/scale/simulated_mpi.cpp.
 replaced=()
 for name in Test Isend Ibcast Ibarrier Iallreduce Ireduce Comm_split_type Get_processor_name; do
     replaced+=("-DMPI_$name=scale_MPI_$name")
 done
 mkdir -p "$build"
-for source in tests/scale/scale.cpp src/base/{error,text,units,process}.cpp \
+for source in tests/scale/{scale,simulated_mpi}.cpp src/base/{error,text,units,process}.cpp \
     src/plan/{layout,parallelism_controller}.cpp src/comm/mpi/*.cpp \
     src/comm/{all_reduce_schedule,all_reduce_traffic,collectives,gradient_buckets,launch,membership_agreement}.cpp \
     src/comm/{point_to_point_reducer,sync_batch_norm_group,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
