@@ -28,7 +28,7 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
 ///   channels; if trials are not timed, also at most 256 input channels
 /// The last two also need a successful trial (seconds_of()) if the context has a device. With
 /// autotune they must be faster than separate operations, all with their fastest plans;
-/// Context::plans stores the decision. A deterministic device makes no trial without autotune. An
+/// Context::plans stores the decision. Without autotune, a deterministic device makes no trial. An
 /// Acceptance returns the same decision for every call with the same operation.
 class Acceptance {
 public:

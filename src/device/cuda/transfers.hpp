@@ -147,8 +147,8 @@ private:
     std::array<Slot, 2> slots_;
     std::array<FreshSlot, 4> fresh_;
     std::size_t next_small_ = 0, next_slot_ = 0, next_fresh_ = 0;
-    // Declared last, so that their copies finish before the buffers are freed. `fresh_uploads_`
-    // never waits for other streams.
+    // Declared last, so that copies on these streams finish before the buffers are freed.
+    // `fresh_uploads_` never waits for other streams.
     OwnedStream uploads_, fresh_uploads_;
 };
 
