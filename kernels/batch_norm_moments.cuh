@@ -7,7 +7,7 @@
 namespace hpcai::kernels::batch_norm {
 
 struct Moments {
-    double mean = 0, variance = 0;  // biased
+    double mean = 0, variance = 0;  // the biased variance
 };
 
 /// Computes the moments of x from the sums of x - pivot and of (x - pivot)^2. A pivot near the

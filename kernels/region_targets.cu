@@ -179,7 +179,7 @@ Call lay_out(const AnchorTargetsShape& shape, Scratch& workspace) {
 
 constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 
-/// The inputs and matches of one image.
+/// The arrays of one image.
 struct Image {
     const float* proposals;
     const float* boxes;
