@@ -39,7 +39,7 @@ struct PointwiseShape {
 struct ColumnSumsArguments {
     const void* x = nullptr;              // (n, C)
     const void* second = nullptr;         // with a mask: added to x; null: none
-    const std::uint32_t* mask = nullptr;  // elements with bit 0 become 0; null: none
+    const std::uint32_t* mask = nullptr;  // an element whose bit is 0 becomes 0; null: none
     void* masked = nullptr;               // with a mask: written, the elements that are summed
     double* sums = nullptr;               // (C), written
     void* workspace = nullptr;            // batch_norm_workspace_bytes()
