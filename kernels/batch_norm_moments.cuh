@@ -3,7 +3,7 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// The statistics of a BatchNorm from its moments.
+/// Code that computes the statistics of a BatchNorm from its moments.
 namespace hpcai::kernels::batch_norm {
 
 struct Moments {

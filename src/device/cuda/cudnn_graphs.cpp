@@ -109,7 +109,7 @@ private:
     void input_gradient() {
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
-        // cuDNN cannot infer it: with a stride, images of several sizes have the same output size.
+        // cuDNN cannot infer the size: with a stride, several image sizes have one output size.
         dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         mark_output(dx, Operand::image, type());
     }
