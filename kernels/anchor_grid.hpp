@@ -37,11 +37,11 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int level_index, int anchor) const {
         const Level& at = level[level_index];
         const int local = anchor - at.first;
-        const int pixel = local / per_cell;
-        const auto x = static_cast<float>(pixel % at.width * at.stride);
-        const auto y = static_cast<float>(pixel / at.width * at.stride);
-        const float* cell = at.cell[local % per_cell];
-        return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
+        const int cell_index = local / per_cell;
+        const auto x = static_cast<float>(cell_index % at.width * at.stride);
+        const auto y = static_cast<float>(cell_index / at.width * at.stride);
+        const float* base = at.cell[local % per_cell];
+        return {base[0] + x, base[1] + y, base[2] + x, base[3] + y};
     }
     HPCAI_HOST_DEVICE ops::Box box(int anchor) const { return box(level_of(anchor), anchor); }
 };
@@ -51,7 +51,7 @@ struct AnchorGrid {
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
-/// W, 4 A) of `dtype`, with A anchors per cell. Strides are elements from pixel to pixel.
+/// W, 4 A) of `dtype`, with A anchors per cell. Strides are elements from cell to cell.
 struct RpnOutputs {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
@@ -66,9 +66,9 @@ HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int i
                                                    int elements, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];
     const int local = anchor - level.first;
-    const std::int64_t pixel =
+    const std::int64_t cell =
         std::int64_t{image} * level.height * level.width + local / grid.per_cell;
-    return pixel * stride + local % grid.per_cell * elements;
+    return cell * stride + local % grid.per_cell * elements;
 }
 
 }  // namespace hpcai::kernels

@@ -26,7 +26,7 @@ struct BatchNormShape {
 /// batch_norm_gradient_sums() to batch_norm_gradient_apply().
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
-/// Bytes of a mask of one bit for each element in order, from bit 0 of word 0: set where y > 0.
+/// Bytes of a mask of one bit for each element in order, from bit 0 of word 0; it is 1 where y > 0.
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
 
 /// (spans, C) each.
@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without a mask: it passed where x scale + shift > 0
+    bool relu = false;                    // no mask: the ReLU passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -152,11 +152,11 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
-/// Computes dx = a g + b x + c with the coefficients (a, b, c). If the span has n pixels and xhat =
-/// (x - mean) / deviation, dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n). g is
-/// the gradient of the ReLU's input: with a mask, `residual_gradient`. Needs an earlier call of
-/// batch_norm_gradient_sums() with the same arguments, unless `coefficients` is set and there is no
-/// mask. Reads 2, with dy1 and no mask 3; writes 1.
+/// Computes dx = a g + b x + c with the coefficients (a, b, c). For n pixels in a span, dx =
+/// (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n), where xhat = (x - mean) /
+/// deviation and g is the gradient of the ReLU's input: with a mask, `residual_gradient`. Needs an
+/// earlier call of batch_norm_gradient_sums() with the same arguments, unless `coefficients` is set
+/// and there is no mask. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 

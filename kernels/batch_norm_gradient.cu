@@ -86,7 +86,7 @@ GradientTensors<T> tensors_of(const BatchNormGradientArguments& arguments) {
             static_cast<T*>(arguments.residual_gradient)};
 }
 
-/// Calls `body` with the width, the gate and whether there are two gradients.
+/// Calls `body` with the width, the gate and whether the output has two gradients.
 template <typename Body>
 void with_variant(bool wide, Gate gate, bool has_dy1, const Body& body) {
     const auto with_gate = [&]<int kWidth, bool kHasDy1>() {

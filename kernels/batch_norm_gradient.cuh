@@ -90,7 +90,7 @@ struct Coefficients {
     double a, b, c;
 };
 
-/// `sums` are the sums of g and of g xhat over `count` pixels.
+/// `sums` are the sums of g and of g xhat over `count` pixels; `inverse` is 1 / deviation.
 __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
                                                float mean, double count) {
     const double a = gamma * inverse;
@@ -98,7 +98,7 @@ __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, do
     return {a, b, -a * sums.first / count - b * mean};
 }
 
-/// Computes dx for kWidth channels. `coefficients` points to the first of them in (3, `all`).
+/// Computes dx for kWidth channels. `coefficients`, of (3, `all`), begins at the first of them.
 template <int kWidth>
 class InputGradient {
 public:

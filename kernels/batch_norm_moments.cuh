@@ -3,11 +3,11 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// The statistics of a BatchNorm from its moments.
+/// Code that computes the statistics of a BatchNorm from its moments.
 namespace hpcai::kernels::batch_norm {
 
 struct Moments {
-    double mean = 0, variance = 0;  // biased
+    double mean = 0, variance = 0;  // the biased variance
 };
 
 /// Computes the moments of x from the sums of x - pivot and of (x - pivot)^2. A pivot near the

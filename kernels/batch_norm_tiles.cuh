@@ -9,12 +9,12 @@
 #include "reduce.cuh"
 
 /// The distribution of (spans, pixels, C) over threads. A thread keeps `kWidth` channels and
-/// iterates over pixels of one span. Threads of a block are adjacent over channels first, so that a
-/// warp reads whole cache lines. Blocks are adjacent over channels first, so that the grid sweeps
+/// iterates over pixels of one span. Adjacent threads of a block have adjacent channels, so that a
+/// warp reads whole cache lines. Adjacent blocks have adjacent channels, so that the grid sweeps
 /// memory from one end to the other.
 namespace hpcai::kernels::batch_norm {
 
-inline constexpr int kWide = 8;  // channels of a thread if they divide C: a byte of the mask
+inline constexpr int kWide = 8;  // channels of a thread if 8 divides C; one byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
 // Resident blocks of an H100 or H200. All GPUs use this number, so that the order of sums is fixed.
@@ -63,7 +63,7 @@ inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
 }
 
 /// Enqueues the partial sums of the differences of x from the first pixel of the span and of their
-/// squares. Also stores these pixels as pivots.
+/// squares. Also stores the first pixels as pivots.
 void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
 /// Enqueues the partial sums of g, the gradient of the ReLU's input, and of g (x - mean).
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,

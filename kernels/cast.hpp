@@ -12,8 +12,8 @@
 /// disjoint.
 namespace hpcai::kernels {
 
-/// Rows (rows, padded_channels) of `dtype`, padded with zeros, for rows (rows, channels) without
-/// padding. A row is, for example, a pixel of an image or a tap of a KRSC filter.
+/// Rows (rows, channels) of `dtype`, each followed by zeros up to padded_channels. A row is, for
+/// example, a pixel of an image or a tap of a KRSC filter.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;
@@ -33,8 +33,8 @@ void strip_rows(const PaddedRows& shape, const void* from, tensor::DType to_dtyp
 /// Images of height x width pixels in blocks of 2 x 2 pixels, (images, block_rows(), columns(),
 /// adjacent, 4 padded_channels) of `dtype`. Block (i, j) has the channels of four pixels (row,
 /// column): with h = 2 i - border and w = 2 j - border, (h, w), (h, w + 1), (h + 1, w) and
-/// (h + 1, w + 1). Column j has the `adjacent` blocks from (i, j - first_offset()). Pixels outside
-/// of the image and padding channels are 0.
+/// (h + 1, w + 1). Column j of row i has `adjacent` blocks from (i, j - first_offset()) on. Pixels
+/// outside of the image and padding channels are 0.
 struct BlockedImages {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t images = 0;  // images or filters
@@ -55,9 +55,9 @@ struct BlockedImages {
 /// Reorders images (images, height, width, padded_channels) of `dtype` into blocks. Throws
 /// Error(internal) unless a pixel has a multiple of 8 bytes and a column at most 256.
 void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream);
-/// Converts fp32 filters (images, height, width, channels) to blocks, one in a column.
+/// Converts fp32 filters (images, height, width, channels) to blocks; `adjacent` must be 1.
 void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream);
-/// Converts blocks to fp32 filters (images, height, width, channels).
+/// The inverse of filters_to_blocks().
 void filters_from_blocks(const BlockedImages& shape, const void* from, float* to, Stream stream);
 
 }  // namespace hpcai::kernels

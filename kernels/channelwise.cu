@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that have one number per channel, for any number of channels.
+// Operations with one parameter per channel, for any number of channels.
 #include <numeric>
 
 #include "batch_norm_tiles.cuh"
@@ -59,7 +59,7 @@ struct GatedGradient {
 };
 
 /// Calls `body` with the tensors y, dy0 and dy1 of `arguments`. Its template arguments are their
-/// type, the width, whether there is a ReLU and whether there are two gradients.
+/// type, the width, whether there is a ReLU and whether there is dy1.
 template <typename Arguments, typename Body>
 void with_gradients(const BatchNormShape& shape, const Arguments& arguments, const Body& body) {
     with_type(shape.dtype, [&]<typename T>() {
@@ -130,12 +130,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
 constexpr unsigned kWarps = 8;  // of a block that combines parts; one channel per warp
 
 __global__ void __launch_bounds__(kWarps* kWarp)
-    combine_parts_kernel(int parts, const ChannelCounts counts, const float* from,
+    combine_parts_kernel(int part_count, const ChannelCounts counts, const float* from,
                          float* bias_gradient) {
     const int channel = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarp);
     if (channel >= counts.channels) return;
     double sum = 0;
-    for (int part = static_cast<int>(threadIdx.x % kWarp); part < parts;
+    for (int part = static_cast<int>(threadIdx.x % kWarp); part < part_count;
          part += static_cast<int>(kWarp)) {
         sum += from[static_cast<std::int64_t>(part) * counts.stored + channel];
     }

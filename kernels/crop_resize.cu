@@ -17,7 +17,7 @@ struct AxisTaps {
 };
 static_assert(sizeof(AxisTaps) / sizeof(int) % 2 == 1);  // odd: no bank conflicts
 
-/// A product that the compiler does not fuse with a sum, because the CPU rounds both.
+/// A product that the compiler does not fuse with a sum, because the CPU rounds product and sum.
 __device__ inline double unfused_product(double a, double b) {
     return fma(a, b, 0.0);
 }
@@ -33,15 +33,15 @@ __device__ void compute_taps(int size, int side, int index, AxisTaps& taps) {
     const double center = unfused_product(index + 0.5, scale);
     const int begin = static_cast<int>(center - support + 0.5);
     const int end = static_cast<int>(center + support + 0.5);
-    const int first = begin > 0 ? begin : 0, last = end < size ? end : size;
+    const int first = begin > 0 ? begin : 0, past = end < size ? end : size;
     double sum = 0;
-    for (int i = first; i < last; ++i) sum += triangle(unfused_product(i - center + 0.5, inverse));
-    for (int i = first; i < last; ++i) {
+    for (int i = first; i < past; ++i) sum += triangle(unfused_product(i - center + 0.5, inverse));
+    for (int i = first; i < past; ++i) {
         const double weight = triangle(unfused_product(i - center + 0.5, inverse)) / sum;
         taps.weight[i - first] = static_cast<int>(0.5 + weight * (1 << kWeightBits));
     }
     taps.first = first;
-    taps.count = last - first;
+    taps.count = past - first;
 }
 
 /// Converts kHalf plus a sum of bytes times weights to a byte. The weights are not negative, and
@@ -50,7 +50,7 @@ __device__ inline int rounded(int sum) {
     return sum >> kWeightBits;
 }
 
-/// One block for each tile of a row of the batch; blockIdx.y is the row.
+/// One block for each tile of a resized image; blockIdx.y is the image, a row of the batch.
 __global__ void crop_resize_kernel(ViewBatch batch, int tiles_across) {
     __shared__ AxisTaps column_taps[kTileWidth], row_taps[kTileHeight];
     const PictureView view = batch.views[blockIdx.y];

@@ -83,9 +83,9 @@ Grid one_block_per(std::int64_t rows, Stream stream) {
 }
 
 __device__ int label_of(const CellGrid& grid, const float* boxes, std::int64_t image,
-                        std::int64_t pixel) {
+                        std::int64_t cell) {
     return ops::cell_class({boxes + image * grid.boxes * 5, grid.boxes, grid.classes}, grid.stride,
-                           pixel / grid.width, pixel % grid.width);
+                           cell / grid.width, cell % grid.width);
 }
 
 __device__ double weight_of(const CellGrid& grid, int label) {
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kThreads)
     cell_kernel(const CellGrid grid, const CellCrossEntropyArguments args) {
     const std::int64_t image = blockIdx.x, cells = grid.height * grid.width;
     double total = 0;
-    for (std::int64_t pixel = threadIdx.x; pixel < cells; pixel += kThreads) {
-        const std::int64_t index = image * cells + pixel;
+    for (std::int64_t cell = threadIdx.x; cell < cells; cell += kThreads) {
+        const std::int64_t index = image * cells + cell;
         const T* logits = static_cast<const T*>(args.logits) + index * grid.padded_classes;
         float* softmax = args.probabilities + index * grid.classes;
         double highest = to_float(logits[0]), sum = 0;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
             sum += power;
         }
         for (int k = 0; k < grid.classes; ++k) softmax[k] = static_cast<float>(softmax[k] / sum);
-        const int label = label_of(grid, args.boxes, image, pixel);
+        const int label = label_of(grid, args.boxes, image, cell);
         total += weight_of(grid, label) * (log(sum) + highest - to_float(logits[label]));
     }
     total = reduce_block(total, 0.0, Sum{});

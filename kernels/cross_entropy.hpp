@@ -70,7 +70,7 @@ struct CellCrossEntropyGradientArguments {
     const float* loss_scale = nullptr;     // one number in device memory
     void* gradient = nullptr;              // (N, H, W, padded classes), the padding 0
 };
-/// Overwrites the gradients with those of the losses times the loss scale.
+/// Writes the gradients of the logits: those of the losses times the loss scale.
 void cell_cross_entropy_gradient(const CellGrid& grid,
                                  const CellCrossEntropyGradientArguments& arguments, Stream stream);
 

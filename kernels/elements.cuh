@@ -42,7 +42,7 @@ __host__ __device__ inline T from_float(float value) {
     }
 }
 
-/// Loads or stores kLanes<T> numbers as fp32 with one aligned 16-byte access.
+/// kLanes<T> numbers as fp32, loaded or stored as T with one aligned 16-byte access.
 template <typename T>
 struct Vector {
     float lane[kLanes<T>];

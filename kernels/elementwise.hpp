@@ -99,8 +99,8 @@ struct UpsampleAddGradientArguments {
     void* fine_gradient = nullptr;    // null: not computed; may be dy0 or dy1
     void* coarse_gradient = nullptr;  // null: not computed
 };
-/// The gradient of the fine image is that of the output. The gradient of a coarse pixel is its sum
-/// over the fine pixels that read the coarse one, in fp32 and a fixed order.
+/// The gradient of the fine image is that of the output. The gradient of a coarse pixel is the sum
+/// of those of the fine pixels that read it, in fp32 and a fixed order.
 void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream);
 

@@ -135,8 +135,8 @@ struct AdaGradRule {
     }
 };
 
-/// Returns the index of the last range that begins at or before element `at`, by binary search.
-/// The range does not contain `at` if no range does.
+/// Returns the index of the last range that begins at or before element `at`, 0 if there is none.
+/// The range may end before `at`.
 __device__ inline std::int64_t range_at(const UpdateArguments& args, std::int64_t at) {
     std::int64_t low = 0, high = args.range_count;
     while (high - low > 1) {

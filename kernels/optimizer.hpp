@@ -31,7 +31,7 @@ struct UpdatePart {
 struct UpdateArguments {
     float* parameters = nullptr;
     const float* gradients = nullptr;
-    float* states[2] = {};                             // of the rule, as its formula orders them
+    float* states[2] = {};                             // in the order of the rule's formula
     tensor::DType working_dtype = tensor::DType::f16;  // of working copies: f16, bf16 or f32
     bool rounds_parameters = false;                    // round new parameters to working_dtype
     std::int64_t count = 0;

@@ -93,8 +93,8 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
-/// Rounds `bias` to T. A matrix element, `factor`, compensates a finite rounding error unless it is
-/// null. `sum` is that of the element's column of x.
+/// Rounds `bias` to T. If `factor` is not null, it is a matrix element, which then compensates a
+/// finite rounding error. `sum` is that of the element's column of x.
 template <typename T>
 __device__ T round_bias(double bias, T* factor, double sum, double pixels) {
     const T rounded = from_float<T>(static_cast<float>(bias));
@@ -146,7 +146,7 @@ __global__ void pointwise_statistics_kernel(const PointwiseShape shape,
     }
     finest.best = reduce_warp(finest.best, Minimum{});
     sum = reduce_warp(sum, Sum{});
-    __syncwarp();  // another lane wrote the finest factor
+    __syncwarp();  // another lane may have written the finest factor
     if (!is_first_lane) return;
     T* factor = finest.is_found() ? scaled + finest.index() : nullptr;
     static_cast<T*>(args.bias)[channel] =
@@ -222,10 +222,10 @@ __global__ void __launch_bounds__(kFactorRows* kWarp)
         finest.offer(to_float(square[at]), args.sums[j], average, j);
         sum += to_float(square[at]) * args.sums[j];
     }
-    const T* weights = static_cast<const T*>(args.scaled_weights);
+    const T* scaled_weights = static_cast<const T*>(args.scaled_weights);
 #pragma unroll 4
     for (std::int64_t c = row; is_inside && c < shape.outputs; c += kFactorRows) {
-        sum += static_cast<double>(factor * to_float(weights[c * shape.inputs + k])) *
+        sum += static_cast<double>(factor * to_float(scaled_weights[c * shape.inputs + k])) *
                args.gradient_sums[c];
     }
     sums[row][lane] = sum;

@@ -18,12 +18,12 @@
 ///   dw = dy^T x = a G + b P + c s
 ///   dx = dy w   = g (a w) + x M + c w
 ///
-/// A rounding error of a matrix or bias is the same in all pixels, so it accumulates in sums over
-/// pixels. Two means are therefore preserved: beta + mean(r), of z before the ReLU, and 0, of dx.
-/// Each bias is computed from the rounded matrix, and one element of the matrix compensates the
-/// rounding error of the bias. The terms x M and c w of dx are too small for fp16, so they are
-/// multiplied by a power of two, f, until g (a w) is added. The ReLU may turn a NaN into 0, but
-/// then the statistics or r are NaN as well.
+/// A rounding error of a matrix or bias (shift, c w) is the same in all pixels, so it accumulates
+/// in sums over pixels. Two means are therefore preserved: beta + mean(r), of z before the ReLU,
+/// and 0, of dx. Each bias is computed from the rounded matrix, and one element of the matrix
+/// compensates the rounding error of the bias. The terms x M and c w of dx are too small for fp16,
+/// so they are multiplied by a power of two, f, until g (a w) is added. The ReLU may turn a NaN
+/// into 0, but then the statistics or r are NaN as well.
 ///
 /// A relative error e of S becomes a relative error e (1 + mean(y)^2 / variance) of the variance,
 /// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of about 2^-15.
@@ -39,13 +39,13 @@ struct PointwiseShape {
 struct ColumnSumsArguments {
     const void* x = nullptr;              // (n, C)
     const void* second = nullptr;         // with a mask: added to x; null: none
-    const std::uint32_t* mask = nullptr;  // elements with bit 0 become 0; null: none
+    const std::uint32_t* mask = nullptr;  // an element whose bit is 0 becomes 0; null: none
     void* masked = nullptr;               // with a mask: written, the elements that are summed
     double* sums = nullptr;               // (C), written
     void* workspace = nullptr;            // batch_norm_workspace_bytes()
 };
 /// Sums x over its pixels; the shape has one span and a multiple of 8 channels. Reads 1, with
-/// `second` 2, and one bit if there is a mask; then writes 1, which may be x or `second`.
+/// `second` 2. With a mask, also reads one bit and writes 1; `masked` may be x or `second`.
 void column_sums(const BatchNormShape& shape, const ColumnSumsArguments& arguments, Stream stream);
 
 struct PointwiseStatisticsArguments {
@@ -57,7 +57,7 @@ struct PointwiseStatisticsArguments {
     void* scaled_weights = nullptr;  // scale w (C, K), written
     void* bias = nullptr;            // beta - mean(x) (scale w)^T (C), written
 };
-/// Computes the statistics of y like batch_norm_statistics_from_sums(), and the factors of z.
+/// Computes the statistics of y like batch_norm_statistics_from_sums(), and scale w and bias for z.
 void pointwise_statistics(const PointwiseShape& shape,
                           const PointwiseStatisticsArguments& arguments, Stream stream);
 
@@ -77,7 +77,7 @@ struct PointwiseGradientArguments {
     float* slopes = nullptr;           // b (C)
     float* constants = nullptr;        // c (C)
 };
-/// Computes the gradients of the parameters, and factors of dx.
+/// Computes the gradients of the parameters, and a w, b w, b and c for dx.
 void pointwise_gradients(const PointwiseShape& shape, const PointwiseGradientArguments& arguments,
                          Stream stream);
 
@@ -92,7 +92,7 @@ struct PointwiseFactorsArguments {
     void* bias = nullptr;                   // f times the last term of dx (K)
     float* factors = nullptr;               // 1 and 1 / f
 };
-/// Computes f, and the factors of the terms x M and c w of dx.
+/// Computes f, and f M and f c w for dx.
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& arguments,
                        Stream stream);
 

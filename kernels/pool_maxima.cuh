@@ -39,7 +39,7 @@ __device__ To from_bits(unsigned word) {
     return result;
 }
 
-/// A mask with all bits of the elements of `value` that are greater than those of `than`, or NaN.
+/// A mask that has all bits of each element in which `value` is NaN or greater than `than`.
 template <typename T>
 __device__ unsigned greater(unsigned value, unsigned than) {
     if constexpr (sizeof(T) == 4) {
@@ -80,12 +80,12 @@ public:
     }
 
 private:
-    static constexpr unsigned kEach = Words<T, N>::kPerWord == 2 ? 0x10001 : 1;
+    static constexpr unsigned kEach = Words<T, N>::kPerWord == 2 ? 0x10001 : 1;  // 1 per element
     Words<T, N> maximum_, position_;
 };
 
-/// With a norm, changes the sign of x where the norm's scale is negative. The norm and its rounding
-/// are monotonic in the resulting x, so the norm has its maximum where this x has it.
+/// With a norm, changes the sign of x where the norm's scale is negative. The rounded norm never
+/// falls where the resulting x rises, so both have their maximum at the same pixel.
 template <typename T, int N, bool kNorm>
 class Signs {
 public:

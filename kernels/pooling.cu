@@ -31,7 +31,7 @@ __device__ inline int clamped(int value, int low, int high) {
 }
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
-/// image. `image` points to the first of the N channels. With a constant Kernel, loads a row of the
+/// image. `image` points to the first of the N channels. If Kernel is not 0, loads a row of the
 /// window before comparing, to hide latency.
 template <int N, int Kernel, bool kNorm, typename T>
 __device__ Best<T, N> pool_window(const PoolShape& shape, const T* image, int top, int left,
@@ -92,7 +92,7 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
         Winners<N> packed;
         for (int lane = 0; lane < N; ++lane) {
             float& value = y.lane[lane];
-            // Gate::affine has the same condition, so that the sums of the gradient agree.
+            // Gate::affine has the same condition, so that the gradient sums agree with dx.
             const int position = kNorm && !(value > 0) ? 255 : best.position(lane);
             packed.word[lane / 4] |=
                 static_cast<typename Winners<N>::Word>(position << lane % 4 * 8);
@@ -163,7 +163,7 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
 
 /// For windows of 3 x 3, stride 2, padding 1: a thread computes pixels (2i, 2j) to (2i+1, 2j+1),
 /// which windows (i, j) to (i+1, j+1) cover, so that each window is read once for four pixels. With
-/// a norm, dx is that of its `x`.
+/// a norm, dx is the gradient of the norm's `x`.
 template <int N, bool kHasDy1, bool kNorm, typename T>
 __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments args,
                                                const T* x, const float* coefficients) {
@@ -194,7 +194,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     const int w = clamped(2 * j + dq, 0, shape.width - 1);
                     pixels[dp][dq] = Raw<T, N>::load(x + element(h, w));
                 }
-                // Beyond the border there is no window, so its position, 255, matches no pixel.
+                // Beyond the border there is no window: 255 is the position of no pixel.
                 for (auto& word : winners[dp][dq].word) {
                     if (p != i + dp || q != j + dq)
                         word = static_cast<typename Winners<N>::Word>(-1);

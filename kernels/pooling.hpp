@@ -34,12 +34,12 @@ struct MaxPoolGradientArguments {
     void* dx = nullptr;
 };
 /// dx of a pixel = the fp32 sum of y's gradients over the windows of which the pixel is the
-/// maximum. Throws Error(internal) as max_pool() does; the limit of rows is for dx (N H), except
-/// for windows of 3 x 3 with stride 2 and padding 1.
+/// maximum. Throws Error(internal) as max_pool() does, but the limit of rows applies to dx (N H)
+/// unless windows are 3 x 3 with stride 2 and padding 1.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 
-/// The operands of y = max_pool(ReLU(x scale + shift)), whose argument is never stored.
+/// The operands of y = max_pool(ReLU(x scale + shift)). The argument of max_pool is never stored.
 struct BatchNormPoolArguments {
     const void* x = nullptr;         // (N, H, W, C)
     BatchNormStatistics statistics;  // of one span

@@ -47,12 +47,12 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int remaining = grid.count_of(level) - before;
     const int count = remaining < kChunk ? remaining : kChunk;
     const int first = grid.level[level].first + before, per_cell = grid.per_cell;
-    const int pixels = grid.level[level].height * grid.level[level].width;
+    const int cells = grid.level[level].height * grid.level[level].width;
     const T* logits = static_cast<const T*>(call.rpn.logits[level]) +
-                      std::int64_t{image} * pixels * call.rpn.logit_stride;
+                      std::int64_t{image} * cells * call.rpn.logit_stride;
     const auto key_at = [&](int i) {
-        const int pixel = (before + i) / per_cell, shape = (before + i) % per_cell;
-        const T logit = logits[std::int64_t{pixel} * call.rpn.logit_stride + shape];
+        const int cell = (before + i) / per_cell, in_cell = (before + i) % per_cell;
+        const T logit = logits[std::int64_t{cell} * call.rpn.logit_stride + in_cell];
         return rank_key(to_float(logit), static_cast<std::uint32_t>(first + i));
     };
     std::uint64_t* best =
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) detections_kernel(const Det
 }
 
 DetectionsCall lay_out(const DetectionsShape& shape, Scratch& workspace) {
-    constexpr int kMaxClasses = 1 << 12;  // indices of boxes fit into 31 bits
+    constexpr int kMaxClasses = 1 << 12;  // so that indices of boxes fit into int
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
         shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {

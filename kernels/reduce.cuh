@@ -37,7 +37,7 @@ __device__ T reduce_warp(T value, const Combine& combine) {
 }
 
 /// Combines values over a block of whole warps in a fixed order; every thread gets the result.
-/// `combine` has the identity `neutral`. All threads must call this; calls need no barrier between.
+/// `combine` has the identity `neutral`. All threads must call it; repeated calls need no barrier.
 template <typename T, typename Combine>
 __device__ T reduce_block(T value, T neutral, const Combine& combine) {
     __shared__ T warp_values[kWarp];

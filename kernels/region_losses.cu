@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
                     const __grid_constant__ RpnLossArguments args) {
     const int image = static_cast<int>(blockIdx.x);
     const float* targets = args.targets + std::int64_t{image} * shape.samples * kRpnColumns;
-    double objectness = 0, boxes = 0;
+    double objectness = 0, box_loss = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
         const float* row = targets + i * kRpnColumns;
         if (!is_used(shape, row)) continue;
@@ -57,14 +57,14 @@ __global__ void __launch_bounds__(kThreads)
         if (row[1] == 0) continue;
         const T* deltas = static_cast<const T*>(args.rpn.deltas[shape.grid.level_of(anchor)]) +
                           anchor_index(shape.grid, image, anchor, 4, args.rpn.delta_stride);
-        for (int k = 0; k < 4; ++k) boxes += ops::smooth_l1(to_float(deltas[k]) - row[2 + k]);
+        for (int k = 0; k < 4; ++k) box_loss += ops::smooth_l1(to_float(deltas[k]) - row[2 + k]);
     }
     const double count = anchor_count(shape, targets);
     objectness = reduce_block(objectness, 0.0, Sum{});
-    boxes = reduce_block(boxes, 0.0, Sum{});
+    box_loss = reduce_block(box_loss, 0.0, Sum{});
     if (threadIdx.x != 0) return;
     args.losses[2 * image] = static_cast<float>(objectness / count);
-    args.losses[2 * image + 1] = static_cast<float>(boxes / count);
+    args.losses[2 * image + 1] = static_cast<float>(box_loss / count);
 }
 
 /// blockIdx.y counts the tensors: the logits of all levels, then the deltas of all levels.
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t first = std::int64_t{blockIdx.x} * shape.samples;
     const int warp = static_cast<int>(threadIdx.x / kWarp);
     const bool is_first_lane = threadIdx.x % kWarp == 0;
-    double classes = 0, boxes = 0;
+    double class_loss = 0, box_loss = 0;
     for (std::int64_t row = first + warp; row < first + shape.samples; row += kWarps) {
         const float* target = args.targets + row * kRoiColumns;
         const int label = label_of(shape, target);
@@ -160,16 +160,17 @@ __global__ void __launch_bounds__(kThreads)
         const float* logits = args.logits + row * shape.classes;
         const double total = log_sum_exp(shape, logits);
         if (!is_first_lane) continue;
-        classes += total - logits[label];
+        class_loss += total - logits[label];
         const float* deltas = args.deltas + (row * shape.classes + label) * 4;
-        for (int k = 0; label > 0 && k < 4; ++k) boxes += ops::smooth_l1(deltas[k] - target[5 + k]);
+        for (int k = 0; label > 0 && k < 4; ++k)
+            box_loss += ops::smooth_l1(deltas[k] - target[5 + k]);
     }
     const double count = region_count(shape, args.targets + first * kRoiColumns);
-    classes = reduce_block(classes, 0.0, Sum{});
-    boxes = reduce_block(boxes, 0.0, Sum{});
+    class_loss = reduce_block(class_loss, 0.0, Sum{});
+    box_loss = reduce_block(box_loss, 0.0, Sum{});
     if (threadIdx.x != 0) return;
-    args.losses[2 * blockIdx.x] = static_cast<float>(classes / count);
-    args.losses[2 * blockIdx.x + 1] = static_cast<float>(boxes / count);
+    args.losses[2 * blockIdx.x] = static_cast<float>(class_loss / count);
+    args.losses[2 * blockIdx.x + 1] = static_cast<float>(box_loss / count);
 }
 
 /// blockIdx.y is the image; each warp of its blocks takes one region.

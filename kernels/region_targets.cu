@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 }
 
 /// The deltas from an anchor to the box with which it has the highest IoU, or to the first box if
-/// it overlaps none, which a foreground IoU of 0 allows.
+/// it overlaps none (it is positive then because `foreground_iou` is 0).
 __device__ ops::BoxDeltas target_of(const Call& call, int image, const ops::Box& anchor) {
     const float* boxes = call.boxes(image);
     const int match = best_box(boxes, call.shape.boxes, anchor).index;
@@ -179,7 +179,7 @@ Call lay_out(const AnchorTargetsShape& shape, Scratch& workspace) {
 
 constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 
-/// The inputs and matches of one image.
+/// The arrays of one image.
 struct Image {
     const float* proposals;
     const float* boxes;

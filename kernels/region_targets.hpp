@@ -11,7 +11,7 @@
 
 namespace hpcai::kernels {
 
-/// The box of (count, 5) that has the highest IoU with a region; in a tie, the first.
+/// The one of `boxes` (count, 5) that has the highest IoU with a region; in a tie, the first.
 struct BestBox {
     int index = -1;  // -1: no box overlaps the region
     float iou = 0;

@@ -66,7 +66,7 @@ constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
 constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// For each region of a batch, the weights of the tile's pixel rows and columns in its bins.
+/// For each region of a batch, the weights of the tile's rows and columns in the region's bins.
 struct Weights {
     float row_weights[kBatch][kTile][kMaxBins];
     float column_weights[kBatch][kTile][kMaxBins];
@@ -90,8 +90,8 @@ __device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
     }
 }
 
-/// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects rows
-/// less than one pixel away.
+/// Whether samples of `pooled` bins from `begin` on may affect pixel rows (or columns) [first,
+/// first + kTile). A sample affects rows less than one pixel away.
 __device__ inline bool reaches(float begin, float bin, int pooled, int first) {
     const float end = begin + static_cast<float>(pooled) * bin;
     return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));

@@ -10,7 +10,7 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // per side of a region
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // maxima per region side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
@@ -58,7 +58,7 @@ HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int inde
     const float at =
         ops::rounded_sum(ops::rounded_sum(begin, bins),
                          ops::rounded_product(within, bin) / static_cast<float>(ratio));
-    // Samples farther outside are 0, and so are samples at a NaN.
+    // Samples more than one pixel outside, or at a NaN, are 0.
     if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
     const int last = extent - 1;
     const float inside = fmaxf(at, 0.0f);

@@ -31,14 +31,14 @@ __device__ inline unsigned prefix_sum(unsigned value) {
 }
 
 /// Returns a threshold that exactly `limit` (above 0) of the keys key_at(i), i < count, do not
-/// exceed; none exceeds it if there are fewer keys. Ignores kNoKey. Radix selection by 10 bits.
+/// exceed; if there are fewer keys, none exceeds it. Ignores kNoKey. Radix selection by 10 bits.
 template <typename KeyAt>
 __device__ std::uint64_t select_threshold(const KeyAt& key_at, int count, int limit) {
     constexpr int kDigitBits = 10;
     static_assert(1 << kDigitBits == kSelectThreads);  // one thread per digit
     __shared__ unsigned histogram[kSelectThreads];
     __shared__ unsigned digit, below_digit, in_digit;
-    std::uint64_t prefix = 0, known_bits = 0;  // of the key, and a mask of its known bits
+    std::uint64_t prefix = 0, known_bits = 0;  // of the threshold, and a mask of its known bits
     auto remaining = static_cast<unsigned>(limit);
     for (int shift = 64 - kDigitBits;; shift = shift > kDigitBits ? shift - kDigitBits : 0) {
         histogram[threadIdx.x] = 0;

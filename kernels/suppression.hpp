@@ -21,8 +21,8 @@ HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index
     const std::uint32_t descending = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
     return std::uint64_t{descending} << 32 | index;
 }
-HPCAI_HOST_DEVICE inline float score_of(std::uint64_t rank_key) {
-    const auto descending = static_cast<std::uint32_t>(rank_key >> 32);
+HPCAI_HOST_DEVICE inline float score_of(std::uint64_t key) {
+    const auto descending = static_cast<std::uint32_t>(key >> 32);
     return __builtin_bit_cast(float,
                               descending >> 31 != 0 ? descending : ~descending & 0x7fffffffu);
 }

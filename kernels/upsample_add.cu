@@ -66,7 +66,7 @@ __device__ Pack<N> fine_gradient(const GradientTensors<T>& tensors, std::int64_t
     return gradient;
 }
 
-/// One or more blocks for each row of the coarse image. A fine pixel reads only one coarse pixel.
+/// At least one block per coarse row. A fine pixel reads one coarse pixel, so it is visited once.
 template <int N, bool kHasDy1, typename T>
 __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     gradient_kernel(const UpsampleShape shape, const GradientTensors<T> tensors) {

@@ -54,7 +54,7 @@ struct Int8 {
     using Stored = std::int8_t;
     static constexpr bool kIsScaled = true;
     static constexpr Stored kNotFinite = -128;        // decoded as +infinity
-    static constexpr float kSmallestScaled = 1e-35f;  // blocks below it are sent as zeros
+    static constexpr float kSmallestScaled = 1e-35f;  // blocks of smaller values are sent as 0
 
     __device__ static float scale_for(unsigned largest) {
         const float value = __uint_as_float(largest);

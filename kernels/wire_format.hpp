@@ -11,7 +11,7 @@
 namespace hpcai::kernels {
 
 /// Does what comm::encode does, in device memory and with the same bits except for NaN. `residual`
-/// (error feedback) has the length of `values` or is null, and is 0 with fp32; `wire`, of
+/// (error feedback) has the length of `values` or is null, and becomes 0 with fp32; `wire`, of
 /// comm::wire_bytes(), is 4-byte aligned.
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
@@ -23,8 +23,8 @@ void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::spa
 void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                    Stream stream);
 
-/// Sets *is_skipped to 1 if any of `values`, the sums of a step, is infinite or NaN. The optimizer
-/// then skips the step.
+/// Sets *is_skipped to 1 if any of `values`, the gradient sums of a step, is infinite or NaN. The
+/// optimizer then skips the step.
 void mark_skipped_unless_finite(std::span<const float> values, int* is_skipped, Stream stream);
 
 /// Sets `residual` to 0 if *is_skipped is not 0, so that error feedback does not add errors of a

@@ -130,7 +130,7 @@ Chain with_norm(const ops::Convolution& op) {
 }
 
 /// Whether the engine has a kernel that may be faster than separate operations. In f32 and for few
-/// output channels, the Gram matrix of the input costs more than it saves.
+/// output channels, the Gram matrix x^T x of the input costs more than it saves.
 bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
     const ops::Convolution& convolution = op.convolution;
     const std::int64_t inputs = convolution.input[3];

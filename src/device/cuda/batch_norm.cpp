@@ -11,7 +11,7 @@ namespace {
 
 /// Sums two numbers per channel of a BatchNorm over the ranks that share its statistics. The host
 /// computes the sums and waits for the stream and the other ranks, so this work cannot be captured
-/// as a CUDA graph. With one rank, it needs no memory, and its sum functions must not be called.
+/// as a CUDA graph. With one rank, the object needs no memory and must not be asked for sums.
 class SyncBatchNormSums {
 public:
     /// `reducer` sums over `ranks` ranks if there are several, and must outlive the object.

@@ -29,7 +29,7 @@ struct Context {
     PlanCache* plans = nullptr;  // the fastest known plans; not null
     bool autotune = true;        // time the plans of problems without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
-    Tuning* tuning = nullptr;    // counts timed convolutions and the time; not null with a device
+    Tuning* tuning = nullptr;    // updated when kernels are timed; not null with a device
 
     bool has_device() const { return cudnn != nullptr; }
 };
@@ -50,8 +50,8 @@ void rethrow_fault();
 /// Builds the kernel of a BatchNorm with `frozen`; called by build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
-/// Throws Error(internal) for an `exchange`, buffers of different lengths, and ranges out of order,
-/// outside the buffers or with a `begin` that is not a multiple of 8.
+/// Throws Error(internal) for an Optimizer::exchange, buffers of different lengths, and ranges that
+/// are out of order or outside the buffers, or whose `begin` is not a multiple of 8.
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device);
 
@@ -108,7 +108,7 @@ private:
 };
 
 /// A point in a stream with its time. On a stream that is being captured it belongs to the CUDA
-/// graph and has the time of the graph's last launch.
+/// graph and has its time in the last launch of the graph.
 class TimedEvent {
 public:
     TimedEvent() { check(cudaEventCreate(event_.out()), "creating an event"); }

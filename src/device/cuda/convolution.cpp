@@ -50,12 +50,12 @@ public:
               "padding filters");
     }
 
-    void store_gradient(const void* copy, float* gradient, const Context& context) const {
+    void store_gradient(const void* from, float* gradient, const Context& context) const {
         if (uses_masters_) return;
         if (is_blocked_) {
-            kernels::filters_from_blocks(blocks_, copy, gradient, context.stream);
+            kernels::filters_from_blocks(blocks_, from, gradient, context.stream);
         } else {
-            kernels::strip_rows(rows_, copy, DType::f32, gradient, context.stream);
+            kernels::strip_rows(rows_, from, DType::f32, gradient, context.stream);
         }
     }
 

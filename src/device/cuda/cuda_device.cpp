@@ -68,7 +68,7 @@ public:
             throw;
         }
         check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-        // Nodes keep the priority of their stream, because that of all-reduces is higher.
+        // All-reduces have a stream of higher priority, which their nodes keep with this flag.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");
@@ -281,7 +281,7 @@ private:
     }
 
     CudaDeviceOptions options_;
-    cudaDeviceProp properties_;  // before all members that use the device, which it selects
+    cudaDeviceProp properties_;  // before the users of the GPU, which select_device() selects
     OwnedStream stream_;
     Handles handles_;
     PlanCache plans_;

@@ -15,14 +15,14 @@ int device_count();
 /// Error(internal) when CUDA or a library fails otherwise.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
-/// Captures as a CUDA graph the work that `enqueue` enqueues on `stream`, and on streams that begin
-/// by waiting for an event of `stream` and end with an event for which `stream` waits. Throws what
-/// `enqueue` throws, and Error(internal) for work that cannot be captured; the stream remains
-/// usable in both cases.
+/// Captures as a CUDA graph the work that `enqueue` enqueues on `stream` and on other streams.
+/// Those must first wait for an event of `stream`, and end with an event for which `stream` waits.
+/// Throws what `enqueue` throws, and Error(internal) for work that cannot be captured; `stream`
+/// remains usable in both cases.
 std::unique_ptr<Recording> record_work(cudaStream_t stream, const std::function<void()>& enqueue);
 
 /// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.
-/// Throws Error(internal) for another device.
+/// Throws Error(internal) for a device of another engine.
 const Context& context_of(Device& device);
 
 }  // namespace hpcai::device::cuda

@@ -79,7 +79,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         plan_ = find_fastest(*plans_, shape, pass, context);
         if (plan_ >= 0) {
             const std::string fastest = name();
-            // The old graph keeps the code of all timed plans on the GPU.
+            // A new graph, because the old one keeps the code of all timed plans on the GPU.
             plans_ = std::make_unique<ConvolutionPlans>(shape, pass, context, search);
             select(fastest);
         }
@@ -91,9 +91,9 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
     ensure(plan_ >= 0, "none of the {} plans of cuDNN can be used for {}", plans_->count(), key);
 }
 
-void ChosenPlan::select(const std::string& plan) {
+void ChosenPlan::select(const std::string& plan_name) {
     int index = 0;
-    while (index < plans_->count() && plans_->name(index) != plan) ++index;
+    while (index < plans_->count() && plans_->name(index) != plan_name) ++index;
     plan_ = index < plans_->count() && plans_->finalize(index) ? index : -1;
 }
 

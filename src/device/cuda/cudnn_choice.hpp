@@ -25,8 +25,8 @@ public:
     }
 
 private:
-    /// Finalizes the plan with this name. Sets plan_ to its index, or to -1 if that fails.
-    void select(const std::string& plan);
+    /// Finalizes a plan. Sets plan_ to its index, or to -1 if cuDNN cannot finalize it.
+    void select(const std::string& plan_name);
 
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
@@ -34,11 +34,11 @@ private:
 
 inline constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
-/// Returns the first plan that is not barred, can be finalized and needs at most
+/// Returns the index of the first plan that is not barred, can be finalized and needs at most
 /// kMaxPlanWorkspaceBytes; else, without this limit, the one with the smallest workspace; else -1.
 int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred);
 
-/// Whether cuDNN has a plan that is not barred. Can take seconds if Context::plans has none.
+/// Whether cuDNN has a plan that is not barred. Can take seconds unless Context::plans has one.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
 /// The key in Context::plans under which the plan of a pass is stored.
@@ -48,7 +48,7 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 /// The type of an operand; `shape_type` is ConvolutionShape::dtype.
 DType type_of(Operand operand, DType shape_type);
 
-/// |a - b| / |b| in the Euclidean norm, in f32, f16 or bf16; infinite if a number is not finite.
+/// |a - b| / |b| in the Euclidean norm, for f32, f16 or bf16; infinite if a number is not finite.
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// Times plans of a graph on random operands in temporary memory, compares their results and adds

@@ -95,11 +95,11 @@ private:
         return y;
     }
 
-    /// "Generate Stats" in cudnn-frontend, docs/operations/Normalizations.md: the sums of y and y^2
-    /// per channel. With forward(), this is ConvBNfprop in NVIDIA's cuDNN guide,
-    /// developer/graph-api, "Specialized Pre-Compiled Engines", without operations on x. It stores
-    /// y, so the sums are those of the stored y; the reference in
-    /// samples/legacy_samples/cpu_references.h, gen_stats_cpu, also starts from fp16.
+    /// Adds "Generate Stats" (docs/operations/Normalizations.md of cudnn-frontend): the sums of y
+    /// and of y^2 per channel. With forward(), this is ConvBNfprop without operations on x
+    /// ("Specialized Pre-Compiled Engines" in developer/graph-api of NVIDIA's cuDNN guide). The
+    /// sums are of y as stored in fp16, as in gen_stats_cpu of cudnn-frontend
+    /// (samples/legacy_samples/cpu_references.h).
     void statistics(const Tensor& y) {
         const auto [sum, square_sum] = graph_.genstats(y, fe::graph::Genstats_attributes());
         mark_output(sum, Operand::sum, fe::DataType_t::FLOAT);
@@ -109,7 +109,7 @@ private:
     void input_gradient() {
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
-        // With a stride, images of several sizes have the same output size.
+        // cuDNN cannot infer the size: with a stride, several image sizes have one output size.
         dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         mark_output(dx, Operand::image, type());
     }

@@ -32,15 +32,15 @@ struct ConvolutionShape {
 
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
-/// 3 and 16 channels faster. The blocks that a row of taps reads are stored side by side if they
-/// have at most 64 channels, so that filters have one column. Used in f16 and bf16 for stride 2 and
-/// 4 to 16 stored channels, a multiple of 4, if no gradient of the image is needed, its sides are
+/// 3 and 16 channels faster. If the blocks that a row of taps reads have at most 64 channels
+/// together, they are stored side by side and filters have one column. Used in f16 and bf16 for
+/// stride 2 and 4, 8, 12 or 16 stored channels if no gradient of the image is needed, its sides are
 /// even, and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite,
 /// because filters in blocks have additional taps, which are 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
 /// The shape of an operation, with the stored numbers of channels and filters. If it reads blocks,
-/// the pixels of the shape are blocks or, with is_column, adjacent blocks side by side.
+/// a pixel of the shape is a block or, with is_column, several adjacent blocks.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Different
@@ -94,15 +94,15 @@ public:
     ~ConvolutionPlans();
 
     int count() const;
-    /// The engine and settings, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all
-    /// processes with this version of cuDNN.
+    /// cuDNN's name, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all processes
+    /// with this version of cuDNN.
     std::string name(int plan) const;
     /// False when the plan is excluded or does not support the graph. Can take seconds.
     bool finalize(int plan);
     /// Bytes of the workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;
     /// Enqueues a finalized plan on the stream of the context's handle. `workspace` has
-    /// workspace_bytes() at a multiple of 16.
+    /// workspace_bytes() at a multiple of 256.
     void execute(int plan, const Operands& operands, void* workspace) const;
 
 private:

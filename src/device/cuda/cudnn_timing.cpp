@@ -53,8 +53,8 @@ double element(DType dtype, std::span<const std::byte> from, std::size_t index) 
 }
 
 /// Bits of a random number in [-1, 1). f32 numbers use all 24 bits, to detect a plan that drops
-/// some. f16 and bf16 numbers are odd multiples of 1/16, which are exact; their mean is 0, so that
-/// sums over a large image stay finite in fp16.
+/// bits. f16 and bf16 numbers are odd multiples of 1/16, which are exact in both types; their mean
+/// is 0, so that sums over a large image stay finite in fp16.
 std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
     state = state * 1664525U + 1013904223U;
     if (dtype == DType::f32) {
@@ -64,8 +64,8 @@ std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
     return dtype == DType::bf16 ? tensor::to_bf16(value) : tensor::to_f16(value);
 }
 
-/// A pattern whose length has no common factor with image sizes, so that the channels of different
-/// pixels differ.
+/// Random numbers to fill an operand, with repetitions. Their number has no common factor with
+/// image sizes, so that the channels of different pixels differ.
 std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     constexpr std::size_t kElements = 262139;  // a prime
     std::vector<std::byte> bytes(kElements * size_of(dtype));
@@ -90,8 +90,8 @@ struct Sample {
 };
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Both results are rounded once; the error of tf32 factors is at most
-/// 2^-10.
+/// in the Euclidean norm. Both results are rounded once; the relative error of tf32 factors is at
+/// most 2^-10.
 double agreement_bound(const ConvolutionShape& shape) {
     if (shape.dtype == DType::bf16) return 1.0 / 128;
     if (shape.dtype == DType::f16 || shape.tf32) return 1.0 / 512;
@@ -101,7 +101,7 @@ double agreement_bound(const ConvolutionShape& shape) {
 struct Trial {
     int plan = -1;
     double seconds = 0;         // median, or the only time
-    std::optional<int> result;  // equal for plans whose results agree; none: not compared
+    std::optional<int> result;  // index, equal if results of plans agree; none: not compared
 };
 
 /// Times finalized plans of a graph on random operands and compares their results.
@@ -199,17 +199,17 @@ private:
         return true;
     }
 
-    /// Returns the index of the result in distinct_results_, to which it adds a new result; none
-    /// if the result is not finite.
+    /// Returns the index in distinct_results_ of the result, which is added if it agrees with none
+    /// of them; returns nothing if the result is not finite.
     std::optional<int> result_index() {
         Samples samples = results();
         const auto found = std::ranges::find_if(
             distinct_results_, [&](const Samples& other) { return agrees(samples, other); });
-        const auto number = static_cast<int>(found - distinct_results_.begin());
-        if (found != distinct_results_.end()) return number;
+        const auto index = static_cast<int>(found - distinct_results_.begin());
+        if (found != distinct_results_.end()) return index;
         if (!agrees(samples, samples)) return std::nullopt;
         distinct_results_.push_back(std::move(samples));
-        return number;
+        return index;
     }
 
     double time_once(const ConvolutionPlans& plans, int plan, void* workspace) {

@@ -42,7 +42,7 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Allocates a quarter more than needed, for later batches; nothing without enough memory.
+    /// Allocates a quarter more than needed, for later batches; nothing if memory is too small.
     void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};
@@ -65,8 +65,8 @@ private:
         decode_parts(files.subspan(half));
     }
 
-    /// Returns whether nvJPEG reads 3 channels and the size that has memory. From a forged
-    /// header, it may read another size than the caller.
+    /// Returns whether nvJPEG reads 3 channels and the size for which decode() reserved memory. In
+    /// a forged header, nvJPEG may find another size than the caller.
     bool has_size_of(const JpegFile& file) const {
         int channels = 0, subsampling = 0, widths[4] = {}, heights[4] = {};
         const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes.data());
@@ -143,11 +143,10 @@ JpegDecoder open_jpeg_decoder() try {
     return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }
 
-std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t stream,
-                                           int gpu) {
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu) {
     if (decoder.handle == nullptr) return nullptr;
     check(cudaSetDevice(gpu), "selecting a GPU");  // a new thread uses GPU 0
-    return std::make_unique<NvjpegBatch>(decoder, stream, gpu);
+    return std::make_unique<NvjpegBatch>(decoder, user, gpu);
 }
 
 }  // namespace hpcai::device::cuda

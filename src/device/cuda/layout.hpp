@@ -18,7 +18,7 @@ constexpr std::size_t array_bytes(std::int64_t elements, DType dtype = DType::f3
     return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }
 
-/// Returns array `index` of fp32 arrays of `bytes` each that begin at `memory`.
+/// Returns array `index` of fp32 arrays that follow each other from `memory`, with `bytes` each.
 inline float* array_at(void* memory, std::size_t index, std::size_t bytes) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(memory) + index * bytes);
 }
@@ -28,7 +28,7 @@ constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// Returns the shape with the padding channels that an image has in memory.
+/// Returns the shape in memory: with padding channels if it is that of images (rank 4).
 inline Shape stored_shape(Shape shape) {
     if (shape.rank() == 4) shape[3] = stored_channels(shape[3]);
     return shape;

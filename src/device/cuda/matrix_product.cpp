@@ -162,7 +162,7 @@ std::size_t Product::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>&
     for (std::size_t index = 0; index < candidates.size(); ++index) {
         algorithm_ = candidates[index];
         std::array<double, 3> seconds{};
-        for (double& repeat : seconds) {  // the first may load code
+        for (double& repeat : seconds) {  // the first may load code, so the shortest counts
             start.record(context.stream);
             run({a.data(), b.data(), c.data(), static_cast<const float*>(factors.data()), d.data(),
                  bias.data(), mask.data(), workspace.data()},

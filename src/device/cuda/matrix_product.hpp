@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 
 /// d = a b with column-major matrices, as in cuBLAS: d (rows, columns), a (rows, inner)
-/// and b (inner, columns). a and b are stored transposed where the flag is set. The leading
-/// dimension of a matrix is its stored number of rows; sums are formed in fp32.
+/// and b (inner, columns). a_transposed and b_transposed: the matrix is stored transposed. The
+/// leading dimension of a matrix is its stored number of rows; sums are formed in fp32.
 struct ProductShape {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -23,9 +23,8 @@ struct ProductShape {
     bool tf32 = false;           // f32 factors may lose 13 bits
 };
 
-/// One matrix product of cuBLASLt. It uses the fastest of several algorithms if the context times
-/// plans, else the first that the heuristics list. Without a device it is not planned and cannot
-/// run.
+/// One matrix product of cuBLASLt. With autotune, it uses the fastest of several algorithms, else
+/// the first that the heuristics list. Without a device it is not planned and cannot run.
 class Product {
 public:
     struct Operands {
@@ -46,7 +45,7 @@ public:
     /// At most 32 MiB; exactly 32 MiB without a device.
     std::size_t workspace_bytes() const { return algorithm_.workspaceSize; }
 
-    /// Enqueues the product on the context's stream. Addresses are multiples of 16.
+    /// Enqueues the product on the context's stream. Addresses are multiples of 16 unless stated.
     void run(const Operands& operands, const Context& context) const;
 
 private:

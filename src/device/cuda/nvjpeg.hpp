@@ -47,7 +47,7 @@ Functions open();
 
 namespace hpcai::device::cuda {
 
-/// nvJPEG on the current GPU, with the first backend that it has: hardware, GPU, or CPU and GPU.
+/// nvJPEG on the current GPU, with its first available backend: hardware, GPU, or CPU and GPU.
 struct JpegDecoder {
     nvjpeg::Functions functions{};
     std::shared_ptr<nvjpeg::Handle> handle;  // null if the library cannot be used
@@ -55,7 +55,7 @@ struct JpegDecoder {
 };
 JpegDecoder open_jpeg_decoder();
 
-/// Returns null without a handle. `user` is the stream of JpegBatch::release(), on GPU `gpu`.
+/// Returns null without a handle. `user` is the stream on GPU `gpu` whose work uses the pictures.
 std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu);
 
 }  // namespace hpcai::device::cuda

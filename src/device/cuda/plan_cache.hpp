@@ -14,9 +14,9 @@ namespace hpcai::device::cuda {
 /// tried plans, and the barred plans, which made the GPU unusable and must not run. A JSON file
 /// keeps them between runs. A problem is one of these:
 /// - a pass of a convolution (plan_key())
-/// - a matrix product of cuBLASLt, whose "plan" is the position of the algorithm in the heuristics
-/// - a fused operation (Acceptance), whose "plan" is "joined" (it is used) or "apart"
-/// Functions throw nothing: a failure to read or write the file is a warning.
+/// - a matrix product, whose "plan" is the index of the algorithm in the list of cuBLASLt
+/// - a fused operation (Acceptance), whose "plan" is "joined" (used) or "apart" (not used)
+/// A failure to read or write the file is not thrown but reported by warning().
 class PlanCache {
 public:
     /// Files of another machine are not used.

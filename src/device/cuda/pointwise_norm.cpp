@@ -93,8 +93,8 @@ private:
         std::int64_t weights = shape.outputs * shape.inputs, squares = shape.inputs * shape.inputs;
         std::int64_t channels = std::max(shape.inputs, shape.outputs);
         std::size_t number_bytes = size_of(shape.dtype);
-        void* product = arrays.take<std::byte>(product_bytes);                  // of cuBLASLt
-        void* partial_sums = arrays.take<std::byte>(partial_bytes);             // of column_sums()
+        void* product = arrays.take<std::byte>(product_bytes);                  // for cuBLASLt
+        void* partial_sums = arrays.take<std::byte>(partial_bytes);             // for column_sums()
         float* matrix = arrays.take<float>(shape.inputs * channels);            // S, then G
         float* y_weights = arrays.take<float>(weights);                         // b w (C, K)
         float* square = arrays.take<float>(squares);                            // M (K, K)

@@ -53,8 +53,8 @@ private:
     const kernels::PoolShape shape_ = pool_shape(op_, options_.compute);
 };
 
-/// The output (N, C) has no padding channels. If the images have them, the workspace has (N, stored
-/// C) for the pooling kernels.
+/// The output (N, C) has no padding channels. If the images have them, the pooling kernels write or
+/// read (N, stored C) in the workspace.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;

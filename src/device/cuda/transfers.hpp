@@ -42,7 +42,7 @@ public:
     explicit Transfers(cudaStream_t stream)
         : stream_(stream), chunk_(kChunkBytes), small_(kSmallSlots * kSmallBytes) {}
 
-    /// The public functions implement those of Device; they throw Error(internal) on a failure.
+    /// The public functions implement those of Device and throw Error(internal) on a failure.
     void upload(void* to, std::span<const std::byte> from) {
         auto* target = static_cast<std::byte*>(to);
         for (std::size_t at = 0; at < from.size(); at += kChunkBytes) {
@@ -147,8 +147,8 @@ private:
     std::array<Slot, 2> slots_;
     std::array<FreshSlot, 4> fresh_;
     std::size_t next_small_ = 0, next_slot_ = 0, next_fresh_ = 0;
-    // Declared last, so that their copies finish before the buffers are freed. `fresh_uploads_`
-    // never waits for other streams.
+    // Declared last, so that copies on these streams finish before the buffers are freed.
+    // `fresh_uploads_` never waits for other streams.
     OwnedStream uploads_, fresh_uploads_;
 };
 
