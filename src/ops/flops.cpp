@@ -62,10 +62,10 @@ struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {
         const Shape output = output_shape(op);
-        const std::int64_t taps = op.kernel * op.kernel * op.input[3] * output[3];
+        const std::int64_t weights = op.kernel * op.kernel * op.input[3] * output[3];
         const std::int64_t pixels = output[1] * output[2];
-        return {2 * taps * pixels * output[0], taps * (2 * pixels + 2) * output[0],
-                first_layer ? 0 : taps * 2 * pixels * output[0]};
+        return {2 * weights * pixels * output[0], weights * (2 * pixels + 2) * output[0],
+                first_layer ? 0 : weights * 2 * pixels * output[0]};
     }
     Flops operator()(const BatchNorm& op) const {
         return {op.input.elements() * (7 + op.add + op.relu), 36 * op.input[0], 0};

@@ -19,7 +19,7 @@ struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
         std::int64_t width = 0;
-        std::int64_t stride = 0;                         // pixels between cells
+        std::int64_t stride = 0;                         // pixels per side of a cell
         std::vector<std::array<float, 4>> cell_anchors;  // around (0, 0); same number on each level
     };
     std::vector<Level> levels;  // the finest first
@@ -121,9 +121,9 @@ struct RoiAlign {
 
 /// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
 /// used regions, at least 1. The first sum is the cross-entropy of all used regions' logits; the
-/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas for its class
-/// from its targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of
-/// RoiTargets (N, S, 9).
+/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas, those for its
+/// class, from the targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output
+/// of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;
     std::int64_t classes = 0;  // K, including background

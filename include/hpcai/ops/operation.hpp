@@ -176,7 +176,7 @@ ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 /// An all-gather over the shards of a network: x has the channels of this shard, and y (..., C) the
 /// channels of all shards. The gradient of x is the part of the gradient of y with this shard's
 /// channels. With `sums_gradients`, the gradient of y is first summed over the shards; otherwise
-/// all shards have the same gradient.
+/// it is already the same on all shards.
 struct AllGather {
     Shape input;                // of x
     std::int64_t channels = 0;  // C, of all shards
@@ -200,11 +200,11 @@ using Operation =
                  SoftmaxCrossEntropy, AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign,
                  RoiLoss, Detections, CellCrossEntropy, AllGather, ReduceScatter>;
 
-/// Whether `Op` is one of these operations.
+/// Whether `Op` is one of `Listed`.
 template <typename Op, typename... Listed>
 concept OneOf = (std::is_same_v<Op, Listed> || ...);
 
-/// Returns whether the operation is one of those listed.
+/// Returns whether the operation is one of `Listed`.
 template <typename... Listed>
 bool is_one_of(const Operation& operation) {
     return (std::holds_alternative<Listed>(operation) || ...);
