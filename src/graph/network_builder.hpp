@@ -58,8 +58,8 @@ private:
     /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
     /// sum.
     void sum_gradients(ValueId value, std::size_t limit);
-    /// Appends a backward step that adds the inputs of `sum`; `name` is that of its value or
-    /// parameter.
+    /// Appends a backward step that adds the inputs of `sum`: gradients of the value or parameter
+    /// `name`.
     void add_sum(const std::string& name, const ops::Add& operation, tensor::DType dtype,
                  Binding sum);
     void allocate();
@@ -98,7 +98,7 @@ private:
     std::vector<bool> is_written_;      // [parameter] a step has written its gradient
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
-    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // the largest of a kernel; in arena_
+    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // all kernels share it; in arena_
     int step_ = 0;                                            // index of the next kernel call
 };
 
