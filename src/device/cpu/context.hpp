@@ -26,7 +26,7 @@ inline dnnl::primitive_attr caller_scratchpad() {
 }
 
 /// Plans a forward pass with a scratchpad that the caller provides. `parts` are the arguments of
-/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute it.
+/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute the pass.
 template <typename Forward, typename... Parts>
 auto plan_forward_pass(const dnnl::engine& engine, const Parts&... parts) {
     using Plan = typename Forward::primitive_desc;

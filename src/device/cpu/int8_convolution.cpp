@@ -19,7 +19,7 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters per block; ops::computes_in_int8 requires a multiple
+constexpr std::int64_t kBlock = 8;  // filters per block; divides op.filters (ops::computes_in_int8)
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
