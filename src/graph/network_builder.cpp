@@ -149,6 +149,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
         touch(binding.saved);
         touch(binding.parameter_gradients);
         add_call(network_.backward_calls_, {node.name, pass, &kernel, {}});
+        // The weight pass or, without one, the input pass writes the gradients of parameters.
         if (has_weights != (pass == Pass::weight_gradient)) continue;
         add_partial_gradients(binding);
         std::vector<ParameterId>& complete = network_.backward_calls_.back().final_gradients;

@@ -55,8 +55,7 @@ private:
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
-    /// sum.
+    /// Sums gradients of `value` until at most `limit` remain, which its producer can sum.
     void sum_gradients(ValueId value, std::size_t limit);
     /// Appends a backward step that adds the inputs of `sum`: gradients of the value or parameter
     /// `name`.

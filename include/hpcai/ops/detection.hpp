@@ -41,8 +41,8 @@ struct BoxCoder {
 };
 
 /// Samples the anchors for the losses of each image, with their targets. An anchor is positive if
-/// its IoU with some box is at least `foreground_iou`, or is above 0 and the highest IoU of any
-/// anchor with that box. Every other anchor is negative if all its IoU are below `background_iou`.
+/// its IoU with some box is at least `foreground_iou`, or if it overlaps a box with which no anchor
+/// has a higher IoU. Every other anchor is negative if all its IoU are below `background_iou`.
 /// The target of an anchor is the box with which it has the highest IoU (in a tie the first). Up to
 /// `samples` anchors are sampled: at most samples x positive_share positives, then negatives, each
 /// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of

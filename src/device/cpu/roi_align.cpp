@@ -16,7 +16,7 @@ constexpr int kMaxPooled = 16;  // bins on a side
 constexpr int kMaxTileLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
-/// The forward pass is parallel over regions and saves the level and sample positions of each. The
+/// The forward pass is parallel over regions and saves their levels and sample positions. The
 /// backward pass is parallel over the tiles of all images. It processes regions in order, so that
 /// sums have the same bits for any number of threads. Sums are fp32; with bf16 gradients each
 /// thread has a private tile in the workspace.
