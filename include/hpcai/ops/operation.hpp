@@ -236,7 +236,7 @@ bool outputs_channel_sums(const Operation& operation);
 
 /// Returns whether precision int8 computes this pass of a convolution in int8, on every device that
 /// has int8. Forward: at least 32 input channels, input and output channels in multiples of 16, and
-/// at most 2^16 terms per result, so that 32 bits hold their sum. This excludes the first
+/// at most 2^16 terms per result, so that 32 bits hold their sum. These limits exclude the first
 /// convolution of a network and small heads. Input gradient: additionally stride 1, padding below
 /// the kernel size and at most 2^16 terms per result of this pass. The weight gradient is never
 /// computed in int8.

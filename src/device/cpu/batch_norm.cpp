@@ -180,7 +180,7 @@ private:
         return moments;
     }
 
-    /// Computes the moments of every span and updates the running statistics with their mean.
+    /// Computes the moments of every span; their means over spans update the running statistics.
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;

@@ -302,9 +302,9 @@ private:
         std::copy_n(row, 4, out);
         const std::int32_t box = match_[image * (proposals_ + boxes_) + candidate];
         if (box < 0) return;
-        const float* match = box_row(image, box);
-        const ops::BoxDeltas target = ops::encode(ops::box_of(match), ops::box_of(row), op_.coder);
-        out[4] = match[4];
+        const float* found = box_row(image, box);
+        const ops::BoxDeltas target = ops::encode(ops::box_of(found), ops::box_of(row), op_.coder);
+        out[4] = found[4];
         out[5] = target.x;
         out[6] = target.y;
         out[7] = target.w;
