@@ -12,7 +12,7 @@ std::int64_t multiply_accumulates(const Linear& op) {
     return op.input[0] * op.input[1] * op.features;
 }
 
-/// Training = 3 x forward for every layer, as in the paper's example of APC (docs/GLOSSARY.md).
+/// Training = 3 x forward for every layer, as in the paper's example of APC (docs/METRICS.md).
 Flops three_times(std::int64_t forward) {
     return {forward, forward, forward};
 }
