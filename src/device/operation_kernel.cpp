@@ -12,7 +12,7 @@ std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions
     passes.push_back(Pass::forward);
     if (options.mode != Mode::training) return passes;
     if (has_weights) passes.push_back(Pass::weight_gradient);
-    // The backward passes of other operations also compute gradients of parameters.
+    // In all other operations, Pass::input_gradient also computes gradients of parameters.
     const bool has_input_gradient_only =
         has_weights || ops::is_one_of<ops::AllGather, ops::ReduceScatter>(operation);
     const bool has_backward =

@@ -143,9 +143,9 @@ private:
     }
 
     /// Lets the BatchNorm use the sums of its input, if there are any. If it has an addition, also
-    /// fuses the 1 x 1 convolution before it. The exception is an addend from another BatchNorm
-    /// that only this node reads: without a ReLU, both convolutions are fused or, where the device
-    /// does not accept that, the other BatchNorm; with a ReLU, nothing is fused.
+    /// fuses the 1 x 1 convolution before it. If the addend is from another BatchNorm that only
+    /// this node reads, the convolutions before both are fused or, where the device does not accept
+    /// that, the other BatchNorm; nothing is fused if the other BatchNorm has a ReLU.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
@@ -245,8 +245,8 @@ Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkO
 }
 
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options) {
-    const Accepts accepts = [&](const auto& operation, const auto& kernel) {
-        return device.accepts(operation, kernel);
+    const Accepts accepts = [&](const auto& operation, const auto& kernel_options) {
+        return device.accepts(operation, kernel_options);
     };
     return fuse_for_device(graph, accepts, options);
 }

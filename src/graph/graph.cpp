@@ -23,9 +23,9 @@ std::int32_t Graph::add_statistics(NormStatistics statistics) {
 }
 
 ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
-                        std::vector<ParameterId> parameters, std::int32_t statistics) {
+                        std::vector<ParameterId> parameters, std::int32_t statistics_index) {
     return add_node({std::move(name), std::move(operation), std::move(inputs), -1,
-                     std::move(parameters), statistics});
+                     std::move(parameters), statistics_index});
 }
 
 ValueId Graph::add_node(Node node) {

@@ -124,9 +124,9 @@ void Network::Builder::finish_received_gradients() {
 void Network::Builder::schedule_backward(std::size_t index) {
     const Node& node = graph_.nodes()[index];
     device::Kernel& kernel = *bindings_[index].kernel;
-    const bool has_weights = has_pass(kernel, Pass::weight_gradient);
-    const bool has_inputs = has_pass(kernel, Pass::input_gradient);
-    if (!has_weights && !has_inputs) return;
+    const bool has_weight_pass = has_pass(kernel, Pass::weight_gradient);
+    const bool has_input_pass = has_pass(kernel, Pass::input_gradient);
+    if (!has_weight_pass && !has_input_pass) return;
     const ops::BackwardReads reads = kernel.backward_reads();
     sum_gradients(node.output, reads.output_gradients);
 
@@ -135,7 +135,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
            "node {}: no later node provides the gradient of its output", node.name);
     for (const ValueId input : node.inputs) {
-        const bool wanted = has_inputs && takes_gradient(input);
+        const bool wanted = has_input_pass && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
         if (wanted) gradients_[input].push_back(binding.input_gradients.back());
     }
@@ -149,7 +149,8 @@ void Network::Builder::schedule_backward(std::size_t index) {
         touch(binding.saved);
         touch(binding.parameter_gradients);
         add_call(network_.backward_calls_, {node.name, pass, &kernel, {}});
-        if (has_weights != (pass == Pass::weight_gradient)) continue;
+        // The weight pass or, without one, the input pass writes the gradients of parameters.
+        if (has_weight_pass != (pass == Pass::weight_gradient)) continue;
         add_partial_gradients(binding);
         std::vector<ParameterId>& complete = network_.backward_calls_.back().final_gradients;
         for (const ParameterId parameter : node.parameters) {
@@ -306,7 +307,7 @@ void Network::Builder::schedule_weight_casts() {
     }
 }
 
-/// Whether other nodes share the node's parameters. The optimizer writes one working copy of each.
+/// Whether other nodes share the node's parameters; the optimizer writes one working copy of each.
 bool Network::Builder::shares_parameters(const Node& node) const {
     return std::ranges::any_of(graph_.nodes(), [&](const Node& other) {
         const auto shared = std::ranges::find_first_of(other.parameters, node.parameters);

@@ -51,15 +51,14 @@ private:
     /// backward pass has written.
     void allocate_partial_gradients(Binding& binding);
     /// Adds the partial gradients to the gradients in the store.
-    void add_partial_gradients(const Binding& binding);
+    void add_partial_gradients(const Binding& writer);
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, the number that its producer can
-    /// sum.
+    /// Sums gradients of `value` until at most `limit` remain, which its producer can sum.
     void sum_gradients(ValueId value, std::size_t limit);
-    /// Appends a backward step that adds the inputs of `sum`; `name` is that of its value or
-    /// parameter.
+    /// Appends a backward step that adds the inputs of `sum`: gradients of the value or parameter
+    /// `name`.
     void add_sum(const std::string& name, const ops::Add& operation, tensor::DType dtype,
                  Binding sum);
     void allocate();
@@ -98,7 +97,7 @@ private:
     std::vector<bool> is_written_;      // [parameter] a step has written its gradient
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
-    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // the largest of a kernel; in arena_
+    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // all kernels share it; in arena_
     int step_ = 0;                                            // index of the next kernel call
 };
 

@@ -13,8 +13,8 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int o
         ranges_.push_back({elements_, elements_ + size});
         elements_ += align_up(size, kElementAlignment);
     }
-    for (const NormStatistics& statistics : graph.statistics()) {
-        const auto size = static_cast<std::size_t>(statistics.channels);
+    for (const NormStatistics& norm : graph.statistics()) {
+        const auto size = static_cast<std::size_t>(norm.channels);
         statistics_ranges_.push_back({channels_, channels_ + size});
         channels_ += size;
     }

@@ -152,7 +152,7 @@ private:
         return cost_before_[end] - cost_before_[begin] + cut_cost(begin) + cut_cost(end);
     }
 
-    /// Returns the smallest total, and sets the stages that have it. `extend(total, begin, end)` is
+    /// Returns the smallest total, and sets stage_begins_ to match. `extend(total, begin, end)` is
     /// the total after a stage with nodes [begin, end), where `total` is that of the stages before.
     double minimize(const auto& extend) {
         std::vector<double> best(nodes_ + 1, kInfeasible);  // [end] for the stages so far

@@ -156,8 +156,8 @@ private:
         const Conv deltas = add_conv("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
         const auto features = apply_to_levels("rpn.head.conv", hidden, pyramid, true);
         auto outputs = apply_to_levels("rpn.head.cls_logits", logits, features, false);
-        const auto boxes = apply_to_levels("rpn.head.bbox_pred", deltas, features, false);
-        outputs.insert(outputs.end(), boxes.begin(), boxes.end());
+        const auto level_deltas = apply_to_levels("rpn.head.bbox_pred", deltas, features, false);
+        outputs.insert(outputs.end(), level_deltas.begin(), level_deltas.end());
         return outputs;
     }
 

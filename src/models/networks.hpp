@@ -124,7 +124,7 @@ struct FasterRcnn {
     std::int64_t max_boxes = 15;  // per image
     ImageInput input;
     Backbone backbone;
-    config::DetectorConfig detector{};  // `backbone` replaces normalization and trained_stages
+    config::DetectorConfig detector{};  // `backbone` overrides normalization and trained_stages
     std::int64_t detections = 100;      // per image
 };
 

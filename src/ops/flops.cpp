@@ -12,7 +12,7 @@ std::int64_t multiply_accumulates(const Linear& op) {
     return op.input[0] * op.input[1] * op.features;
 }
 
-/// Training = 3 x forward for every layer, as in the paper's example of APC (docs/GLOSSARY.md).
+/// Training = 3 x forward for every layer, as in the paper's example of APC (docs/METRICS.md).
 Flops three_times(std::int64_t forward) {
     return {forward, forward, forward};
 }
@@ -62,10 +62,10 @@ struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {
         const Shape output = output_shape(op);
-        const std::int64_t taps = op.kernel * op.kernel * op.input[3] * output[3];
+        const std::int64_t weights = op.kernel * op.kernel * op.input[3] * output[3];
         const std::int64_t pixels = output[1] * output[2];
-        return {2 * taps * pixels * output[0], taps * (2 * pixels + 2) * output[0],
-                first_layer ? 0 : taps * 2 * pixels * output[0]};
+        return {2 * weights * pixels * output[0], weights * (2 * pixels + 2) * output[0],
+                first_layer ? 0 : weights * 2 * pixels * output[0]};
     }
     Flops operator()(const BatchNorm& op) const {
         return {op.input.elements() * (7 + op.add + op.relu), 36 * op.input[0], 0};

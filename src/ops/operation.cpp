@@ -156,9 +156,9 @@ struct OutputShape {
 /// Returns the shapes of the logits of all levels, then of the deltas of all levels.
 std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
-    for (const std::int64_t numbers : {1, 4}) {
+    for (const std::int64_t per_anchor : {1, 4}) {
         for (const Anchors::Level& level : anchors.levels) {
-            shapes.push_back({batch, level.height, level.width, numbers * anchors.per_cell()});
+            shapes.push_back({batch, level.height, level.width, per_anchor * anchors.per_cell()});
         }
     }
     return shapes;

@@ -5,8 +5,8 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if that divides
-/// their number, `channels_last` is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3
+/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if these divide
+/// the channels, `channels_last` is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3
 /// convolution.
 enum class CpuLayout { automatic, blocked, channels_last };
 

@@ -56,7 +56,7 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. run()
-/// allocates memory for messages only, except in libraries. On a CPU it returns when the work is
+/// allocates no memory except for messages and in libraries. On a CPU it returns when the work is
 /// complete. On a GPU it enqueues the work on the device's stream and waits only for messages of
 /// other ranks.
 class Kernel {
@@ -293,7 +293,7 @@ public:
 
     /// Returns whether to use a fused operation instead of those it replaces: a Convolution with
     /// `sums`, a BatchNorm with `from_sums`, a DualNorm, a PointwiseNorm or a NormPool. May time
-    /// both.
+    /// both variants.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
@@ -357,8 +357,8 @@ public:
     /// and Optimizer::exchange.
     virtual bool supports_shards() const { return false; }
 
-    /// Begins a phase of host work for a profiler, which lasts until the next call. `name` must be
-    /// a static string, or null for no phase.
+    /// Begins a phase of host work, which a profiler shows until the next call. `name` must be a
+    /// static string, or null for no phase.
     virtual void begin_phase(const char* /*name*/) {}
 };
 

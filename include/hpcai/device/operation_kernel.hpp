@@ -88,7 +88,7 @@ HPCAI_BUILD_ALL
 #undef HPCAI_BUILD_ALL
 #undef HPCAI_BUILD
 
-/// Defines build() for ops::Op in the current namespace, which makes an Op##Kernel.
+/// Defines the build() for ops::Op in the current namespace; it makes an Op##Kernel.
 #define HPCAI_BUILD_KERNEL(Op)                                                                 \
     KernelPtr build(const ops::Op& op, const KernelOptions& options, const Context& context) { \
         return std::make_unique<Op##Kernel>(op, options, context);                             \

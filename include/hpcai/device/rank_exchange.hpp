@@ -33,8 +33,8 @@ public:
 /// shards get the same bits. Collective.
 void sum_over_shards(ShardExchange& exchange, std::span<double> values);
 
-/// All-reduces the statistics of SyncBatchNorm over the ranks that share them
-/// (ops::BatchNorm::statistics_samples). Not thread-safe.
+/// All-reduces the statistics of SyncBatchNorm, and sums of gradients, over the ranks that share
+/// statistics (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;

@@ -80,7 +80,7 @@ public:
     /// Appends a node. Throws Error(internal) if the number or the shapes of `inputs` do not match
     /// the operation.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
-                     std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
+                     std::vector<ParameterId> parameters = {}, std::int32_t statistics_index = -1);
     /// Appends `node` like the other add_node(); the graph sets node.output.
     ValueId add_node(Node node);
 

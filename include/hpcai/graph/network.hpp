@@ -39,12 +39,12 @@ struct NetworkOptions {
 
 /// Bytes that a built network occupies on its device.
 struct NetworkMemory {
-    std::size_t arena_bytes = 0;     // values, gradients, saved tensors and scratch, by lifetime
+    std::size_t arena_bytes = 0;     // values, gradients, saved tensors and workspace
     std::size_t prepared_bytes = 0;  // working copies of the parameters
 };
 
-/// A graph built for one device: planned kernels bound to planned memory. Running it allocates
-/// memory for messages only, except in libraries. Not thread-safe.
+/// A graph built for one device: planned kernels bound to planned memory. Its passes allocate no
+/// memory except for messages and in libraries. Not thread-safe.
 class Network {
 public:
     /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.
@@ -52,7 +52,7 @@ public:
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A second network with the graph and device of `twin`, for another micro-batch in flight.
-    /// Both share the StepScalars and working copies, which exist as long as one of them. Only
+    /// The networks share StepScalars and working copies, and either may be destroyed first. Only
     /// `twin` may refresh working copies.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
@@ -71,7 +71,7 @@ public:
     /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
     /// Sets StepScalars::loss_scale, the factor of each sample's loss gradients, and resets all
-    /// other fields. With 1 / global batch, the gradients are those of the mean loss.
+    /// other fields. With scale = 1 / global batch, the gradients are those of the mean loss.
     void reset_step_scalars(float scale);
     /// The step scalars (ops/optimizer_rule.hpp) in device memory.
     device::StepScalars* step_scalars() const {
@@ -118,7 +118,7 @@ public:
     /// Memory for the gradient of a pipeline stage's output `name`, in the layout of the value and
     /// the compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
-    /// Like output_gradient(): after the backward pass, that of input `name` from an earlier stage.
+    /// The gradient of input `name` from an earlier stage, which the backward pass writes.
     std::span<const std::byte> received_gradient(const std::string& name) const;
 
 private:

@@ -34,7 +34,7 @@ public:
     std::span<float> state(int index) {
         return span(*states_.at(static_cast<std::size_t>(index)), elements_);
     }
-    /// The running means of all normalizations, then their variances: (2, total channels).
+    /// The running means of all BatchNorms, then the running variances: (2, total channels).
     std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
 
     Range range(ParameterId parameter) const {
@@ -43,8 +43,8 @@ public:
     const std::vector<Range>& ranges() const { return ranges_; }
     std::span<float> parameter(ParameterId id) { return part(parameters(), range(id)); }
     std::span<float> gradient(ParameterId id) { return part(gradients(), range(id)); }
-    std::span<float> running_mean(std::int32_t statistics);      // (C)
-    std::span<float> running_variance(std::int32_t statistics);  // (C)
+    std::span<float> running_mean(std::int32_t index);      // (C), of Graph::statistics()[index]
+    std::span<float> running_variance(std::int32_t index);  // (C), likewise
 
     /// Copies a span of the store to the host. Waits for the work enqueued on the device.
     std::vector<float> read(std::span<const float> part) const;
@@ -64,7 +64,7 @@ private:
 
     device::Device& device_;
     std::vector<Range> ranges_;             // per parameter
-    std::vector<Range> statistics_ranges_;  // per normalization, in channels
+    std::vector<Range> statistics_ranges_;  // per BatchNorm, in channels
     std::size_t elements_ = 0;
     std::size_t channels_ = 0;
     std::uint64_t parameter_writes_ = 0;

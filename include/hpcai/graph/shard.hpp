@@ -19,8 +19,8 @@ struct Shard {
 /// Shoeybi et al. 2019). Every value between the normalization of the input and the loss is split
 /// by ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
-/// readers. The exceptions are the convolutions that read a split value with more elements than all
-/// their outputs together, unless a linear layer reads it too. They read the shard's channels and
+/// readers. The exceptions are the convolutions that read a split value, if it has more elements
+/// than their outputs together and no linear layer reads it. They read the shard's channels and
 /// compute all filters; a reduce-scatter sums these partial results. All other operations use the
 /// shard's channels. Every shard computes the loss from gathered logits. Throws Error(usage),
 /// naming parallel.model_degree and the largest possible number, for more shards than a layer has

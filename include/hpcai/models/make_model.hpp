@@ -31,7 +31,7 @@ struct CellGrid {
     std::int64_t columns = 0;
     std::int64_t pixels = 0;  // side of a cell in pixels
 };
-/// Throws Error(internal) for other models.
+/// Throws Error(internal) for a model without cells.
 CellGrid cell_grid(const config::Config& config);
 
 }  // namespace hpcai::models

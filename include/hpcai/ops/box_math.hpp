@@ -12,7 +12,7 @@
 #endif
 
 /// Box arithmetic in fp32, shared by CPU and GPU code. Each product and sum is rounded separately
-/// (no FMA), so that matching, suppression and sampling give the same results. Only exp and log may
+/// (no FMA), so that matching, suppression and sampling agree on CPU and GPU. Only exp and log may
 /// differ in their last bits.
 namespace hpcai::ops {
 
@@ -79,9 +79,9 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
-/// Returns the ratio of a decoded side to the reference side from its logarithm; NaN stays NaN.
-HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
-    return expf(log_side > kMaxLogRatio ? kMaxLogRatio : log_side);
+/// Returns the ratio of a decoded side to the reference side, given its logarithm; NaN stays NaN.
+HPCAI_HOST_DEVICE inline float decoded_ratio(float log_ratio) {
+    return expf(log_ratio > kMaxLogRatio ? kMaxLogRatio : log_ratio);
 }
 
 /// Returns the box that has these deltas relative to `reference`.
@@ -107,8 +107,8 @@ HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float i
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// Returns the pseudo-random key of a candidate of stage 0 (anchors) or 1 (regions). The smallest
-/// keys are sampled, in a tie the lower candidate. The key is the high half of 2^32 image_key +
+/// Returns the pseudo-random key of a candidate of stage 0 (anchors) or 1 (regions). Those with the
+/// smallest keys are sampled, in a tie the first. The key is the high half of 2^32 image_key +
 /// candidate + 0x9e3779b97f4a7c15 (stage + 1) after SplitMix64's finalizer (Stafford's variant 13).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
@@ -164,8 +164,8 @@ struct ImageBounds {
     float width = 0;
     float min_side = 0;
 };
-/// Clips a finite `box` to the image. Returns false for other boxes, and if a side of the clipped
-/// box is below `min_side`.
+/// Clips `box` to the image. Returns false if it is not finite, or if a side of the clipped box is
+/// below `min_side`.
 HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
@@ -198,8 +198,8 @@ HPCAI_HOST_DEVICE inline int class_at(const ImageBoxes& boxes, float x, float y)
     float smallest_area = 0;
     for (std::int64_t row = 0; row < boxes.count; ++row) {
         const float* const box = boxes.rows + 5 * row;
-        const bool is_box = box[4] >= 1 && box[4] < static_cast<float>(boxes.classes);
-        if (!is_box || x < box[0] || y < box[1] || !(x < box[2]) || !(y < box[3])) continue;
+        const bool has_class = box[4] >= 1 && box[4] < static_cast<float>(boxes.classes);
+        if (!has_class || x < box[0] || y < box[1] || !(x < box[2]) || !(y < box[3])) continue;
         const float area = area_of({box[0], box[1], box[2], box[3]});
         if (label != 0 && !(area < smallest_area)) continue;
         label = static_cast<int>(box[4]);

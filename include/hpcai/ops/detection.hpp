@@ -19,7 +19,7 @@ struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
         std::int64_t width = 0;
-        std::int64_t stride = 0;                         // pixels between cells
+        std::int64_t stride = 0;                         // pixels per side of a cell
         std::vector<std::array<float, 4>> cell_anchors;  // around (0, 0); same number on each level
     };
     std::vector<Level> levels;  // the finest first
@@ -41,8 +41,8 @@ struct BoxCoder {
 };
 
 /// Samples the anchors for the losses of each image, with their targets. An anchor is positive if
-/// its IoU with some box is at least `foreground_iou`, or is above 0 and the highest IoU of any
-/// anchor with that box. Every other anchor is negative if all its IoU are below `background_iou`.
+/// its IoU with some box is at least `foreground_iou`, or if it overlaps a box with which no anchor
+/// has a higher IoU. Every other anchor is negative if all its IoU are below `background_iou`.
 /// The target of an anchor is the box with which it has the highest IoU (in a tie the first). Up to
 /// `samples` anchors are sampled: at most samples x positive_share positives, then negatives, each
 /// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
@@ -121,9 +121,9 @@ struct RoiAlign {
 
 /// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
 /// used regions, at least 1. The first sum is the cross-entropy of all used regions' logits; the
-/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas for its class
-/// from its targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of
-/// RoiTargets (N, S, 9).
+/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas, those for its
+/// class, from the targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output
+/// of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;
     std::int64_t classes = 0;  // K, including background

@@ -176,7 +176,7 @@ ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 /// An all-gather over the shards of a network: x has the channels of this shard, and y (..., C) the
 /// channels of all shards. The gradient of x is the part of the gradient of y with this shard's
 /// channels. With `sums_gradients`, the gradient of y is first summed over the shards; otherwise
-/// all shards have the same gradient.
+/// it is already the same on all shards.
 struct AllGather {
     Shape input;                // of x
     std::int64_t channels = 0;  // C, of all shards
@@ -200,11 +200,11 @@ using Operation =
                  SoftmaxCrossEntropy, AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign,
                  RoiLoss, Detections, CellCrossEntropy, AllGather, ReduceScatter>;
 
-/// Whether `Op` is one of these operations.
+/// Whether `Op` is one of `Listed`.
 template <typename Op, typename... Listed>
 concept OneOf = (std::is_same_v<Op, Listed> || ...);
 
-/// Returns whether the operation is one of those listed.
+/// Returns whether the operation is one of `Listed`.
 template <typename... Listed>
 bool is_one_of(const Operation& operation) {
     return (std::holds_alternative<Listed>(operation) || ...);
@@ -236,7 +236,7 @@ bool outputs_channel_sums(const Operation& operation);
 
 /// Returns whether precision int8 computes this pass of a convolution in int8, on every device that
 /// has int8. Forward: at least 32 input channels, input and output channels in multiples of 16, and
-/// at most 2^16 terms per result, so that 32 bits hold their sum. This excludes the first
+/// at most 2^16 terms per result, so that 32 bits hold their sum. These limits exclude the first
 /// convolution of a network and small heads. Input gradient: additionally stride 1, padding below
 /// the kernel size and at most 2^16 terms per result of this pass. The weight gradient is never
 /// computed in int8.

@@ -5,7 +5,7 @@
 
 /// Update rules of optimizers. In the formulas w are the parameters, lr is
 /// StepScalars::learning_rate and t = StepScalars::taken_steps + 1 is the number of this step. g =
-/// gradient_factor gradient + weight_decay w, without the second term in ranges that do not decay.
+/// gradient_factor gradient + weight_decay w, without the second term if no weight decay applies.
 namespace hpcai::ops {
 
 /// v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov: PyTorch's SGD (Sutskever et
@@ -32,7 +32,7 @@ struct Lars {
 
 /// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 /// w -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon): PyTorch's Adam (Kingma, Ba
-/// 2015). With decoupled decay w is first multiplied by 1 - lr weight_decay and g has none:
+/// 2015). With decoupled decay w is first multiplied by 1 - lr weight_decay; g has no decay:
 /// PyTorch's AdamW (Loshchilov, Hutter 2019).
 struct Adam {
     static constexpr int kStates = 2;  // m, v

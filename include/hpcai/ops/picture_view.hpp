@@ -5,11 +5,11 @@
 
 namespace hpcai::ops {
 
-/// A crop of a decoded image that becomes one image of a batch. Images are RGB bytes in device
+/// A crop of a decoded picture that becomes one image of a batch. Both are RGB bytes in device
 /// memory, with contiguous rows.
 struct PictureView {
-    std::int64_t offset_bytes = -1;  // of the image; -1: the image is not written
-    std::int32_t picture_width = 0;  // pixels, like the next four fields
+    std::int64_t offset_bytes = -1;  // of the picture; -1: no image is written
+    std::int32_t picture_width = 0;  // in pixels, like the next four fields
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
     std::int32_t width = 0;  // width, height: at most kMaxCropReduction x ViewBatch::side
@@ -22,7 +22,7 @@ inline constexpr int kMaxCropReduction = 16;  // crop side / side of the resized
 
 /// A batch of views. All pointers are to device memory.
 struct ViewBatch {
-    const std::uint8_t* pictures = nullptr;  // base of the offsets of views
+    const std::uint8_t* pictures = nullptr;  // PictureView::offset_bytes counts from here
     const PictureView* views = nullptr;      // (rows), 16-byte aligned
     std::int64_t rows = 0;
     std::uint8_t* images = nullptr;  // (rows, side, side, 3)

@@ -26,8 +26,8 @@ constexpr std::string_view name_of(DType dtype) {
 /// sums up to 3e38 do not overflow. The scale depends on the largest finite magnitude m of the
 /// block. fp16 divides by the power of two, at least 2^-126, that moves m to [2^14, 2^15). int8
 /// divides by m / 127, which gives -127 to 127. Both then round to nearest even. Infinities and NaN
-/// are preserved, except in int8: there both become +infinity. int8 sends a block with m below
-/// 1e-35 as zeros.
+/// are preserved, except that int8 changes them to +infinity. int8 sends a block with m below 1e-35
+/// as zeros.
 enum class WireFormat { fp32, bf16, fp16, int8 };
 
 inline constexpr std::size_t kWireBlock = 256;  // number of values that share a scale

@@ -24,10 +24,10 @@ AnchorIndex AnchorGrid::index_of(std::int64_t number) const {
 
 ops::Box AnchorGrid::box(const AnchorIndex& at) const {
     const ops::Anchors::Level& level = anchors_.levels[at.level];
-    const auto& cell = level.cell_anchors[at.index];
+    const auto& base = level.cell_anchors[at.index];
     const auto x = static_cast<float>(at.pixel % level.width * level.stride);
     const auto y = static_cast<float>(at.pixel / level.width * level.stride);
-    return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
+    return {base[0] + x, base[1] + y, base[2] + x, base[3] + y};
 }
 
 RpnOutputs::RpnOutputs(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,

@@ -10,7 +10,7 @@ namespace hpcai::device::cpu {
 /// Locates an anchor: its level, cell and index in the cell.
 struct AnchorIndex {
     std::size_t level = 0;
-    std::int64_t pixel = 0;  // of the cell: y * width + x
+    std::int64_t pixel = 0;  // number of the cell: y * width + x
     std::int64_t index = 0;  // in Level::cell_anchors
 };
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kMaxLanes = 16;
 
-/// A span is a set of samples that share statistics. The two sums of each image and channel are
-/// added in double in a fixed order, so that the number of threads does not change the bits. If a
+/// A span is a set of samples that share statistics. Each pass adds two sums of each image and
+/// channel in double in a fixed order, so that the number of threads does not change the bits. If a
 /// span covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
 /// subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
@@ -25,10 +25,10 @@ public:
                                                   : op.input[0]),
           spans_(trains() ? op.input[0] / span_samples_ : 1) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
-        const SyncBatchNormReducer* sum = options.sync_batch_norm_reducer;
-        ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
+        const SyncBatchNormReducer* reducer = options.sync_batch_norm_reducer;
+        ensure(ranks_ == 1 || (reducer != nullptr && reducer->ranks() == ranks_),
                "the statistics span {} ranks, but the reducer sums over {}", ranks_,
-               sum == nullptr ? 1 : sum->ranks());
+               reducer == nullptr ? 1 : reducer->ranks());
     }
 
     KernelMemory memory() const override {
@@ -180,7 +180,7 @@ private:
         return moments;
     }
 
-    /// Computes the moments of every span and updates the running statistics with their mean.
+    /// Computes the moments of every span; their means over spans update the running statistics.
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;
@@ -249,7 +249,7 @@ private:
     }
 
     void sum_gradients() const {
-        void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;  // of the residual
+        void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;  // the residual's gradient
         grid_.for_each([&](const TileIndex& at) {
             loops_.gradient_sums(grid_.tile,
                                  {source(at), grid_.at(masked, at), mean_ + offset_of(at),

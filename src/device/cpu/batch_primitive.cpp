@@ -9,12 +9,12 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. With
-// fewer for large gradients (kGradientBytes), they were at most 1.1 times slower.
+// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. When
+// kGradientBytes limits the sub-batches, they were at most 1.1 times slower.
 constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 
-/// Makes oneDNN plan primitives for one thread during its lifetime.
+/// While this object exists, oneDNN plans primitives for one thread.
 class SingleThreadScope {
 public:
     SingleThreadScope() : previous_threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -96,13 +96,13 @@ void ParameterGradient::transpose_blocks(const Context& context) const {
     const float* from = term(0);  // (K/16, C/16, R S, 16 channels, 16 filters)
     const std::int64_t filter_blocks = filters_ / 16, channel_blocks = channels_ / 16;
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t filter = 0; filter < filter_blocks; ++filter) {
-        for (std::int64_t channel = 0; channel < channel_blocks; ++channel) {
+    for (std::int64_t k_block = 0; k_block < filter_blocks; ++k_block) {
+        for (std::int64_t c_block = 0; c_block < channel_blocks; ++c_block) {
             for (std::int64_t tap = 0; tap < taps_; ++tap) {
-                const std::int64_t block = (filter * channel_blocks + channel) * taps_ + tap;
+                const std::int64_t block = (k_block * channel_blocks + c_block) * taps_ + tap;
                 context.loops->transpose_16x16(
                     from + block * 256,
-                    master_ + (filter * 16 * taps_ + tap) * channels_ + channel * 16,
+                    master_ + (k_block * 16 * taps_ + tap) * channels_ + c_block * 16,
                     taps_ * channels_);
             }
         }

@@ -64,8 +64,8 @@ memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype)
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient) {
     if (layouts.channel_block == 0) return true;
-    const bool image = is_planar(layouts, source[3]) && !needs_input_gradient;
-    return (image || is_blocked(layouts, source[3])) && is_blocked(layouts, target[3]);
+    const bool is_input_image = is_planar(layouts, source[3]) && !needs_input_gradient;
+    return (is_input_image || is_blocked(layouts, source[3])) && is_blocked(layouts, target[3]);
 }
 
 TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype) {

@@ -26,7 +26,7 @@ inline dnnl::primitive_attr caller_scratchpad() {
 }
 
 /// Plans a forward pass with a scratchpad that the caller provides. `parts` are the arguments of
-/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute it.
+/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute the pass.
 template <typename Forward, typename... Parts>
 auto plan_forward_pass(const dnnl::engine& engine, const Parts&... parts) {
     using Plan = typename Forward::primitive_desc;
@@ -80,10 +80,10 @@ struct Context {
 
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-/// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) in these layouts.
+/// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) by `layouts`.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Returns whether oneDNN has optimized convolutions between images in these layouts.
+/// Returns whether oneDNN has optimized convolutions from `source` to `target` by `layouts`.
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient);
 

@@ -26,8 +26,8 @@ struct Values {
           target(value_desc(layouts, output_shape(op), options.compute)),
           wanted_source(source),
           wanted_target(target) {
-        const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
-        if (!is_fast_layout(layouts, op.input, output_shape(op), gradient)) {
+        const bool needs_gradient = options.mode == Mode::training && options.needs_input_gradient;
+        if (!is_fast_layout(layouts, op.input, output_shape(op), needs_gradient)) {
             use_any_layouts(options.compute);
         }
     }

@@ -51,7 +51,7 @@ class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
         ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
-        // oneDNN and the engine's loops use OpenMP's number of threads.
+        // oneDNN and the engine's loops use OpenMP's number of threads, which must not vary.
         omp_set_dynamic(0);
         context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
         context_.stream = dnnl::stream(context_.engine);

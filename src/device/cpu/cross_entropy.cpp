@@ -118,7 +118,7 @@ private:
     /// A cell of the batch with its target class and weight.
     struct Cell {
         std::int64_t image;
-        std::int64_t pixel;
+        std::int64_t pixel;  // of the logits: y * width + x
         int label;
         double weight;
     };

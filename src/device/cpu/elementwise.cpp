@@ -211,23 +211,23 @@ private:
     }
 
     void upsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
-        Tile pixels = fine_.tile;
-        pixels.pixels = op_.input[2];
+        Tile target = fine_.tile;
+        target.pixels = op_.input[2];
         const std::int64_t coarse_row = rows_.coarse_of[row];
         const std::int64_t fine = row * op_.input[2], coarse = coarse_row * op_.coarse[2];
         loops_.upsample_add(
-            pixels, {row_at(fine_, tensors_.inputs[0], image, tile, fine),
+            target, {row_at(fine_, tensors_.inputs[0], image, tile, fine),
                      row_at(coarse_, tensors_.inputs[1], image, tile, coarse),
                      row_at(fine_, tensors_.output, image, tile, fine), columns_.coarse_of.data()});
     }
 
     void downsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
-        Tile pixels = coarse_.tile;
-        pixels.pixels = op_.coarse[2];
+        Tile target = coarse_.tile;
+        target.pixels = op_.coarse[2];
         const auto index = static_cast<std::size_t>(row);
         const std::int64_t first = rows_.first_fine[index] * op_.input[2];
         loops_.downsample_sum(
-            pixels, {row_at(fine_, output_gradient(), image, tile, first),
+            target, {row_at(fine_, output_gradient(), image, tile, first),
                      row_at(fine_, second_output_gradient(), image, tile, first),
                      row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),
                      rows_.first_fine[index + 1] - rows_.first_fine[index], op_.input[2],

@@ -19,7 +19,7 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters per block; ops::computes_in_int8 requires a multiple
+constexpr std::int64_t kBlock = 8;  // filters per block; divides op.filters (ops::computes_in_int8)
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
@@ -68,7 +68,7 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
     const Desc rounded({filters_, channels_, op.kernel, op.kernel}, type::s8, tag::ohwi);
     plain_.plan(rounded, plain, context);
     if (has_rotated_) {
-        // In memory both are (K, R, S, C), but the results of the input gradient have C channels.
+        // Both copies are (K, R, S, C) in memory, but the input gradient has C channels.
         const Dims dims{channels_, filters_, op.kernel, op.kernel};
         rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
     }
@@ -181,13 +181,13 @@ void Int8Convolution::lay_out(Scratch& workspace) {
 
 /// oneDNN has int8 convolutions only for channels-last images.
 void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
-    const auto image = [&](const Shape& shape, type dtype) {
+    const auto desc = [&](const Shape& shape, type dtype) {
         return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
     };
     const Desc filters({result_[3], image_[3], op.kernel, op.kernel}, type::s8, tag::any);
     const auto plan = plan_forward_pass<dnnl::convolution_forward>(
         context_.engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-        image(image_, type::s8), filters, image(result_, type::s32), Dims{op.stride, op.stride},
+        desc(image_, type::s8), filters, desc(result_, type::s32), Dims{op.stride, op.stride},
         Dims{padding, padding}, Dims{padding, padding});
     packed_filters_ = plan.weights_desc();
     primitive_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);

@@ -65,7 +65,7 @@ private:
 /// sample has its own step, so no sample affects the result of another. The filters have one step
 /// for each channel of the result, because a step must not change within a sum. In the forward pass
 /// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
-/// it has one step per input channel. All are rounded to nearest, except dy, which is rounded
+/// it has one step per input channel. Values are rounded to nearest, except dy, which is rounded
 /// stochastically to keep its mean. If a sample or the filters of a result channel contain a number
 /// that is not finite, all results of this sample or channel are NaN.
 class Int8Convolution {
@@ -91,7 +91,7 @@ public:
 private:
     void plan(const ops::Convolution& op, std::int64_t padding);
     void lay_out(Scratch& workspace);
-    void find_steps(std::int64_t first) const;
+    void find_steps(std::int64_t first_sample) const;
     void round_samples(std::int64_t first) const;
     void scale_sums(std::int64_t first) const;
     Dither dither_of_tile(std::int64_t image, std::int64_t index) const;

@@ -63,10 +63,10 @@ public:
         forward_.bind_parameter(DNNL_ARG_BIAS, tensors.parameters[1]);
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (!trains()) return;
-        void* gradient = op_.relu ? workspace : output_gradient();
+        void* dy = op_.relu ? workspace : output_gradient();
         workspace += masked_bytes_;
         input_gradient_.bind_workspace(workspace);
-        input_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
+        input_gradient_.bind(DNNL_ARG_DIFF_DST, dy);
         input_gradient_.bind_parameter(
             DNNL_ARG_WEIGHTS,
             backward_weights_.bind(tensors.parameters[0], prepared + forward_weights_.bytes()));
@@ -76,7 +76,7 @@ public:
         bias_gradient_.bind(workspace, tensors.parameter_gradients[1]);
         weight_gradient_.bind_workspace(workspace + bias_gradient_.bytes());
         weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        weight_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
+        weight_gradient_.bind(DNNL_ARG_DIFF_DST, dy);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_BIAS, bias_gradient_);
     }

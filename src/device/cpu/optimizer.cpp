@@ -140,9 +140,9 @@ private:
 
     /// Calls `body(part, span)` for each part, in parallel.
     void for_each_part(const auto& body) {
-        const auto parts = static_cast<std::int64_t>(parts_.size());
+        const auto count = static_cast<std::int64_t>(parts_.size());
 #pragma omp parallel for schedule(static)
-        for (std::int64_t index = 0; index < parts; ++index) {
+        for (std::int64_t index = 0; index < count; ++index) {
             body(parts_[index], span_of(parts_[index]));
         }
     }

@@ -10,7 +10,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// The threads share the levels of all images, then the images.
+/// Parallel over the levels of all images, then over the images.
 class ProposalsKernel final : public ScratchKernel<ops::Proposals> {
 public:
     ProposalsKernel(const ops::Proposals& op, const KernelOptions& options, const Context& context)
@@ -109,8 +109,8 @@ private:
     std::int64_t* next_ = nullptr;    // (images, levels)
 };
 
-/// The threads share the regions, then the classes of all images, then the images. The number in a
-/// rank key is class x regions + region, which orders equal scores.
+/// Parallel over the regions, then the classes of all images, then the images. The number in a rank
+/// key is class x regions + region, which orders equal scores.
 class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
     DetectionsKernel(const ops::Detections& op, const KernelOptions& options,

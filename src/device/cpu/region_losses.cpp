@@ -71,9 +71,9 @@ private:
     }
 
     void clear_gradients() const {
-        const auto tensors = static_cast<std::int64_t>(2 * grid_.levels());
+        const auto tensor_count = static_cast<std::int64_t>(2 * grid_.levels());
 #pragma omp parallel for collapse(2) schedule(dynamic)
-        for (std::int64_t tensor = 0; tensor < tensors; ++tensor) {
+        for (std::int64_t tensor = 0; tensor < tensor_count; ++tensor) {
             for (std::int64_t image = 0; image < op_.batch; ++image) {
                 const auto index = static_cast<std::size_t>(tensor);
                 auto* to = static_cast<std::byte*>(tensors_.input_gradients[index]);

@@ -58,9 +58,9 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// The threads share the rows of cells of all images, then the images. For each anchor the
-/// workspace has the number of the matching box and the highest IoU, or kForced if no anchor has a
-/// higher IoU with some box. It also has the highest IoU of each box in each row, then in all rows.
+/// Parallel over the rows of cells of all images, then over the images. For each anchor the
+/// workspace has the matching box and the IoU with it, or kForced if no anchor has a higher IoU
+/// with some box. It also has the highest IoU of each box with the anchors of a row, and of all.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
@@ -123,18 +123,18 @@ private:
         const auto y = static_cast<float>(row.y * level.stride);
         const std::int64_t per_cell = op_.anchors.per_cell();
         for (std::int64_t index = 0; index < per_cell; ++index) {
-            const auto& cell = level.cell_anchors[index];
-            if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
+            const auto& base = level.cell_anchors[index];
+            if (!(base[1] + y < box.y2 && base[3] + y > box.y1)) continue;
             // One extra cell on each side allows for rounding.
-            const float left = std::floor((box.x1 - cell[2]) / stride) - 1;
-            const float right = std::ceil((box.x2 - cell[0]) / stride) + 1;
+            const float left = std::floor((box.x1 - base[2]) / stride) - 1;
+            const float right = std::ceil((box.x2 - base[0]) / stride) + 1;
             const auto first = static_cast<std::int64_t>(std::clamp(left, 0.0f, width));
             const auto end = static_cast<std::int64_t>(std::clamp(right, 0.0f, width));
             for (std::int64_t x = first; x < end; ++x) {
-                const std::int64_t pixel = row.y * level.width + x;
+                const std::int64_t cell = row.y * level.width + x;
                 const auto at = static_cast<float>(x * level.stride);
-                const ops::Box anchor{cell[0] + at, cell[1] + y, cell[2] + at, cell[3] + y};
-                body(grid_.first(row.level) + pixel * per_cell + index, ops::iou_of(box, anchor));
+                const ops::Box anchor{base[0] + at, base[1] + y, base[2] + at, base[3] + y};
+                body(grid_.first(row.level) + cell * per_cell + index, ops::iou_of(box, anchor));
             }
         }
     }
@@ -302,9 +302,9 @@ private:
         std::copy_n(row, 4, out);
         const std::int32_t box = match_[image * (proposals_ + boxes_) + candidate];
         if (box < 0) return;
-        const float* match = box_row(image, box);
-        const ops::BoxDeltas target = ops::encode(ops::box_of(match), ops::box_of(row), op_.coder);
-        out[4] = match[4];
+        const float* found = box_row(image, box);
+        const ops::BoxDeltas target = ops::encode(ops::box_of(found), ops::box_of(row), op_.coder);
+        out[4] = found[4];
         out[5] = target.x;
         out[6] = target.y;
         out[7] = target.w;

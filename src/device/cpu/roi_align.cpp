@@ -16,7 +16,7 @@ constexpr int kMaxPooled = 16;  // bins on a side
 constexpr int kMaxTileLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
-/// The forward pass is parallel over regions and saves the level and sample positions of each. The
+/// The forward pass is parallel over regions and saves their levels and sample positions. The
 /// backward pass is parallel over the tiles of all images. It processes regions in order, so that
 /// sums have the same bits for any number of threads. Sums are fp32; with bf16 gradients each
 /// thread has a private tile in the workspace.
@@ -128,11 +128,11 @@ private:
         const ops::Box box = ops::box_of(row);
         const int level = ops::pyramid_level(box);
         levels_[region] = level - 2;
-        const Shape& image = op_.pyramid[level - 2];
+        const Shape& shape = op_.pyramid[level - 2];
         const float scale = 1.0f / static_cast<float>(1 << level);
         AxisSample* samples = samples_ + region * 2 * axis_samples_;
-        locate_on_axis(box.y1 * scale, box.y2 * scale, image[1], samples);
-        locate_on_axis(box.x1 * scale, box.x2 * scale, image[2], samples + axis_samples_);
+        locate_on_axis(box.y1 * scale, box.y2 * scale, shape[1], samples);
+        locate_on_axis(box.x1 * scale, box.x2 * scale, shape[2], samples + axis_samples_);
     }
 
     void locate_on_axis(float begin, float end, std::int64_t extent, AxisSample* samples) const {
@@ -146,7 +146,7 @@ private:
     }
 
     static AxisSample sample_at(float at, std::int64_t extent) {
-        // A sample more than one pixel outside the image, or at a NaN, is 0.
+        // A sample more than one pixel outside the level, or at a NaN, is 0.
         if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
         const auto last = static_cast<std::int32_t>(extent - 1);
         const float inside = std::max(at, 0.0f);

@@ -25,7 +25,7 @@ public:
         pixels_ = shape.rank() == 4 ? shape[1] * shape[2] : 1;
     }
 
-    /// Bytes of the sums of scatter_sum().
+    /// Bytes of `sums` in scatter_sum().
     std::size_t workspace_bytes() const {
         return static_cast<std::size_t>(local_elements()) * sizeof(float);
     }
@@ -140,12 +140,12 @@ private:
                     std::min({count - channel, own_map.block - channel % own_map.block,
                               global_map.block - (first + channel) % global_map.block});
                 const bool is_dense = own_map.pixel_stride == run && global_map.pixel_stride == run;
-                const std::int64_t rows = is_dense ? 1 : pixels_;
+                const std::int64_t copies = is_dense ? 1 : pixels_;
                 const auto bytes = static_cast<std::size_t>(is_dense ? pixels_ * run : run) * size;
                 std::byte* a = own + static_cast<std::size_t>(own_map.at(image, channel)) * size;
                 std::byte* b =
                     global + static_cast<std::size_t>(global_map.at(image, first + channel)) * size;
-                for (std::int64_t row = 0; row < rows; ++row) {
+                for (std::int64_t i = 0; i < copies; ++i) {
                     std::memcpy(is_insert ? b : a, is_insert ? a : b, bytes);
                     a += static_cast<std::size_t>(own_map.pixel_stride) * size;
                     b += static_cast<std::size_t>(global_map.pixel_stride) * size;

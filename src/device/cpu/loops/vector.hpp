@@ -47,7 +47,7 @@ inline void store(float* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &values, sizeof values);
 }
 
-/// Rounds to nearest even. A NaN with a payload that arithmetic produces stays NaN.
+/// Rounds to nearest even. A NaN stays NaN if arithmetic produced its payload.
 template <int Lanes>
 inline void store(Bf16* to, Floats<Lanes> values) {
     using Words = typename Vectors<Lanes>::Words;
@@ -57,7 +57,7 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// Returns 0 where `gate` <= 0, else `values`, also for a NaN, which a ReLU must not hide.
+/// Returns 0 where `gate` <= 0, else `values`: a ReLU must not hide a NaN.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
