@@ -66,7 +66,7 @@ void move_to(const fs::path& folder, const fs::path& output, const fs::path& nam
 }
 
 /// Removes temporary files that a killed program left. Throws Error(data) for a link or pipe,
-/// through which the result would be written elsewhere. Leaves checkpoints to their readers.
+/// through which the result would be written elsewhere. Skips checkpoints, which readers check.
 void clean(const fs::path& output) {
     const workloads::Inspector inspector(output);
     for (const auto& [name, is_regular] : inspector.entries()) {
@@ -138,7 +138,7 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
         if (undamaged_groups.contains(group) || !storage::path_exists(output / record)) continue;
         if (!is_stale(context, group, records)) continue;
         move_to(attempt, output, record);
-        move_to(attempt, output, record.parent_path() / "flight");  // the failure refers to it
+        move_to(attempt, output, record.parent_path() / "flight");  // the record refers to it
     }
 }
 
