@@ -51,7 +51,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition);
 
 /// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: for the largest
-/// exchange in a micro-batch of `samples` samples, and for samples, which the first shard sends.
+/// exchange in a micro-batch of `samples` samples, and for inputs, which the first shard sends.
 std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
                                        int samples);
 

@@ -27,8 +27,8 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
     // A level per region; 2 indices and 2 weights per sampling point of an axis; 4 bytes each.
-    const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
-    return op->regions[0] * op->regions[1] * (4 + samples * 16);
+    const std::int64_t points = 2 * op->pooled * op->sampling_ratio;  // on both axes
+    return op->regions[0] * op->regions[1] * (4 + points * 16);
 }
 
 /// Returns the bytes that are kept for the backward pass; `graph` has batch size 1.

@@ -36,7 +36,7 @@ PlanRecord estimate(const config::Config& config, const EstimateRequest& request
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
-/// Numbers of ranks: `first` times powers of two below `last`, and `last`.
+/// Numbers of ranks: `first` x 1, 2, 4 ... as long as the product is below `last`, then `last`.
 struct SweepRange {
     int first = 1;
     int last = 1;
