@@ -92,10 +92,10 @@ std::vector<MemberDetection> take_until(std::int64_t end, std::size_t first_memb
     return result;
 }
 
-std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
+std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& received,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;
-    for (const auto& records : sent) pooled.insert(pooled.end(), records.begin(), records.end());
+    for (const auto& part : received) pooled.insert(pooled.end(), part.begin(), part.end());
     const auto image_of = [](const MemberDetection& entry) { return entry.detection.image; };
     std::ranges::stable_sort(pooled, {}, image_of);  // keeps the order of members
     std::vector<Detection> result;
