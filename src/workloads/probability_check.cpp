@@ -189,7 +189,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    // The means may be of sums in different orders, which for up to two values are equal.
+    // The order of the sums may differ, which changes means only of three or more members.
     const auto members = static_cast<float>(member_names_.size());
     const float tolerance = members < 3 ? 0 : members * 0x1p-23F;
     for (std::size_t index = 0; index < stored.size(); ++index) {
