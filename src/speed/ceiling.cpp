@@ -39,7 +39,7 @@ CeilingRecord measure_ceiling(const context::RunContext& context,
     const int samples =
         context.controller.layout().micro_batch_size(context.config.training.batch_size);
     std::vector<OperationRate> rates;
-    if (!resources.precision.int8) {  // int8 has no matrix products
+    if (!resources.precision.int8) {  // with int8, matrix products are in fp32
         rates = measure_operations(meter, large_matrix_products(), resources.precision,
                                    kMeasureSeconds / 2);
     }

@@ -53,7 +53,7 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
         {small, *device,
          context::choose_precision(small.training.precision, context::formats_of(*device)),
          *reducer, kSamples});
-    // A call of run() may run several steps, up to 20 on a GPU.
+    // A call of run() makes one step or, with a CUDA graph, 20.
     while (std::ssize(step.phases().steps()) < kSteps) step.run();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
