@@ -43,7 +43,7 @@ struct PlotTexts {
 struct LinePlot : PlotTexts {
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};  // drawn light below the series of the same index; no legend
+    std::vector<Series> raw = {};  // drawn light under the series of the same index; no legend
 };
 
 /// A figure with a legend. Empty if there is no finite point.
