@@ -55,8 +55,8 @@ public:
     /// Stores the ensemble's predictions and labels, so that they can be scored again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Compares the names and labels in evaluation/ with the test samples, whose labels in
-    /// predictions are `labels`. Reports the first difference of each file.
+    /// Compares the names and labels in evaluation/ with the test samples; `labels` has one label
+    /// per sample. Reports the first difference of each file.
     virtual void check_samples(std::span<const std::int32_t> labels,
                                Inspector& inspector) const = 0;
     /// Returns how the stored predictions differ from `again`, the recomputed ones, by more than
