@@ -49,7 +49,7 @@ public:
     double step() { return step_.run(); }
     const training::StepResults& results() const { return step_.results(); }
 
-    /// Runs a step with a timeline mark after each operation, as a CUDA graph if there are graphs.
+    /// Runs a step with a timeline mark after each operation, as a CUDA graph where possible.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { step_.upload(); }}, true).run()[0]);

@@ -14,7 +14,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kRates = 18;  // timed rows with 256 cores and a GPU; each row gets 1/kRates
+constexpr double kRates = 18;  // timed rows with 256 cores and a GPU; each gets the same time
 
 class InputBench {
 public:
