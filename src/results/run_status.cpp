@@ -89,7 +89,7 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
-/// Returns the status of a run. `resume` expects `folder`, the run's directory or its parent.
+/// Returns the status of a run. `resume` expects `folder`: its directory, in a series the parent.
 RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     // The manifest is written last. `resume` holds an exclusive lock until it has moved the result
     // away, then a shared lock.
