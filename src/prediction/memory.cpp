@@ -46,7 +46,7 @@ double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& 
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes of an element of weights in the working copies for forward and for backward.
+/// Returns the bytes of a weight in both working copies together, for forward and for backward.
 std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
