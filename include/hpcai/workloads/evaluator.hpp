@@ -22,7 +22,7 @@ struct MemberPredictions {
     // Detections read from a file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // [training sample] 1: not in this model's bootstrap
-    training::Predictions out_of_bag_samples;  // predictions for these samples, in order
+    training::Predictions out_of_bag_samples;  // predictions for the samples with 1, in order
 };
 
 /// The predictions of the ensemble at rank 0 of the leaders (the first ranks of the groups). At
