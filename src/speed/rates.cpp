@@ -285,7 +285,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     const auto self = comm::make_self_communicator();
     const auto self_reducer = comm::make_mpi_reducer(*self);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
-    const double share = seconds / (setup.reducer != nullptr ? 6 : 3);
+    const double part_seconds = seconds / (setup.reducer != nullptr ? 6 : 3);
     double needed_seconds = 0;  // estimate for two steps with twice the samples
     for (const int divisor : {4, 2, 1}) {
         const int samples = setup.samples / divisor;
@@ -294,7 +294,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
             break;
         const auto measure = [&](comm::GradientReducer& reducer) {
             return measure_step(meter, {config, meter.device(), setup.precision, reducer, samples},
-                                share, record.gradient_bytes);
+                                part_seconds, record.gradient_bytes);
         };
         CalibrationPoint& point = record.points.emplace_back();
         point = {samples, measure(*self_reducer), no_value("there is only one rank")};
