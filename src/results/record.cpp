@@ -44,13 +44,13 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
             results.push_back(*voted);
             continue;
         }
-        GroupResult lost =
+        GroupResult failed =
             read_failed_group(context.output, status.group, context.controller.layout().degree);
-        std::string& failure = lost.record.failure;
+        std::string& failure = failed.record.failure;
         if (failure.empty()) failure = status.reason_text();
         if (failure.empty()) failure = describe_hang(context.output, status.group);
         if (failure.empty()) failure = "no final status was received";
-        results.push_back(std::move(lost));
+        results.push_back(std::move(failed));
     }
     return results;
 }

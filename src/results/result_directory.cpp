@@ -27,7 +27,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
     const fs::path& output = context.output;
     require_new_or_empty(output);
     const bool exists = storage::path_exists(output);
-    const bool has_folder =
+    const bool has_parent =
         output.parent_path().empty() || storage::path_exists(output.parent_path());
     const fs::path series_config = context.folder() / kConfig;
     const bool begins_series =
@@ -49,7 +49,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
         }
         if (!exists) fs::remove(output, error);
         if (begins_series) fs::remove(series_config, error);
-        if (!has_folder) fs::remove(output.parent_path(), error);
+        if (!has_parent) fs::remove(output.parent_path(), error);
         throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be created: {}",
                                                  output.string(), failure.what()));
     }
