@@ -202,12 +202,11 @@ ModelShards shard_model(const config::Config& config, const plan::Layout& layout
     for (int stage = 0; stage < layout.stages; ++stage) {
         graph::ExchangedBytes& max_bytes = result.exchanged.emplace_back();
         for (int shard = 0; shard < layout.shards; ++shard) {
-            graph::Stage& partition = stages[stage * layout.shards + shard];
-            const graph::ExchangedBytes bytes =
-                graph::exchanged_bytes(partition.graph, element_bytes);
+            graph::Stage& part = stages[stage * layout.shards + shard];
+            const graph::ExchangedBytes bytes = graph::exchanged_bytes(part.graph, element_bytes);
             max_bytes.sent = std::max(max_bytes.sent, bytes.sent);
             max_bytes.largest = std::max(max_bytes.largest, bytes.largest);
-            if (shard + 1 == layout.shards) result.stages.push_back(std::move(partition));
+            if (shard + 1 == layout.shards) result.stages.push_back(std::move(part));
         }
         result.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
