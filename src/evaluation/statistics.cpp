@@ -86,10 +86,10 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
     ways[0][0] = 1;
     for (const double value : all) {
-        const std::size_t rank = twice_rank(value);
+        const std::size_t doubled = twice_rank(value);
         for (std::size_t count = first.size(); count > 0; --count) {
-            for (std::size_t sum = total; sum >= rank; --sum) {
-                ways[count][sum] += ways[count - 1][sum - rank];
+            for (std::size_t sum = total; sum >= doubled; --sum) {
+                ways[count][sum] += ways[count - 1][sum - doubled];
             }
         }
     }
