@@ -49,11 +49,11 @@ void ProbabilityCheck::check_folders(const std::string& names) {
     std::istringstream lines(names);
     const auto labels = labels_->as<std::int32_t>();
     for (std::size_t sample = 0; sample < labels.size(); ++sample) {
-        std::string folder;
-        std::getline(lines, folder);
+        std::string name;
+        std::getline(lines, name);
         if (labels[sample] == evaluation::kPaddingLabel) continue;
         const auto [first, is_new] =
-            classes.emplace(folder.substr(0, folder.find('/')), labels[sample]);
+            classes.emplace(name.substr(0, name.find('/')), labels[sample]);
         const auto next = std::next(first);
         if (first->second == labels[sample] &&
             (first == classes.begin() || std::prev(first)->second < labels[sample]) &&
