@@ -151,7 +151,7 @@ void append_common_keys(std::string& text, const Annotations& annotations, const
         entry.box.x, entry.box.y, entry.box.width, entry.box.height);
 }
 
-/// Returns a string as JSON. File names may be invalid UTF-8.
+/// Returns a string as JSON. Replaces invalid UTF-8, which file names may contain.
 std::string quoted(const std::string& text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -165,7 +165,7 @@ void append_annotation_list(std::string& text, const Annotations& annotations) {
     std::int64_t id = 0;
     for (const LabelledBox& box : annotations.truth.boxes) {
         ensure(is_valid({box.image, box.category, 0, box.box}), "a labelled box is invalid");
-        // pycocotools interprets the id 0 as "no box".
+        // Ids begin at 1, because pycocotools interprets 0 as "no box".
         fmt::format_to(std::back_inserter(text), R"({}{{"id":{},)", separator(first), ++id);
         append_common_keys(text, annotations, box);
         fmt::format_to(std::back_inserter(text), R"(,"area":{},"iscrowd":{}}})", area(box.box),

@@ -92,10 +92,10 @@ std::vector<MemberDetection> take_until(std::int64_t end, std::size_t first_memb
     return result;
 }
 
-std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
+std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& received,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;
-    for (const auto& records : sent) pooled.insert(pooled.end(), records.begin(), records.end());
+    for (const auto& part : received) pooled.insert(pooled.end(), part.begin(), part.end());
     const auto image_of = [](const MemberDetection& entry) { return entry.detection.image; };
     std::ranges::stable_sort(pooled, {}, image_of);  // keeps the order of members
     std::vector<Detection> result;
@@ -237,11 +237,11 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
         comm::broadcast(ranks, comm::gather(ranks, std::move(local_weights)));
     std::vector<Member> rest(local.begin(), local.end());
     std::vector<Detection> result;
-    for (std::int64_t start = 0; start < images;) {
+    for (std::int64_t taken = 0; taken < images;) {
         std::vector<std::vector<MemberDetection>> sent;  // [rank that fuses these images]
         for (int rank = 0; rank < ranks.size(); ++rank) {
-            start += std::min(chunk_images, images - start);
-            sent.push_back(take_until(start, first_member, rest));
+            taken += std::min(chunk_images, images - taken);
+            sent.push_back(take_until(taken, first_member, rest));
         }
         const std::vector<Detection> fused =
             comm::gather(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options));

@@ -82,14 +82,14 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     std::size_t total = 0, rank_sum = 0;
     for (const double value : all) total += twice_rank(value);
     for (const double value : first) rank_sum += twice_rank(value);
-    // ways[count][sum]: number of subsets with `count` values and the sum `sum` of ranks
+    // ways[count][sum]: number of subsets of `count` values whose doubled ranks sum to `sum`
     std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
     ways[0][0] = 1;
     for (const double value : all) {
-        const std::size_t rank = twice_rank(value);
+        const std::size_t doubled = twice_rank(value);
         for (std::size_t count = first.size(); count > 0; --count) {
-            for (std::size_t sum = total; sum >= rank; --sum) {
-                ways[count][sum] += ways[count - 1][sum - rank];
+            for (std::size_t sum = total; sum >= doubled; --sum) {
+                ways[count][sum] += ways[count - 1][sum - doubled];
             }
         }
     }

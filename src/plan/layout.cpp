@@ -189,7 +189,7 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             "bagging.P_degree: expected at least 1, got {}", bagging.degree.value_or(1));
     Layout layout = split_ranks(bagging, ranks, ranks_per_node);
     DegreeSplitter(bagging, parallel, layout).split();
-    // whether the configuration fixes the number of ranks that share a batch
+    // Whether the configuration fixes the number of ranks that share a batch
     const bool is_fixed = bagging.degree || parallel.data_degree;
     check_batch(training.batch_size, layout, is_fixed);
     check_batch_norm_samples(training, layout, is_fixed);

@@ -21,14 +21,14 @@ comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& com
                                    {},
                                    communication.ranks_per_node};
     const plan::Layout& layout = controller.layout();
-    const int ranks = layout.data_degree();
-    for (int rank = 0; rank < ranks; ++rank) {
+    const int replicas = layout.data_degree();
+    for (int replica = 0; replica < replicas; ++replica) {
         const int group_rank =
-            layout.group_rank_of(partition / layout.shards, rank, partition % layout.shards);
+            layout.group_rank_of(partition / layout.shards, replica, partition % layout.shards);
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }
-    comm::columns_of_torus(options.torus_columns, ranks);  // checks them
+    comm::columns_of_torus(options.torus_columns, replicas);  // checks torus_columns
     return options;
 }
 

@@ -51,7 +51,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition);
 
 /// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: for the largest
-/// exchange in a micro-batch of `samples` samples, and for samples, which the first shard sends.
+/// exchange in a micro-batch of `samples` samples, and for inputs, which the first shard sends.
 std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
                                        int samples);
 
@@ -60,8 +60,8 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
                                    const plan::LayoutSummary& layout, const Quantity& samples);
 
 /// Predicts the times of a step from request.roofline, which must be present, and
-/// request.machine. `plan` must be complete except for its times; the function adds its
-/// assumptions. docs/METRICS.md has the formulas.
+/// request.machine. `plan` must be complete except for its times; the prediction's assumptions are
+/// added to it. docs/METRICS.md has the formulas.
 PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
                             const plan::Layout& layout, PlanRecord& plan);
 

@@ -27,8 +27,8 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
     // A level per region; 2 indices and 2 weights per sampling point of an axis; 4 bytes each.
-    const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
-    return op->regions[0] * op->regions[1] * (4 + samples * 16);
+    const std::int64_t points = 2 * op->pooled * op->sampling_ratio;  // on both axes
+    return op->regions[0] * op->regions[1] * (4 + points * 16);
 }
 
 /// Returns the bytes that are kept for the backward pass; `graph` has batch size 1.
@@ -46,7 +46,7 @@ double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& 
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes of an element of weights in the working copies for forward and for backward.
+/// Returns the bytes of a weight in both working copies together, for forward and for backward.
 std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -202,12 +202,11 @@ ModelShards shard_model(const config::Config& config, const plan::Layout& layout
     for (int stage = 0; stage < layout.stages; ++stage) {
         graph::ExchangedBytes& max_bytes = result.exchanged.emplace_back();
         for (int shard = 0; shard < layout.shards; ++shard) {
-            graph::Stage& partition = stages[stage * layout.shards + shard];
-            const graph::ExchangedBytes bytes =
-                graph::exchanged_bytes(partition.graph, element_bytes);
+            graph::Stage& part = stages[stage * layout.shards + shard];
+            const graph::ExchangedBytes bytes = graph::exchanged_bytes(part.graph, element_bytes);
             max_bytes.sent = std::max(max_bytes.sent, bytes.sent);
             max_bytes.largest = std::max(max_bytes.largest, bytes.largest);
-            if (shard + 1 == layout.shards) result.stages.push_back(std::move(partition));
+            if (shard + 1 == layout.shards) result.stages.push_back(std::move(part));
         }
         result.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));

@@ -23,7 +23,7 @@ double message_rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
 }
 
-/// Returns the seconds of a step of `samples` samples, interpolated linearly between points.
+/// Returns the seconds of a step of `samples` samples, on a line through the nearest points.
 double interpolate_seconds(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint& last = points.back();
     if (points.size() == 1) return last.step_seconds * samples / last.samples;

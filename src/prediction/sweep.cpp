@@ -54,9 +54,9 @@ public:
             record.points.push_back(point(static_cast<int>(ranks)));
         }
         record.points.push_back(point(range.last));
-        EstimateRequest one_rank = request_;
-        one_rank.ranks = 1;
-        const PlanRecord base = estimate(one_model(1), one_rank);
+        EstimateRequest base_request = request_;
+        base_request.ranks = 1;
+        const PlanRecord base = estimate(one_model(1), base_request);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;

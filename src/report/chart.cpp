@@ -4,7 +4,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kStyles = 8;  // classes s0 to s7 of lines in the style sheet
+constexpr int kStyles = 8;  // of lines: s0 to s7 in the style sheet; six areas have p0 to p5
 constexpr double kPlotWidth = 1000, kPlotHeight = 400;
 constexpr double kMaxDrawn = 1e300;  // so that differences of drawn values are finite
 
@@ -21,7 +21,7 @@ struct Frame {
     }
 };
 
-/// The range of the finite values.
+/// The range of the values that can be drawn.
 struct Range {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
@@ -159,7 +159,7 @@ std::vector<double> ticks(double low, double high, int count) {
     for (double index = first; index <= last && found.size() < 100; ++index) {
         found.push_back(index * step);
     }
-    // There are no round numbers between ends that differ only in their last digits.
+    // If the ends differ only in their last digits, rounding makes the ticks equal.
     const double margin = std::max(1.0, std::abs(low));
     return found.size() > 1 && found.back() > found.front()
                ? found

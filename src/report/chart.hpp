@@ -9,7 +9,7 @@
 #include "markup.hpp"
 
 /// Plots as HTML with inline SVG, whose lines scale with the page while text keeps its size, and
-/// the averages of steps that they show.
+/// the averages of steps that the plots show.
 namespace hpcai::report {
 
 struct Point {
@@ -43,7 +43,7 @@ struct PlotTexts {
 struct LinePlot : PlotTexts {
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};  // drawn light below the series of the same index; no legend
+    std::vector<Series> raw = {};  // drawn light under the series of the same index; no legend
 };
 
 /// A figure with a legend. Empty if there is no finite point.
@@ -74,13 +74,13 @@ bool has_steps(const GroupSteps& steps);
 /// The training loss by step; each point is the mean over a bin of neighbouring steps with a loss.
 Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::size_t bins);
 
-/// Samples per second of a group in `bins` equal intervals of 0 to `seconds`; NaN if training takes
-/// at most a tenth of the interval.
+/// Samples per second of a group in `bins` equal intervals of 0 to `seconds`; NaN for an interval
+/// of which training takes at most a tenth.
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Median, and minimum to maximum, at `points` values of x; each over the series whose range
-/// includes x.
+/// Median, and minimum to maximum, of several series at evenly spaced x; each number is over the
+/// series whose range includes x.
 struct Spread {
     Series median;
     Band band;

@@ -63,7 +63,7 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// Shows a number: its name, `value` in large type, and a detail, or why there is no value.
+/// Shows a number: its name, `value` in large type and `detail`, or why it has no value.
 Markup card(std::string_view name, const Quantity& quantity, const std::string& value,
             const std::string& detail) {
     const bool is_known = is_finite(quantity);

@@ -14,7 +14,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kRanksWithNumbers = 128;  // maximum for rank_cells(), else raster()
+constexpr std::size_t kRanksWithNumbers = 128;  // with more ranks, raster() replaces rank_cells()
 constexpr std::size_t kNodesInARow = 64;
 constexpr std::size_t kTints = 3;           // neighbouring groups have different tints
 constexpr std::size_t kUnfoldedGroups = 4;  // rows always shown of placements, audits and GPUs

@@ -18,7 +18,7 @@ std::int64_t milliseconds_of(const std::string& utc) {
     std::tm calendar{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
     const std::time_t seconds = end == nullptr ? 0 : timegm(&calendar);
-    // strptime also accepts blanks and fewer digits. std::chrono time points end in 2262.
+    // Rejects the blanks and missing digits that strptime accepts. std::chrono would end in 2262.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be UTC as 2022-11-05T14:03:09Z",
@@ -111,7 +111,7 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
     for (const MllogSetting& setting : settings) log.point(setting);
 }
 
-/// Adds an evaluation after `epoch`, counted from 1, whose time is `seconds`.
+/// Adds an evaluation of `seconds` after `epoch`, which is counted from 1.
 void add_evaluation(const RunRecord& record, int epoch, const Quantity& quality,
                     const Quantity& seconds, Log& log) {
     const ordered_json number{{"epoch_num", epoch}};
@@ -131,7 +131,7 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
         log.end("epoch_stop", number);
         known_seconds += group.epoch_seconds[epoch];
         if (epoch + 1 == group.epoch_seconds.size())
-            break;  // the evaluation after the last epoch is that of the run
+            break;  // mllog() adds the evaluation after the last epoch
         for (const EpochQualityRecord& quality : group.quality_by_epoch) {
             if (quality.epoch == static_cast<int>(epoch) + 1)  // takes no training time
                 add_evaluation(record, quality.epoch, {quality.quality, ""}, {}, log);

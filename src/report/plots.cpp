@@ -152,7 +152,7 @@ bool is_drawable(const PlottedOperation& operation) {
     return operation.flops > 0 && operation.bytes > 0 && operation.seconds > 0;
 }
 
-/// Kinds of operations by decreasing time; those beyond the number of colors are "other".
+/// Kinds by decreasing time; if there are more than kColorCount, the last is "other", for the rest.
 std::vector<std::string> kinds_of(const std::vector<PlottedOperation>& operations) {
     std::vector<std::pair<double, std::string>> kinds;
     for (const PlottedOperation& operation : operations) {

@@ -57,12 +57,12 @@ std::string line_of(const GroupProgress& group, const RunProgress& run) {
         return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    const bool has_end = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
+    const bool has_estimate = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
     return progress_line(
         group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
         fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
         number(progress.images_per_second, "{:.1f}"),
-        has_end ? format_seconds(*progress.seconds_left.value) : "",
+        has_estimate ? format_seconds(*progress.seconds_left.value) : "",
         heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
 }
 

@@ -19,8 +19,8 @@ auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
-/// Describes the last event that has not ended, "in forward of step 12", or the last one. Newer
-/// events may have displaced the phase.
+/// Returns "in forward of step 12" for the latest event that has not ended. If all recorded events
+/// have ended, such as between phases, returns "after ..." for the last one.
 std::string current_phase(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),

@@ -11,7 +11,7 @@
 namespace hpcai::report {
 namespace {
 
-/// Divides 0 .. `count` into `bins` ranges of nearly equal size and calls work(first, last).
+/// Divides [0, count) into at most `bins` ranges of nearly equal size and calls work(first, end).
 void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     bins = std::min(bins, count);
     for (std::size_t bin = 0; bin < bins; ++bin) {
@@ -42,13 +42,13 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
     for (const StepRecord& step : steps) {
         if (std::isfinite(step.loss)) known.push_back(&step);
     }
-    for_each_bin(known.size(), bins, [&](std::size_t first, std::size_t last) {
+    for_each_bin(known.size(), bins, [&](std::size_t first, std::size_t end) {
         Point sum;
-        for (std::size_t index = first; index < last; ++index) {
+        for (std::size_t index = first; index < end; ++index) {
             sum.x += static_cast<double>(known[index]->step + 1);
             sum.y += known[index]->loss;
         }
-        const auto count = static_cast<double>(last - first);
+        const auto count = static_cast<double>(end - first);
         series.points.push_back({sum.x / count, sum.y / count});
     });
     return series;
@@ -65,14 +65,14 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
         const double end = width * static_cast<double>(bin + 1);
         while (next < steps.size() && steps[next].end_seconds <= end)
             done += static_cast<double>(steps[next++].samples);
-        double now = done;  // with constant speed within a step
+        double now = done;  // assumes constant speed within a step
         if (next < steps.size()) {
             const double begin = next == 0 ? 0 : steps[next - 1].end_seconds;
             const double length = steps[next].end_seconds - begin;
             const double share = length > 0 ? std::clamp((end - begin) / length, 0.0, 1.0) : 0;
             now += share * static_cast<double>(steps[next].samples);
         }
-        // Training may end within the last interval.
+        // The training of this group may end within an interval.
         const double busy_seconds = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;
         series.points.push_back({middle, busy_seconds > 0.1 * width ? (now - before) / busy_seconds
@@ -156,8 +156,8 @@ std::vector<double> phase_totals(std::span<const StepRecord> steps) {
 PhaseBins phase_bins(std::span<const StepRecord> steps, std::size_t bins) {
     PhaseBins result;
     result.seconds.resize(phase_names().size());
-    for_each_bin(steps.size(), bins, [&](std::size_t first, std::size_t last) {
-        const std::span<const StepRecord> bin = steps.subspan(first, last - first);
+    for_each_bin(steps.size(), bins, [&](std::size_t first, std::size_t end) {
+        const std::span<const StepRecord> bin = steps.subspan(first, end - first);
         const auto count = static_cast<double>(bin.size());
         const std::vector<double> totals = phase_totals(bin);
         for (std::size_t phase = 0; phase < totals.size(); ++phase) {

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 constexpr auto kReplaceInvalidUtf8 = ordered_json::error_handler_t::replace;
 
-/// JSON without control characters has the escapes of OpenMetrics only.
+/// For a text without control characters, JSON has the same escapes as OpenMetrics.
 std::string label_value(std::string_view text) {
     return ordered_json(printable(text)).dump();
 }

@@ -21,7 +21,7 @@ std::string name_event(const char* what, int rank, int thread, const std::string
         {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}});
 }
 
-/// Sorts by start, then by decreasing duration, because viewers nest the later event.
+/// Sorts by start, then by decreasing duration, because viewers nest an event in earlier ones.
 bool is_before(const TraceEvent& one, const TraceEvent& other) {
     if (one.begin_seconds != other.begin_seconds) return one.begin_seconds < other.begin_seconds;
     return one.end_seconds > other.end_seconds;

@@ -30,8 +30,7 @@ std::string describe_missing_record(const std::filesystem::path& output, int gro
     return newest.empty() ? text : fmt::format("{} since the one in '{}'", text, newest);
 }
 
-/// Returns the progress of a group without progress.json, which is removed when the run has its
-/// result, from the group's record.
+/// Returns a group's progress from its record. A run that has its result removes progress.json.
 ProgressRecord progress_from_record(const std::filesystem::path& path) {
     const GroupRecord record = records::read_file<GroupResult>(path).record;
     ProgressRecord progress;

@@ -25,7 +25,7 @@ public:
         }
     }
 
-    /// Returns the node of a rank that was on `host`. The rank is now on `node` of another host.
+    /// Returns the node of a rank that was on `host`; its current `node` has another host name.
     int node_of(const std::string& host, int node) {
         const auto nodes = nodes_of_host_.find(host);
         if (nodes != nodes_of_host_.end()) {  // nodes with equal names cannot be distinguished

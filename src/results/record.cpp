@@ -44,13 +44,13 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
             results.push_back(*voted);
             continue;
         }
-        GroupResult lost =
+        GroupResult failed =
             read_failed_group(context.output, status.group, context.controller.layout().degree);
-        std::string& failure = lost.record.failure;
+        std::string& failure = failed.record.failure;
         if (failure.empty()) failure = status.reason_text();
         if (failure.empty()) failure = describe_hang(context.output, status.group);
         if (failure.empty()) failure = "no final status was received";
-        results.push_back(std::move(lost));
+        results.push_back(std::move(failed));
     }
     return results;
 }
@@ -68,8 +68,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // `score` has only the files, which contain no exit codes but show whether replicas
-        // diverged.
+        // The files, all that `score` has, show whether replicas diverged, but no exit codes.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : outcome.groups[index].exit_code);

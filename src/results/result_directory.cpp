@@ -27,7 +27,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
     const fs::path& output = context.output;
     require_new_or_empty(output);
     const bool exists = storage::path_exists(output);
-    const bool has_folder =
+    const bool has_parent =
         output.parent_path().empty() || storage::path_exists(output.parent_path());
     const fs::path series_config = context.folder() / kConfig;
     const bool begins_series =
@@ -49,7 +49,7 @@ void create_output(const context::RunContext& context, const LaunchRecord& launc
         }
         if (!exists) fs::remove(output, error);
         if (begins_series) fs::remove(series_config, error);
-        if (!has_folder) fs::remove(output.parent_path(), error);
+        if (!has_parent) fs::remove(output.parent_path(), error);
         throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be created: {}",
                                                  output.string(), failure.what()));
     }
@@ -66,7 +66,7 @@ void move_to(const fs::path& folder, const fs::path& output, const fs::path& nam
 }
 
 /// Removes temporary files that a killed program left. Throws Error(data) for a link or pipe,
-/// through which the result would be written elsewhere. Leaves checkpoints to their readers.
+/// through which the result would be written elsewhere. Skips checkpoints, which readers check.
 void clean(const fs::path& output) {
     const workloads::Inspector inspector(output);
     for (const auto& [name, is_regular] : inspector.entries()) {
@@ -138,7 +138,7 @@ void archive_attempt(const context::RunContext& context, StaleRecords records,
         if (undamaged_groups.contains(group) || !storage::path_exists(output / record)) continue;
         if (!is_stale(context, group, records)) continue;
         move_to(attempt, output, record);
-        move_to(attempt, output, record.parent_path() / "flight");  // the failure refers to it
+        move_to(attempt, output, record.parent_path() / "flight");  // the record refers to it
     }
 }
 

@@ -89,7 +89,7 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
-/// Returns the status of a run. `resume` expects `folder`, the run's directory or its parent.
+/// Returns the status of a run. `resume` expects `folder`: its directory, in a series the parent.
 RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     // The manifest is written last. `resume` holds an exclusive lock until it has moved the result
     // away, then a shared lock.
@@ -106,17 +106,16 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
-/// Returns ", 5 min 00 s left of all" if the run in `directory` is training and `later_runs`
-/// follow.
+/// Returns ", 5 min 00 s left of all", including `later_runs`, while the run in `directory` trains.
 std::string describe_time_left(const fs::path& directory, int later_runs) {
     double left = 0;
     for (const int group : groups_of(directory)) {
         const auto progress = read_progress(directory, group).progress;
         if (!progress || progress->step >= progress->steps) continue;
         const auto steps = static_cast<double>(progress->steps);
-        const double whole_runs =
+        const double ratio =
             1 + later_runs * steps / static_cast<double>(progress->steps - progress->step);
-        left = std::max(left, progress->seconds_left.value.value_or(0) * whole_runs);
+        left = std::max(left, progress->seconds_left.value.value_or(0) * ratio);
     }
     return left > 0 ? ", " + format_seconds(left) + " left of all" : "";
 }

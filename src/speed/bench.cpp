@@ -49,7 +49,7 @@ public:
     double step() { return step_.run(); }
     const training::StepResults& results() const { return step_.results(); }
 
-    /// Runs a step with a timeline mark after each operation, as a CUDA graph if there are graphs.
+    /// Runs a step with a timeline mark after each operation, as a CUDA graph where possible.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { step_.upload(); }}, true).run()[0]);
@@ -62,7 +62,7 @@ public:
 
     const training::StepLog& phases() const { return step_.phases(); }
 
-    /// Returns the median seconds of a clock reading, including its share of a step's log.
+    /// Returns the median seconds of a clock reading, with its share of the time to log a step.
     double reading_seconds() {
         constexpr int kSteps = 1000;
         return median_seconds(kIsolatedRuns, [&] {
@@ -103,7 +103,7 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    /// Must be called after the first steps, because libraries may allocate in those.
+    /// Must be called after the first steps, in which libraries may allocate; CUDA graphs cannot.
     void make_timed() {
         std::vector<Work> pieces;
         for (const graph::KernelCall& call : calls_) {
@@ -154,7 +154,7 @@ private:
 constexpr std::size_t kSlowestShown = 10;
 constexpr std::size_t kNameWidth = 22;  // of an operation, in columns
 
-/// Returns amount / seconds in units of `unit`; "-" if one of them is unknown.
+/// Returns amount / seconds in units of `unit`; "-" if either number is unknown.
 std::string rate(double amount, double seconds, double unit) {
     return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "-";
 }

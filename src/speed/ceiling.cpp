@@ -39,7 +39,7 @@ CeilingRecord measure_ceiling(const context::RunContext& context,
     const int samples =
         context.controller.layout().micro_batch_size(context.config.training.batch_size);
     std::vector<OperationRate> rates;
-    if (!resources.precision.int8) {  // int8 has no matrix products
+    if (!resources.precision.int8) {  // with int8, matrix products are in fp32
         rates = measure_operations(meter, large_matrix_products(), resources.precision,
                                    kMeasureSeconds / 2);
     }
@@ -61,7 +61,7 @@ CeilingRecord read_ceiling(const context::RunContext& context, const context::Re
     comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kMaxFileBytes);
     });
-    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may write the result
+    bytes = comm::broadcast(everyone, std::move(bytes));  // any leader may write the result
     const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));

@@ -53,7 +53,7 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
         {small, *device,
          context::choose_precision(small.training.precision, context::formats_of(*device)),
          *reducer, kSamples});
-    // A call of run() may run several steps, up to 20 on a GPU.
+    // A call of run() makes one step or, with a CUDA graph, 20.
     while (std::ssize(step.phases().steps()) < kSteps) step.run();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
@@ -144,7 +144,7 @@ private:
 
     void read_configuration() {
         config_ = launch::agree_on_config(request_.config, everyone());
-        std::string digest;  // empty if the file is unreadable here; a run sends it from rank 0
+        std::string digest;  // empty if unreadable here; a run sends the configuration of rank 0
         try {
             const std::string text = config::to_yaml(config::load(request_.config));
             digest = storage::sha256_hex(storage::bytes_of(text));
@@ -230,8 +230,7 @@ private:
         gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
     }
 
-    /// Returns why a run could not use this result directory; empty if it could, and on other ranks
-    /// than rank 0.
+    /// Returns on rank 0 why a run could not use this result directory, else an empty text.
     std::string directory_error(const std::string& directory) const {
         if (world_.rank() != 0 || directory.empty()) return "";
         try {
@@ -257,7 +256,7 @@ private:
         } catch (const Error& error) {
             write_error = error.what();
         }
-        gather(&launch::RankHealth::output_error, write_error);  // also a barrier
+        gather(&launch::RankHealth::output_error, write_error);  // after it, all files exist
         std::error_code error;
         gather(&launch::RankHealth::sees_output, fs::exists(probe_file(0), error) ? 1 : 0);
         const fs::space_info space = fs::space(folder, error);

@@ -14,7 +14,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kRates = 18;  // rows of the table with 256 cores; they share the time
+constexpr double kRates = 18;  // timed rows with 256 cores and a GPU; each gets the same time
 
 class InputBench {
 public:
@@ -47,8 +47,8 @@ private:
                              rate, rate / step_rate_);
     }
 
-    /// Adds a row with the images per second of `threads` threads, and returns them. A thread calls
-    /// `work` with its index and the next number, and `work` returns its number of images.
+    /// Adds a row with the images per second of `threads` threads, and returns this rate. A thread
+    /// calls `work` with its index and a running number; `work` returns how many images it made.
     template <typename Work>
     double measure(std::string_view source, int threads, int batch, const Work& work) {
         for (int thread = 0; thread < threads; ++thread) work(thread, thread);  // warms up
@@ -93,7 +93,7 @@ private:
         });
     }
 
-    /// Each thread decodes other images of the folder, the same ones in each batch.
+    /// Each thread has its own images of the folder and decodes all of them in each batch.
     void decode_on_device(int batch, int threads) {
         std::vector<std::unique_ptr<device::JpegBatch>> decoders;
         std::vector<std::vector<device::JpegFile>> files(threads);

@@ -58,9 +58,9 @@ PassRates measure_passes(RateMeter& meter, const MeasuredOperation& operation,
     for (const ops::Pass pass : bench->passes()) {
         OperationRate rate = make_rate(operation, precision, pass);
         rate.bytes = metrics::moved_bytes(bench->graph(), bench->node(), pass, precision.compute);
-        const double median_seconds = meter.measure([&] { bench->run(pass); }, seconds);
-        rate.seconds = {median_seconds, ""};
-        rate.flops_per_second = {rate.flops / median_seconds, ""};
+        const double run_seconds = meter.measure([&] { bench->run(pass); }, seconds);
+        rate.seconds = {run_seconds, ""};
+        rate.flops_per_second = {rate.flops / run_seconds, ""};
         measured.rates.push_back(std::move(rate));
     }
     return measured;
@@ -101,8 +101,8 @@ struct AllReduceBench {
     std::span<float> values;
 };
 
-/// Measures steps with the samples of `setup`. Returns their median seconds on the slowest rank and
-/// stores the bytes of the gradients.
+/// Measures steps of `setup`. Returns the median of their seconds, each on its slowest rank, and
+/// sets `gradient_bytes`.
 double measure_step(RateMeter& meter, const WholeStep::Setup& setup, double seconds,
                     std::int64_t& gradient_bytes) {
     constexpr double kMinSteps = 1, kMaxSteps = 15;
@@ -259,8 +259,8 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // The line uses both ends, because gradient buckets are large and BatchNorm statistics small.
-    // Between them, caches make the time nonlinear in the size.
+    // The line passes through the smallest size, as of BatchNorm statistics, and the largest, as of
+    // gradient buckets. In between, caches make the time nonlinear in the size.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {
@@ -285,7 +285,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     const auto self = comm::make_self_communicator();
     const auto self_reducer = comm::make_mpi_reducer(*self);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
-    const double share = seconds / (setup.reducer != nullptr ? 6 : 3);
+    const double part_seconds = seconds / (setup.reducer != nullptr ? 6 : 3);
     double needed_seconds = 0;  // estimate for two steps with twice the samples
     for (const int divisor : {4, 2, 1}) {
         const int samples = setup.samples / divisor;
@@ -294,7 +294,7 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
             break;
         const auto measure = [&](comm::GradientReducer& reducer) {
             return measure_step(meter, {config, meter.device(), setup.precision, reducer, samples},
-                                share, record.gradient_bytes);
+                                part_seconds, record.gradient_bytes);
         };
         CalibrationPoint& point = record.points.emplace_back();
         point = {samples, measure(*self_reducer), no_value("there is only one rank")};

@@ -52,15 +52,15 @@ struct MeasuredOperation {
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute);
 
-/// Returns square matrix products, or convolutions of 256 channels, by increasing size.
+/// Two lists by increasing size: square matrix products, and convolutions of 256 channels.
 std::vector<MeasuredOperation> large_matrix_products();
 std::vector<MeasuredOperation> large_convolutions();
 
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Measures the rates of all passes of `operations` within about `seconds`. A rate that was not
-/// measured has a reason. Omits large operations that would exceed the time.
+/// Measures the rates of all passes of `operations` within about `seconds`. If the time does not
+/// suffice, the model's operations and the first operation have a reason; others are omitted.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);

@@ -116,7 +116,7 @@ private:
             precision_ = context::choose_precision(config_.training.precision,
                                                    context::formats_of(*device_));
         });
-        // Ranks that are bound to different cores use these together.
+        // The cores of all bindings on this node; ranks_sharing_cores ranks have equal bindings.
         record_.cores = std::min(cores.machine,
                                  cores.allowed * place.ranks_on_node / place.ranks_sharing_cores);
         // The configured run has bagging.M x P_degree ranks if both are set, else as many ranks as
@@ -139,10 +139,12 @@ private:
         record_.threads = device_->threads();
     }
 
-    void measure_precision(const device::Precision& precision, double seconds) {
+    /// Takes about `half_seconds` for large operations, then as long for those of the model.
+    void measure_precision(const device::Precision& precision, double half_seconds) {
         const auto add_rates = [&](const std::vector<MeasuredOperation>& operations, double share) {
-            std::ranges::copy(measure_operations(*meter_, operations, precision, seconds * share),
-                              std::back_inserter(record_.operations));
+            std::ranges::copy(
+                measure_operations(*meter_, operations, precision, half_seconds * share),
+                std::back_inserter(record_.operations));
         };
         if (!precision.int8) add_rates(large_matrix_products(), 0.5);
         add_rates(large_convolutions(), 0.5);
@@ -180,7 +182,7 @@ private:
                               comm::AllReduceOptions options) {
         auto group = ranks_.everyone.split(color, key);
         if (options.node_of_rank.empty()) {
-            // The algorithm all_reduce ignores the nodes of ranks.
+            // Reducers expect a node for each rank; the default algorithm ignores the nodes.
             options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
             std::iota(options.node_of_rank.begin(), options.node_of_rank.end(), 0);
         }
@@ -205,7 +207,7 @@ private:
     std::unique_ptr<Logger> log_{make_logger("roofline", "")};
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
-    int samples_ = 1;  // that a rank of the configured run computes at once
+    int samples_ = 1;  // of a micro-batch of the configured run
     std::unique_ptr<RateMeter> meter_;
     std::vector<AllReduceGroup> groups_;
     RooflineRecord record_;

@@ -33,12 +33,12 @@ std::vector<std::byte> random_images(const tensor::Shape& shape, std::uint64_t s
     return bytes_of(values);
 }
 
-/// Returns (images, boxes, 5) f32: left, top, right, bottom and category, in images of the shape
-/// `image` (images, height, width, channels).
-std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Shape& image,
+/// Returns boxes of `shape` (images, boxes, 5) in f32: left, top, right, bottom and category. The
+/// images have the shape `images` (images, height, width, channels).
+std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Shape& images,
                                     std::int64_t classes, std::uint64_t seed) {
     constexpr std::int64_t kMaxBoxes = 8;
-    const auto height = static_cast<double>(image[1]), width = static_cast<double>(image[2]);
+    const auto height = static_cast<double>(images[1]), width = static_cast<double>(images[2]);
     std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0f);
     for (std::int64_t row = 0; row < shape[0]; ++row) {
         CounterStream random = stream_of_row(seed, row);
@@ -65,18 +65,18 @@ std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& 
                                                             std::int64_t classes,
                                                             std::uint64_t seed) {
     std::map<std::string, std::vector<std::byte>> inputs;
-    const tensor::Shape& image = graph.value(graph.find("images")).shape;
+    const tensor::Shape& images = graph.value(graph.find("images")).shape;
     for (const graph::Value& value : graph.values()) {
         if (value.producer != graph::kNoNode) continue;
         std::vector<std::byte>& bytes = inputs[value.name];
-        std::vector<std::int32_t> rows;
+        std::vector<std::int32_t> numbers;
         for (std::int64_t row = 0; row < value.shape[0]; ++row) {
-            rows.push_back(static_cast<std::int32_t>(row % classes));
+            numbers.push_back(static_cast<std::int32_t>(row % classes));
         }
         if (value.name == "boxes") {
-            bytes = random_boxes(value.shape, image, classes, seed);
+            bytes = random_boxes(value.shape, images, classes, seed);
         } else if (value.shape.rank() == 1) {  // labels or sample numbers
-            bytes = bytes_of(rows);
+            bytes = bytes_of(numbers);
         } else if (value.dtype == tensor::DType::u8) {
             bytes = random_images<std::uint8_t>(
                 value.shape, seed, [](CounterStream& random) { return random.next_u32(); });

@@ -12,9 +12,9 @@
 
 namespace hpcai::speed {
 
-/// Training steps of the whole configured model on one rank, with a random batch in memory, which
-/// run.seed determines. They ignore the section `parallel`. A step is upload, weight casts,
-/// forward, backward with the all-reduces of Setup::reducer, and optimizer.
+/// Training steps of the whole configured model on one rank, without the section `parallel`. The
+/// batch is random, drawn with run.seed. A step is upload, weight casts, forward, backward with the
+/// all-reduces of Setup::reducer, and optimizer.
 class WholeStep {
 public:
     struct Setup {

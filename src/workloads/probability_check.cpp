@@ -49,11 +49,11 @@ void ProbabilityCheck::check_folders(const std::string& names) {
     std::istringstream lines(names);
     const auto labels = labels_->as<std::int32_t>();
     for (std::size_t sample = 0; sample < labels.size(); ++sample) {
-        std::string folder;
-        std::getline(lines, folder);
+        std::string name;
+        std::getline(lines, name);
         if (labels[sample] == evaluation::kPaddingLabel) continue;
         const auto [first, is_new] =
-            classes.emplace(folder.substr(0, folder.find('/')), labels[sample]);
+            classes.emplace(name.substr(0, name.find('/')), labels[sample]);
         const auto next = std::next(first);
         if (first->second == labels[sample] &&
             (first == classes.begin() || std::prev(first)->second < labels[sample]) &&
@@ -189,7 +189,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    // The means may be of sums in different orders, which for up to two values are equal.
+    // The order of the sums may differ, which changes means only of three or more members.
     const auto members = static_cast<float>(member_names_.size());
     const float tolerance = members < 3 ? 0 : members * 0x1p-23F;
     for (std::size_t index = 0; index < stored.size(); ++index) {

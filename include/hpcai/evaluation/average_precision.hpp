@@ -45,8 +45,8 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
 /// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
-/// 1000 draws of as many images with replacement. Draws without a box are skipped; nothing if all
-/// are. The seed of the draws is fixed. The interval covers the choice of test images, not
+/// 1000 draws of truth.images images with replacement. Draws without a box are skipped; nothing if
+/// all are. The seed of the draws is fixed. The interval covers the choice of test images, not
 /// training. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,

@@ -41,7 +41,7 @@ std::string coco_annotations(const Annotations& annotations);
 std::string coco_detections(const Annotations& annotations, std::span<const Detection> detections);
 
 /// Parse the formats of coco_annotations() and coco_detections(); messages contain `name`. Indices
-/// follow the ids. Detections are ordered by image, and within an image as in the text. Other keys
+/// ascend with ids. Detections are ordered by image, and within an image as in the text. Other keys
 /// are ignored. Throw Error(data) for text that is not JSON. Also throw it, naming the key, its
 /// value and the legal values, for a missing key, a value of another type or out of range, and a
 /// duplicate or unknown id.

@@ -60,8 +60,8 @@ inline constexpr std::int64_t kFusionChunkImages = 64;  // per rank and round
 /// ranks. In each round, every rank fuses `chunk_images` images. A rank thus holds only its own
 /// detections, those of one round and, at rank 0, the result. Collective: every rank passes the
 /// same `images`, `options` and `chunk_images`. Throws Error(internal) on all ranks if these
-/// differ, `images` < 0, `chunk_images`, options.limit or a weight <= 0, no rank has a model, or
-/// detections are unordered or have a nonexistent image.
+/// differ, if `images` < 0, if `chunk_images`, options.limit or a weight is <= 0, if no rank has a
+/// model, or if detections are unordered or have a nonexistent image.
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> local,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);

@@ -38,7 +38,7 @@ class MemberBootstrap {
 public:
     MemberBootstrap(const MemberBootstrapSize& size, Vote vote);
 
-    /// Returns why the votes would take too much time or memory; empty if they do not.
+    /// Returns why the votes would take too much time or memory; empty if they would not.
     std::string reason_to_skip() const;
     /// Returns the number of samples in a chunk, which limits the memory of the probabilities.
     std::int64_t chunk_rows() const;

@@ -26,8 +26,8 @@ double mcnemar_p(std::int64_t only_first, std::int64_t only_second);
 
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
 /// Biometrics Bulletin 1 (1945) 80-83). Of all divisions of the values into two sets of these
-/// sizes, it is the fraction whose rank sum is at least as far from the expected value. Neither set
-/// may be empty; at most 200 values in total.
+/// sizes, it is the fraction whose rank sum is at least as far from its mean as the observed one.
+/// Neither set may be empty; at most 200 values in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 
 /// The seconds of each step of one run, [group][step].

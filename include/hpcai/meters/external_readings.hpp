@@ -40,13 +40,13 @@ struct IntegrationSettings {
 struct MeteredEnergy {
     double joules = 0;
     double average_watts = 0;
-    std::size_t readings = 0;        // those in the phase, at most one before and one after it
+    std::size_t readings = 0;        // in the phase, plus at most one before and one after it
     double longest_gap_seconds = 0;  // between two of these readings
 };
 
 /// Integrates the energy of the phase: power by the trapezoidal rule, a counter by its difference,
-/// with linear interpolation at both ends. Throws Error(data) naming the file, and the line if
-/// there is one, if the readings do not cover the phase or have a longer gap in it than allowed.
+/// with linear interpolation at both ends. Throws Error(data) naming the file if the readings do
+/// not cover the phase, and naming file and line if they have a longer gap in it than allowed.
 /// Throws Error(usage) if the phase has no length.
 MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
                         const IntegrationSettings& settings);

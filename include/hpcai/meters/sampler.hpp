@@ -61,7 +61,7 @@ private:
         CounterReading latest;
     };
 
-    void sample(Series& row, double utc_seconds) const;
+    void sample(Series& series, double utc_seconds) const;
 
     std::string host_;
     std::vector<Series> series_;

@@ -12,7 +12,7 @@ namespace hpcai::metrics {
 /// The work of one group.
 struct GroupWork {
     std::int64_t samples_trained = 0;  // over all epochs
-    double training_seconds = 0;       // from start-up to the last step, without evaluations
+    double training_seconds = 0;       // end of start-up to end of last step, without evaluations
     bool finished = true;              // if false, the time counts but the samples do not
 };
 

@@ -9,7 +9,7 @@ namespace hpcai::prediction {
 
 /// Returns the configured all-reduce options of those ranks of `group` whose stage and shard have
 /// the number `partition` (Layout::partition_of()). `controller` provides the nodes of the ranks;
-/// the algorithm `hierarchical` ignores these if communication.ranks_per_node is set. Throws
+/// the algorithm `hierarchical` ignores nodes if communication.ranks_per_node is set. Throws
 /// Error(usage) if communication.torus_columns does not divide the number of ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,

@@ -23,7 +23,7 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// Sets request.roofline, unless it is present, for request.machine, which must be present. Uses
+/// Unless request.roofline is present, sets it for request.machine, which must be present. Uses
 /// the training rate in `request`, which it then removes; else the machine's training rate in the
 /// precision of `config`; else the machine's peak rates. Sets nothing if there is no rate.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
@@ -36,7 +36,7 @@ PlanRecord estimate(const config::Config& config, const EstimateRequest& request
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
-/// Numbers of ranks: `first` times powers of two below `last`, and `last`.
+/// Numbers of ranks: `first` x 1, 2, 4 ... as long as the product is below `last`, then `last`.
 struct SweepRange {
     int first = 1;
     int last = 1;

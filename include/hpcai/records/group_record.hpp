@@ -66,12 +66,12 @@ struct DivergedRankRecord {
     HPCAI_RECORD(DivergedRankRecord, group_rank, world_rank, host);
 };
 
-/// Comparisons of the state that must be bitwise equal on all ranks of a group.
+/// Comparisons of the state that must be bitwise equal on all replicas in a group.
 struct AuditRecord {
     std::int64_t passed = 0;                // comparisons without a difference; 0 without replicas
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // ranks outside the majority; all if there is none
+    std::vector<DivergedRankRecord> ranks;  // ranks outside the majority; all without a majority
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 

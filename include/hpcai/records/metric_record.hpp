@@ -36,7 +36,7 @@ struct CategoryRecord {
     std::string name;
     std::int64_t boxes = 0;       // in the test samples
     std::int64_t detections = 0;  // correct and incorrect, at most 100 per image
-    std::int64_t hits = 0;        // correct detections, at an intersection over union (IoU) of 0.5
+    std::int64_t hits = 0;        // correct detections: intersection over union (IoU) at least 0.5
     Quantity ap50;                // average precision at IoU 0.5: mean over COCO's 101 recalls
     Quantity voc_ap50;            // as ap50, but the area under Pascal VOC's precision-recall curve
     Quantity ap10;                // as ap50, at IoU 0.1

@@ -82,7 +82,7 @@ struct PlanParallelRecord {
 };
 
 /// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs the most.
-/// The estimate excludes gradients of activations, scratch memory of libraries, and record files,
+/// The estimate excludes gradients of activations, scratch memory of libraries, and climate files,
 /// which are memory-mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
 /// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more

@@ -12,7 +12,7 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;           // of its first graph node, "gemm 2048" or "convolution of 8"
+    std::string name;           // first graph node, "gemm <side>" or "convolution of <samples>"
     std::string operation;      // "linear", "convolution"
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"

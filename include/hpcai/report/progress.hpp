@@ -21,7 +21,7 @@ bool have_all_finished(const RunProgress& run);
 bool is_over(const RunProgress& run);
 
 /// Seconds without a heartbeat after which an unfinished run counts as dead. The second number is
-/// for a directory whose lock is free; some file systems do not show the locks of other nodes.
+/// for a lock that seems free: some file systems do not show the locks of other nodes.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 

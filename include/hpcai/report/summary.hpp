@@ -7,7 +7,7 @@
 
 namespace hpcai::report {
 
-/// The file of summary() in a result directory. The last line has the SHA-256 of the manifest, so
+/// The file of summary() in a result directory. Its last line has the SHA-256 of the manifest, so
 /// the manifest does not list this file.
 inline constexpr const char* kSummaryName = "summary.txt";
 

@@ -6,8 +6,8 @@
 
 namespace hpcai::results {
 
-/// Checks the trained weights of group `group_number`, if absent of the group with the highest
-/// quality in result.json, against the model of config.yaml. Writes them to `output` as safetensors
+/// Checks the trained weights of group `group_number` (absent: the group with the highest quality
+/// in result.json) against the model of config.yaml. Writes them to `output` as safetensors
 /// under torchvision's names and returns the group's number. Throws Error(usage) if the directory
 /// is not that of one run, has no result.json from which to choose a group, or no weights of the
 /// group, or if `output` cannot be written; Error(data) if the stored files are damaged.

@@ -21,10 +21,10 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);
 
-/// Returns how many of the run's `groups` groups of `ranks` ranks have finished. Throws
-/// Error(data), with the reason and a remedy, if read_finished_group rejects a group that may have
-/// finished, so that a resumed run does not train it again: its record has no failure, or is
-/// unreadable and the group has no checkpoint.
+/// Returns how many of the run's `groups` groups of `ranks` ranks have finished. A group may have
+/// finished if its record has no failure, or if it has an unreadable record and no checkpoint. If
+/// read_finished_group rejects such a group, which a resumed run would train again, throws
+/// Error(data) with the reason and a remedy.
 int require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
                              int groups, int ranks);
 

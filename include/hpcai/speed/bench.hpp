@@ -25,18 +25,18 @@ struct BenchReport {
     std::string model;
     std::string precision;
     std::int64_t batch_size = 0;
-    std::int64_t image_size = 0;   // pixels, the height
-    std::int64_t image_width = 0;  // pixels
+    std::int64_t image_size = 0;   // height in pixels
+    std::int64_t image_width = 0;  // in pixels
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double loss = 0;  // mean over the steps since the results were last read; may be NaN
-    std::int64_t skipped_steps = 0;  // steps without update, because gradients were not finite
+    double loss = 0;                 // mean over the steps of the last measurement; may be NaN
+    std::int64_t skipped_steps = 0;  // in the last measurement, because gradients were not finite
     double alone_sum_seconds = 0;    // sum of alone_seconds of all operations
     std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
     double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds
-    double flops = 0;                          // FLOP/s by the table3 ledger
+    double flops = 0;                          // FLOPS by the table3 ledger
     std::vector<BenchOperation> operations;
     HPCAI_RECORD(BenchReport, schema, device, model, precision, batch_size, image_size, image_width,
                  steps, step_seconds, fastest_step_seconds, loss, skipped_steps, alone_sum_seconds,
@@ -45,9 +45,9 @@ struct BenchReport {
 };
 
 /// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
-/// configured model on one rank, with random data in memory and without communication. Also
-/// measures every operation alone. Makes `steps` measurements of one or, on a GPU, several steps
-/// after two measurements for warm-up. Throws Error(usage) if steps < 1, and the device's errors.
+/// configured model on one rank, with random data in memory and without communication. After two
+/// measurements for warm-up, makes `steps` measurements, on a GPU of several steps each. Also
+/// measures every operation alone. Throws Error(usage) if steps < 1, and the device's errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.

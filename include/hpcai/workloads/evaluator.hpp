@@ -22,7 +22,7 @@ struct MemberPredictions {
     // Detections read from a file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // [training sample] 1: not in this model's bootstrap
-    training::Predictions out_of_bag_samples;  // predictions for these samples, in order
+    training::Predictions out_of_bag_samples;  // predictions for the samples with 1, in order
 };
 
 /// The predictions of the ensemble at rank 0 of the leaders (the first ranks of the groups). At
@@ -55,8 +55,8 @@ public:
     /// Stores the ensemble's predictions and labels, so that they can be scored again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Compares the names and labels in evaluation/ with the test samples, whose labels in
-    /// predictions are `labels`. Reports the first difference of each file.
+    /// Compares the names and labels in evaluation/ with the test samples; `labels` has one label
+    /// per sample. Reports the first difference of each file.
     virtual void check_samples(std::span<const std::int32_t> labels,
                                Inspector& inspector) const = 0;
     /// Returns how the stored predictions differ from `again`, the recomputed ones, by more than

@@ -96,7 +96,7 @@ public:
     void compare_lines(const std::string& file, std::string_view text, std::string_view expected);
 
     /// Adds a finding for every key whose values in the JSON text `stored` and in `expected`, the
-    /// recomputed text, differ. `source` returns the origin of a key's value, or an empty text.
+    /// recomputed text, differ. `source` returns "according to ..." for a key, or an empty text.
     void compare_keys(const std::string& file, const std::string& stored,
                       const std::string& expected,
                       const std::function<std::string(const std::string& key)>& source);

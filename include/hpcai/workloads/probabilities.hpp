@@ -35,7 +35,7 @@ struct VotedProbabilities {
 /// Computes the mean intersection over union of one member. Throws as evaluation::count_cells().
 void score_cells(const Probabilities& predicted, GroupResult& result);
 
-/// Computes the quality of the ensemble with its interval, and of each class. Throws likewise.
+/// Computes the ensemble's quality, its interval and each class's quality. Throws as score_cells().
 void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 

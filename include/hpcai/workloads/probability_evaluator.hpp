@@ -27,9 +27,9 @@ public:
                            double tolerance) const override;
 
 protected:
-    /// Returns one label per row of the predictions. `samples` has one label per test sample; the
+    /// Returns one label per row of the predictions. `by_sample` has one label per test sample; the
     /// rows of a sample with label -1 are not scored.
-    virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
+    virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> by_sample) const = 0;
     /// Adds task-specific values to `quality`. Collective among the leaders.
     virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}
 

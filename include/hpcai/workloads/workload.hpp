@@ -80,8 +80,8 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
 
 /// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
 /// the files in the folder `evaluation`. A class is named by its number and, if the classes have
-/// different folders, that of its first sample. Empty for other tasks and for missing or damaged
-/// files.
+/// different folders, the folder of its first sample. Empty for other tasks and for missing or
+/// damaged files.
 std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
                                              const std::filesystem::path& evaluation);
 

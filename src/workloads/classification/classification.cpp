@@ -87,8 +87,8 @@ public:
         : ProbabilityEvaluator(config, samples, classification_task(config)) {}
 
 private:
-    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
-        return {samples.begin(), samples.end()};
+    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> by_sample) const override {
+        return {by_sample.begin(), by_sample.end()};
     }
 
     void bootstrap_members(const training::Predictions& member, comm::Communicator& leaders,

@@ -59,16 +59,16 @@ public:
 
 private:
     /// Returns the labels of the cells of each sample, row by row.
-    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
+    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> by_sample) const override {
         const data::SampleSet& set = *samples_.validation;
         const models::CellGrid grid = models::cell_grid(config_);
         std::vector<std::int32_t> labels;
-        labels.reserve(samples.size() * static_cast<std::size_t>(grid.rows * grid.columns));
+        labels.reserve(by_sample.size() * static_cast<std::size_t>(grid.rows * grid.columns));
         std::vector<float> boxes(set.format().box_values());
         const ops::ImageBoxes image_boxes{boxes.data(), set.format().max_boxes,
                                           static_cast<int>(task_.classes)};
-        for (std::size_t sample = 0; sample < samples.size(); ++sample) {
-            const bool is_scored = samples[sample] >= 0;
+        for (std::size_t sample = 0; sample < by_sample.size(); ++sample) {
+            const bool is_scored = by_sample[sample] >= 0;
             if (is_scored) data::write_boxes(set.boxes(static_cast<std::uint32_t>(sample)), boxes);
             for (std::int64_t cell = 0; cell < grid.rows * grid.columns; ++cell) {
                 labels.push_back(is_scored
@@ -106,7 +106,7 @@ public:
         : ProbabilityCheck(result, segmentation_task(result.config, read_class_names(result))) {}
 };
 
-/// Compares two ensembles by a paired bootstrap over samples, whose cells are not independent.
+/// Compares two ensembles by a paired bootstrap over samples, as cells are not independent.
 QualityComparison compare_cells(const ComparedResults& results) {
     const models::CellGrid grid = models::cell_grid(results.config);
     const std::int64_t cells = grid.rows * grid.columns;
