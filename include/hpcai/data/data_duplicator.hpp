@@ -19,9 +19,9 @@ namespace hpcai::data {
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
-/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
-/// in shards must match the digests that the index lists; other files, those that a manifest.sha256
-/// in the source's root lists.
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. The
+/// source files must match the digests that shards.jsonl lists for images in shards, and a
+/// manifest.sha256 in the source's root for other files.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.
@@ -44,7 +44,7 @@ public:
     /// Copies the added files. Throws Error(usage) naming data.staging_directory if it is missing,
     /// is in use by another run, overlaps the samples or cannot be written. Checks disk space
     /// before the first copy and throws Error(usage) if it is too small. Throws Error(data) naming
-    /// a file that changes during the copy or differs from the manifest or the index of shards.
+    /// a file that changes during the copy or differs from the listed digest.
     void run();
 
     /// Returns the copied images, after run(); null for a split that data.staging does not copy.
