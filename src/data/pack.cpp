@@ -56,7 +56,7 @@ struct PackJob {
 
     fs::path path_of(const Pack& shard) const { return output / shard.name; }
 
-    /// Returns the bytes of a shard. Sets the ranges of its samples in `packed`, if not null.
+    /// Returns the size of a shard in bytes. Sets its samples' ranges in `packed`, if not null.
     std::int64_t shard_bytes(const Pack& shard, const std::vector<std::string>& digests,
                              SampleIndex* packed = nullptr) const {
         std::int64_t offset = 0;

@@ -147,7 +147,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // by position in `order`: earlier entries of a sample
+    std::vector<std::uint16_t> repetitions;  // by position: earlier entries of the same sample
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
