@@ -159,10 +159,10 @@ std::string read_members(const PackJob& job, std::uint32_t sample, std::string& 
     } catch (const DecodeError&) {
     }
     const std::int32_t label = job.index.samples[sample].label;
-    const std::string& name = job.index.classes[label];
+    const std::string& folder = job.index.classes[label];
     const std::string text = std::to_string(label);
-    members = tar_header(name, fmt::format("{:09}.jpg", sample), bytes.size()) + padded(bytes) +
-              tar_header(name, fmt::format("{:09}.cls", sample), text.size()) + padded(text);
+    members = tar_header(folder, fmt::format("{:09}.jpg", sample), bytes.size()) + padded(bytes) +
+              tar_header(folder, fmt::format("{:09}.cls", sample), text.size()) + padded(text);
     return digest;
 }
 

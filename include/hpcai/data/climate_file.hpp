@@ -42,8 +42,8 @@ class ClimateFile {
 public:
     /// Throws Error(data) naming the file and any wrong dataset if the file is unreadable, takes
     /// over 120 s to open, differs from the manifest or lacks a dataset. A dataset must have
-    /// the right rank, shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per
-    /// side), be stored in this file, and need no filter other than deflate, shuffle and
+    /// the right rank, shape and type (at most 200,000 samples, 4 GiB per sample and 16,384 pixels
+    /// per side), be stored in this file, and need no filter except deflate, shuffle and
     /// fletcher32. Also throws for a class that is not 0 to 3. With BoxOrder::detect, throws for a
     /// box that is impossible in the order of the file's `columns`, and for a file with boxes but
     /// without `columns`, unless exactly one order is possible.

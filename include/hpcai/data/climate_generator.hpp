@@ -35,7 +35,7 @@ struct ClimateSettings {
 
 /// A setting whose value is from 0 to `maximum`.
 struct ClimateNumber {
-    const char* name;  // also of the attribute in generated files
+    const char* name;  // of the setting, and of the attribute in generated files
     double ClimateSettings::*setting;
     double maximum;
     const char* meaning;  // in the help

@@ -32,9 +32,8 @@ public:
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// Adds one image per sample. Does not copy images that this node does not need, files over
-    /// 512 MiB, or unreadable files. Throws Error(data) if the manifest is malformed or cannot be
-    /// read.
+    /// Adds one image per sample. Copies only readable images of at most 512 MiB that this node
+    /// needs. Throws Error(data) if the manifest is malformed or cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
     /// Adds files that are opened by name; copies all of them. Throws Error(data), as does run(),
     /// for an unreadable file. Also throws for a name that occurs twice, has a slash, begins with a

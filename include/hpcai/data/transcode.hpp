@@ -15,7 +15,7 @@ struct ClimateReport {
     std::int64_t samples = 0;
     int height = 0;
     int width = 0;
-    std::vector<std::string> channel_names;  // channel 13 is Z1000, or Z100 by the files' values
+    std::vector<std::string> channel_names;  // channel 13 is Z1000 or Z100, by the files' values
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
     std::int64_t files_with_corners = 0;           // boxes were read as BoxOrder::corners
     std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges

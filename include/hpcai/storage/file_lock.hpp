@@ -20,7 +20,7 @@ public:
     enum class State {
         held,
         taken,        // another object or program has a lock that excludes this one
-        unsupported,  // flock failed otherwise, as on a file system without locks
+        unsupported,  // flock failed for another reason, as on a file system without locks
     };
     State state() const noexcept { return state_; }
 
