@@ -153,8 +153,8 @@ void convert_cmyk(const std::uint8_t* cmyk, int width, std::uint8_t* target) {
     }
 }
 
-/// Returns the region to decode, in downscaled pixels. It has one more column at each side, if the
-/// image has it, because libjpeg upsamples chroma only within the decoded region.
+/// Returns the region to decode, in downscaled pixels. Adds a column of the image at each side, if
+/// there is one, because libjpeg upsamples chroma only within the decoded region.
 PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);

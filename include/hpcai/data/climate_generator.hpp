@@ -22,7 +22,7 @@ struct ClimateSettings {
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor of the effect of events (storms) on the fields
     double event_rate = 1;       // factor of the number of events
-    double distractor_rate = 1;  // factor of the number of unlabelled similar structures
+    double distractor_rate = 1;  // factor of the number of unlabelled patterns like events
     /// Standard deviation of log(strength in the snapshot / typical strength) of an event; each
     /// category has its range of typical strengths. The normal distribution is clamped to two
     /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
@@ -30,7 +30,7 @@ struct ClimateSettings {
     double extent_spread = 0.25;  // standard deviation of log(side of box / side of the event)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // a box with a smaller share inside the window is removed
+    double kept_share = 0.6;      // a box with a smaller share of its area in the window is removed
 };
 
 /// A setting whose value is from 0 to `maximum`.
@@ -38,7 +38,7 @@ struct ClimateNumber {
     const char* name;  // of the setting, and of the attribute in generated files
     double ClimateSettings::*setting;
     double maximum;
-    const char* meaning;  // in the help
+    const char* meaning;  // for the help
 };
 
 inline constexpr std::array<ClimateNumber, 8> kClimateNumbers{{

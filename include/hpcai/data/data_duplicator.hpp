@@ -19,9 +19,9 @@ namespace hpcai::data {
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
-/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. The
-/// source files must match the digests that shards.jsonl lists for images in shards, and a
-/// manifest.sha256 in the source's root for other files.
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Source
+/// files must match their digests, if listed: images in shards in shards.jsonl, other files in a
+/// manifest.sha256 in the source's root.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.

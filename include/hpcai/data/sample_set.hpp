@@ -61,8 +61,8 @@ public:
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
-    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; fields of a
-    /// bad sample are 0.
+    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; the weather
+    /// fields of a bad sample are 0.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_image(). Throws

@@ -36,7 +36,7 @@ std::string marker_text() {
                                              path.string(), std::strerror(errno)));
 }
 
-/// Opens a subfolder without following a link. Returns an invalid descriptor on failure.
+/// Opens a subfolder without following a link. Returns an empty descriptor on failure.
 Descriptor open_folder(const Descriptor& parent, const std::string& name) {
     return Descriptor(
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
