@@ -112,7 +112,7 @@ private:
     double flip_probability_, vertical_flip_probability_;
     ImageSize size_;
     SampleFormat format_;
-    std::vector<std::vector<Box>> boxes_;  // by sample, as evaluated
+    std::vector<std::vector<Box>> boxes_;  // by sample, scaled to size_
     std::int64_t narrow_boxes_ = 0;
     mutable SampleCache<DecodedImage> cache_;
 };

@@ -29,10 +29,10 @@ constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
 
 /// Returns the number of elements of a row of `fields`.
 std::size_t row_elements(std::span<const float> fields, ImageSize size) {
-    const std::size_t row = std::size_t{kClimateChannels} * size.width;
-    ensure(fields.size() == size.height * row, "{} values of climate fields of {} x {} pixels",
+    const std::size_t elements = std::size_t{kClimateChannels} * size.width;
+    ensure(fields.size() == size.height * elements, "{} values of climate fields of {} x {} pixels",
            fields.size(), size.height, size.width);
-    return row;
+    return elements;
 }
 
 std::int64_t samples_of(const config::DataConfig& data, Split split) {
@@ -162,12 +162,13 @@ void roll_longitude(std::span<float> fields, ImageSize size, int columns, std::v
 
 void flip_hemispheres(std::span<float> fields, ImageSize size, std::vector<Box>& boxes,
                       const ChannelStatistics& statistics) {
-    const std::size_t row = row_elements(fields, size);
+    const std::size_t elements = row_elements(fields, size);
     const std::size_t height = size.height;
     for (std::size_t south = 0; south < height / 2; ++south) {
-        const auto a = fields.subspan(south * row, row);
-        std::swap_ranges(a.begin(), a.end(),
-                         fields.begin() + static_cast<std::ptrdiff_t>((height - 1 - south) * row));
+        const auto southern = fields.subspan(south * elements, elements);
+        std::swap_ranges(
+            southern.begin(), southern.end(),
+            fields.begin() + static_cast<std::ptrdiff_t>((height - 1 - south) * elements));
     }
     for (const ClimateChannel wind : kNorthwardWinds) {
         const std::size_t channel = index_of(wind);

@@ -13,7 +13,7 @@
 /// Sets of weather samples: (height, width, 16) normalized values, and boxes. In training with
 /// data.climate_augmentation, north and south are exchanged with probability 1/2, and fields of all
 /// longitudes are rotated around the Earth by a random angle. The result is possible weather.
-/// Mirroring east and west is not: cyclones would rotate in the wrong direction.
+/// East and west are not exchanged, because cyclones would rotate in the wrong direction.
 namespace hpcai::data {
 
 /// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples with a
@@ -22,10 +22,9 @@ namespace hpcai::data {
 /// their sizes. Throws Error(usage) for a size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
-/// Returns the statistics for generated fields and HDF5 files. The values are those of a
-/// CAM5 run, area-weighted over the sphere, except for two deviations. The run's deviation of the
-/// sea-level pressure is not plausible, so that of ClimateNet is used. The deviation of Z1000 is
-/// derived from it.
+/// Returns the statistics for generated fields and HDF5 files. The values are those of a CAM5 run,
+/// area-weighted over the sphere, except for two deviations. The run's deviation of the sea-level
+/// pressure is not plausible, so ClimateNet's is used; the deviation of Z1000 is derived from this.
 ChannelStatistics default_statistics();
 
 /// Returns the format of samples in data.climate_precision.

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // between checks
 struct StagedSet {
     std::string name;  // of its subfolder in the staging folder
     Source source;
-    bool is_packed = false;  // if false, each file is a pack of its own
+    bool is_packed = false;  // images, many to a pack; if false, each file is a pack of its own
     std::vector<Pack> packs;
     std::vector<std::byte> is_staged;  // by pack, 1 if an earlier run has apparently staged it
     std::int64_t unstaged_files = 0;   // needed files that are not staged
@@ -173,13 +173,13 @@ struct DataDuplicator::State {
                 require_disjoint(set->source.root,
                                  staging::stage_path(config.data.staging_directory));
             }
-            std::unique_ptr<StagingLock::State> local = open_folder();
+            std::unique_ptr<StagingLock::State> opened = open_folder();
             require(
-                local->folder.lock_exclusive(), ExitCode::usage,
+                opened->folder.lock_exclusive(), ExitCode::usage,
                 "data.staging_directory: '{}' on node {} is in use by another run, or by another "
                 "node if nodes share the directory",
-                local->folder.path().string(), place.node);
-            keep_locked(std::move(local));
+                opened->folder.path().string(), place.node);
+            keep_locked(std::move(opened));
             stage_folder->mark_running(static_cast<int>(place.ranks.size()));
             for (std::size_t split = 0; split < sets.size(); ++split) {
                 std::vector<std::byte> is_staged =
@@ -190,9 +190,9 @@ struct DataDuplicator::State {
             require_disk_space();
         });
     }
-    void keep_locked(std::unique_ptr<StagingLock::State> local) {
-        stage_folder = &local->folder;
-        result.lock = std::make_shared<StagingLock>(std::move(local));
+    void keep_locked(std::unique_ptr<StagingLock::State> locked) {
+        stage_folder = &locked->folder;
+        result.lock = std::make_shared<StagingLock>(std::move(locked));
     }
     void require_disk_space() const {
         constexpr std::int64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
@@ -272,16 +272,17 @@ struct DataDuplicator::State {
         });
         comm::collective_try(everyone, [&] {
             if (node->rank() == 0) return;
-            std::unique_ptr<StagingLock::State> local = open_folder();
-            lock(local->folder);
-            keep_locked(std::move(local));
+            std::unique_ptr<StagingLock::State> opened = open_folder();
+            lock(opened->folder);
+            keep_locked(std::move(opened));
         });
     }
     void reduce_result() {
         const std::int64_t unreadable = counters.unreadable_files;
+        // Bytes written, bytes verified, files staged, files needed but not staged, files unlisted.
         std::array<std::int64_t, 5> sums{counters.written_bytes, counters.verified_bytes,
                                          -unreadable, unreadable, 0};
-        std::array<double, 2> maxima{0, result.seconds};
+        std::array<double, 2> maxima{0, result.seconds};  // bytes on a node, seconds
         for (const std::optional<StagedSet>& set : sets) {
             if (!set || node->rank() != 0) continue;
             maxima[0] += static_cast<double>(bytes_of(set->packs));

@@ -17,8 +17,8 @@ namespace {
 /// Calls of a C library that reports errors by a callback, which must not return.
 class LibraryCalls {
 public:
-    /// Runs `step` and returns whether no call failed. `step` must not own anything, because a
-    /// failure exits it by longjmp.
+    /// Runs `step` and returns whether all its calls succeeded. `step` must not own anything,
+    /// because a failure exits it by longjmp.
     template <typename Step>
     bool succeed(const Step& step) {
         static_assert(std::is_trivially_destructible_v<Step>);
@@ -153,8 +153,8 @@ void convert_cmyk(const std::uint8_t* cmyk, int width, std::uint8_t* target) {
     }
 }
 
-/// Returns the region to decode, in downscaled pixels. It has one more column at each side, if the
-/// image has it, because libjpeg upsamples chroma only within the decoded region.
+/// Returns the region to decode, in downscaled pixels. Adds a column of the image at each side, if
+/// there is one, because libjpeg upsamples chroma only within the decoded region.
 PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);
@@ -338,7 +338,7 @@ ImageSize read_image_size(std::span<const std::uint8_t> bytes) {
 
 std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
-    constexpr std::size_t kTail = 1024;  // a thumbnail in the header has an end of its own
+    constexpr std::size_t kTail = 1024;  // bytes; a thumbnail before them also has an end marker
     if (is_png(bytes) || !has_end(bytes.last(std::min(bytes.size(), kTail)))) return std::nullopt;
     JpegReader reader;
     const ImageSize size = read_jpeg_header(bytes, reader);
@@ -347,12 +347,12 @@ std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
                              info.data_precision == 8 && info.comps_in_scan == 3;
     if (!is_baseline || info.jpeg_color_space != JCS_YCbCr) return std::nullopt;
     const std::span parts(info.comp_info, 3);
-    const bool is_usual =
+    const bool is_supported =
         std::max(parts[0].h_samp_factor, parts[0].v_samp_factor) <= 2 &&
         std::ranges::all_of(parts.subspan(1), [](const jpeg_component_info& chroma) {
             return chroma.h_samp_factor * chroma.v_samp_factor == 1;
         });
-    return is_usual ? std::optional(size) : std::nullopt;
+    return is_supported ? std::optional(size) : std::nullopt;
 }
 
 DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {

@@ -97,9 +97,9 @@ std::string staged_path(const std::string& path, const fs::path& folder) {
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
     auto files = read_at_one_rank(ranks, [&] { return list_locally(path); });
     std::vector<std::int64_t> verified(files.size(), 0);
-    const std::size_t size = ranks.size();
+    const std::size_t count = ranks.size();
     // Synchronize after each file, so that no rank waits longer than the time for one file.
-    for (std::size_t first = 0; first < files.size(); first += size) {
+    for (std::size_t first = 0; first < files.size(); first += count) {
         comm::collective_try(ranks, [&] {
             const std::size_t mine = first + ranks.rank();
             if (mine >= files.size()) return;
@@ -299,7 +299,7 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
 std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& training,
                                               const std::vector<RecordSource>& validation) {
     std::vector<std::string> disqualifications;
-    std::map<std::uint32_t, std::string> known;  // "training file 'a.h5'"
+    std::map<std::uint32_t, std::string> known;  // by fingerprint: "training file 'a.h5'"
     const auto check_source = [&](const RecordSource& source, const char* which) {
         const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
         if (!source.generator.empty()) {

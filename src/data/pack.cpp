@@ -56,7 +56,7 @@ struct PackJob {
 
     fs::path path_of(const Pack& shard) const { return output / shard.name; }
 
-    /// Returns the bytes of a shard. Sets the ranges of its samples in `packed`, if not null.
+    /// Returns the size of a shard in bytes. Sets its samples' ranges in `packed`, if not null.
     std::int64_t shard_bytes(const Pack& shard, const std::vector<std::string>& digests,
                              SampleIndex* packed = nullptr) const {
         std::int64_t offset = 0;
@@ -159,10 +159,10 @@ std::string read_members(const PackJob& job, std::uint32_t sample, std::string& 
     } catch (const DecodeError&) {
     }
     const std::int32_t label = job.index.samples[sample].label;
-    const std::string& name = job.index.classes[label];
+    const std::string& folder = job.index.classes[label];
     const std::string text = std::to_string(label);
-    members = tar_header(name, fmt::format("{:09}.jpg", sample), bytes.size()) + padded(bytes) +
-              tar_header(name, fmt::format("{:09}.cls", sample), text.size()) + padded(text);
+    members = tar_header(folder, fmt::format("{:09}.jpg", sample), bytes.size()) + padded(bytes) +
+              tar_header(folder, fmt::format("{:09}.cls", sample), text.size()) + padded(text);
     return digest;
 }
 

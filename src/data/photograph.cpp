@@ -8,7 +8,7 @@ namespace hpcai::data {
 namespace {
 
 // An image has the same bytes on all machines. The sines and arc tangents of C libraries differ in
-// the last bits, but with doubles these do not affect a pixel.
+// the last bits, but with doubles the differences do not change a pixel.
 constexpr double kPi = std::numbers::pi;
 
 struct Point {
@@ -81,7 +81,7 @@ struct Object {
     Point center;             // pixels
     double radius;            // pixels
     double cosine, sine;      // of the rotation
-    double radians_per_unit;  // of the surface
+    double radians_per_unit;  // of the surface; the unit is the radius
     LinearColor dark, light;
 };
 

@@ -45,13 +45,13 @@ void set_weights(const AxisRequest& request, int position, Axis& axis) {
     const double support = std::max(scale, 1.0);
     const double center = request.from + (request.window_first + position + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int last = std::min(request.source_size, static_cast<int>(center + support + 0.5));
+    const int end = std::min(request.source_size, static_cast<int>(center + support + 0.5));
     axis.first[position] = first;
-    axis.count[position] = last - first;
-    std::vector<double> weights(last - first);
+    axis.count[position] = end - first;
+    std::vector<double> weights(end - first);
     double sum = 0;
     const double inverse = 1.0 / support;
-    for (int k = 0; k < last - first; ++k) {
+    for (int k = 0; k < end - first; ++k) {
         const double weight = triangle((k + first - center + 0.5) * inverse);
         weights[k] = weight;
         sum += weight;

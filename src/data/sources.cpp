@@ -65,10 +65,10 @@ namespace {
 
 constexpr std::size_t kMaxReplacements = 1000;  // samples tried for a row before an error
 
-[[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
+[[noreturn]] void reject_sample(const std::string& path, const std::string& reason) {
     throw Error(
         ExitCode::data,
-        fmt::format("{}: {} (data.on_bad_sample is fail, not skip or count)", name, reason));
+        fmt::format("{}: {} (data.on_bad_sample is fail, not skip or count)", path, reason));
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // by position in `order`: earlier entries of a sample
+    std::vector<std::uint16_t> repetitions;  // by position: earlier entries of the same sample
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
@@ -215,9 +215,9 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& 
         const std::string reason = try_position(position, out);
         if (reason.empty()) return;
         const std::uint32_t sample = epoch_->order[position];
-        const std::string name = samples_->location(sample);
-        if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(name, reason);
-        bad_samples_.record(sample, name, reason);
+        const std::string path = samples_->location(sample);
+        if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(path, reason);
+        bad_samples_.record(sample, path, reason);
         if (settings_.on_bad_sample == config::BadSamplePolicy::count) return;
     }
     throw Error(ExitCode::data,
@@ -280,9 +280,9 @@ void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow
     const std::string reason = samples_->evaluation_sample(sample, out.sample);
     out.label = samples_->label(sample);
     if (reason.empty()) return;
-    const std::string name = samples_->location(sample);
-    if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(name, reason);
-    bad_samples_.record(sample, name, reason);
+    const std::string path = samples_->location(sample);
+    if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(path, reason);
+    bad_samples_.record(sample, path, reason);
     if (settings_.on_bad_sample != config::BadSamplePolicy::skip) return;
     write_boxes({}, out.sample.boxes);
     out.label = -1;

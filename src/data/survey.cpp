@@ -69,9 +69,9 @@ void store_statistics(const PixelSums& sums, FolderReport& report) {
     const auto pixels = static_cast<double>(sums.pixels);
     for (std::size_t c = 0; c < kImageChannels; ++c) {
         const double mean = static_cast<double>(sums.values[c]) / pixels;
-        const double square = static_cast<double>(sums.squares[c]) / pixels;
+        const double mean_square = static_cast<double>(sums.squares[c]) / pixels;
         report.mean[c] = mean / 255;
-        report.standard_deviation[c] = std::sqrt(std::max(0.0, square - mean * mean)) / 255;
+        report.standard_deviation[c] = std::sqrt(std::max(0.0, mean_square - mean * mean)) / 255;
     }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Count, mean, sum of squares and extremes (Chan et al., 1979: pairwise update).
+/// Count, mean, squared distances and extremes of values (Chan et al., 1979: pairwise update).
 struct Moments {
     double count = 0;
     double mean = 0;
@@ -177,7 +177,7 @@ private:
     std::ofstream out_;
 };
 
-/// Returns an index of no files, with the channels and the statistics that normalize the records.
+/// Returns an index without files, with the channels and the statistics that normalize the records.
 RecordIndex begin_index(const TranscodeOptions& options) {
     if (!options.statistics_from.empty()) {
         RecordIndex index = read_record_index(options.statistics_from);

@@ -46,8 +46,8 @@ private:
     std::vector<std::jthread> threads_;  // last member, because they use all others
 };
 
-/// Calls work(i) once for every i < count from up to `threads` threads, also this one. Returns when
-/// all calls are done. No call starts after an exception. Rethrows the exception of the lowest i.
+/// Calls work(i) once for every i < count from up to `threads` threads, including the calling one,
+/// and waits for them. After an exception, starts no more calls and rethrows that of the lowest i.
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace hpcai::data

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 class TemporaryFile {
 public:
     explicit TemporaryFile(const fs::path& target) : target_(target) {
-        // Processes of several hosts may share the folder, so only O_EXCL makes the name unique.
+        // Processes of other hosts may have the same id, so only O_EXCL makes the name unique.
         for (int attempt = 0; attempt < 1000; ++attempt) {
             path_ = target.parent_path() /
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
@@ -210,7 +210,7 @@ PendingPath::PendingPath(const fs::path& target)
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
     require(!is_folder(path_), ExitCode::usage,
-            "cannot write '{}': '{}' is in use or left by another program; remove it",
+            "cannot write '{}': '{}' exists; remove it unless another program writes to it",
             target_.string(), path_.string());
 }
 

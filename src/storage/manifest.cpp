@@ -47,8 +47,8 @@ std::map<std::string, std::string, std::less<>> parse_manifest(std::string_view 
         // Also accept lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
-        const bool has_mode = line.starts_with("  ") || line.starts_with(" *");
-        line.remove_prefix(has_mode ? 2 : line.size());
+        const bool has_path = line.starts_with("  ") || line.starts_with(" *");
+        line.remove_prefix(has_path ? 2 : line.size());
         while (line.starts_with("./")) line.remove_prefix(2);
         require(!line.empty(), ExitCode::data, "'{}' has a line without a path", manifest.string());
         digests.insert_or_assign(is_escaped ? unescaped_name(line) : std::string(line), digest);

@@ -12,8 +12,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays are stored as in memory");
 
-constexpr std::string_view kMagic{"\x93NUMPY\x01\x00", 8};  // with version 1.0
-constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // and the header's length, 16 bits
+constexpr std::string_view kMagic{"\x93NUMPY\x01\x00", 8};  // including version 1.0
+constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // and 16 bits for the header's length
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 

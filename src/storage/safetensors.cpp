@@ -60,11 +60,11 @@ public:
         require(text.starts_with('{'), ExitCode::data,
                 "'{}' is not a safetensors file: its header does not begin with '{{'", file_name_);
         const json header = parse_strict_json(text, file_name_, {.depth = 3});
-        for (const auto& [name, entry] : header.items()) {
+        for (const auto& [name, value] : header.items()) {
             if (name == kMetadataKey) {
-                read_metadata(entry, metadata);
+                read_metadata(value, metadata);
             } else {
-                read_entry(name, entry);
+                read_entry(name, value);
             }
         }
         std::ranges::sort(entries_, {}, [](const Entry& entry) {
@@ -84,32 +84,32 @@ private:
         require(condition, ExitCode::data, "'{}': tensor '{}': {}", file_name_, name, problem);
     }
 
-    void read_metadata(const json& entry, Metadata& metadata) const {
-        require(entry.is_object(), ExitCode::data, "'{}': `__metadata__` is not an object",
+    void read_metadata(const json& object, Metadata& metadata) const {
+        require(object.is_object(), ExitCode::data, "'{}': `__metadata__` is not an object",
                 file_name_);
-        for (const auto& [key, value] : entry.items()) {
+        for (const auto& [key, value] : object.items()) {
             require(value.is_string(), ExitCode::data,
                     "'{}': a value in `__metadata__` is not a string", file_name_);
             metadata[key] = value.get<std::string>();
         }
     }
 
-    void read_entry(const std::string& name, const json& entry) {
-        check(entry.is_object() && entry.size() == 3 && entry.contains("dtype") &&
-                  entry.contains("shape") && entry.contains("data_offsets"),
+    void read_entry(const std::string& name, const json& object) {
+        check(object.is_object() && object.size() == 3 && object.contains("dtype") &&
+                  object.contains("shape") && object.contains("data_offsets"),
               name, "not an object of exactly 'dtype', 'shape' and 'data_offsets'");
-        Entry result;
-        result.tensor.name = name;
-        result.tensor.type = read_type(name, entry["dtype"]);
-        for (const std::uint64_t extent : read_numbers(name, entry["shape"])) {
+        Entry entry;
+        entry.tensor.name = name;
+        entry.tensor.type = read_type(name, object["dtype"]);
+        for (const std::uint64_t extent : read_numbers(name, object["shape"])) {
             check(extent <= std::numeric_limits<std::int64_t>::max(), name, "'shape' overflows");
-            result.tensor.shape.push_back(static_cast<std::int64_t>(extent));
+            entry.tensor.shape.push_back(static_cast<std::int64_t>(extent));
         }
-        const std::vector<std::uint64_t> offsets = read_numbers(name, entry["data_offsets"]);
+        const std::vector<std::uint64_t> offsets = read_numbers(name, object["data_offsets"]);
         check(offsets.size() == 2, name, "'data_offsets' are not two numbers");
-        result.begin = offsets[0];
-        result.end = offsets[1];
-        entries_.push_back(std::move(result));
+        entry.begin = offsets[0];
+        entry.end = offsets[1];
+        entries_.push_back(std::move(entry));
     }
 
     ElementType read_type(const std::string& name, const json& dtype) const {

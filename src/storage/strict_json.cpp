@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Checks limits and keys before json::parse, which keeps the last of two equal keys and has no
-/// limits. A callback of json::parse would need quadratic time for arrays.
+/// Checks limits and duplicate keys before json::parse, which checks neither. This class is not a
+/// callback of json::parse, because callbacks need quadratic time for arrays.
 class LimitChecker {
 public:
     LimitChecker(std::string_view name, const JsonLimits& limits) : name_(name), limits_(limits) {}
@@ -60,10 +60,10 @@ private:
     std::string_view name_;
     JsonLimits limits_;
     std::size_t events_ = 0;
-    std::vector<std::set<std::string>> keys_;  // by open object or array; empty for an array
+    std::vector<std::set<std::string>> keys_;  // a set per open object or, without keys, array
 };
 
-/// Removes the middle of a long message, because the parser quotes text of any length.
+/// Removes the middle of a long message, because the parser quotes the text, however long.
 std::string abbreviated(std::string_view message) {
     constexpr std::size_t kBeginning = 200, kEnd = 40;
     if (message.size() <= kBeginning + kEnd) return std::string(message);

@@ -26,7 +26,7 @@ struct OmittedObjects {
     HPCAI_RECORD(OmittedObjects, without_area, other_classes, crowds);
 };
 
-/// Images with boxes around objects. An image may have none.
+/// Images with boxes around objects. An image may have no box.
 struct AnnotatedPictures {
     std::filesystem::path root;
     std::vector<std::string> classes;
@@ -39,7 +39,7 @@ struct AnnotatedPictures {
 
 /// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // by category - 1; if empty, all names, sorted by bytes
+    std::vector<std::string> names;  // by category - 1; if empty, all that occur, sorted by bytes
     bool ignore_others = false;      // if false, an object of a class not in `names` is an error
 };
 
@@ -49,8 +49,8 @@ struct ClassChoice {
 /// marked difficult. Does not open images. Throws Error(data) naming the file for a missing file,
 /// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
 /// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
-/// `choice` (unless ignore_others), for a list that is empty or has a name twice, and if no image
-/// has an object and `choice` no names. Throws Error(usage) for a name that `choice` has twice.
+/// `choice` (unless ignore_others), for a list that is empty or has a name twice, and, if `choice`
+/// has no names, for images without any object. Throws Error(usage) for a name twice in `choice`.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
@@ -63,7 +63,7 @@ AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesy
 
 struct ResizedPictures {
     std::shared_ptr<const SampleSet> samples;
-    std::int64_t narrow_boxes = 0;  // that were omitted: less than a pixel wide or high
+    std::int64_t narrow_boxes = 0;  // omitted, because they are less than a pixel wide or high
 };
 
 /// Makes samples that resize entire images and their boxes to `size`. Training samples are

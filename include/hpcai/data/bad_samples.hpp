@@ -33,7 +33,7 @@ public:
     BadSampleReport report() const;
     /// Returns the numbers of all bad samples, in ascending order.
     std::vector<std::uint32_t> numbers() const;
-    /// Adds the numbers() of the run that is resumed. The report lacks their names and reasons.
+    /// Adds the numbers() of the run that is resumed. report() counts them, but does not name them.
     void restore(std::span<const std::uint32_t> samples);
 
 private:

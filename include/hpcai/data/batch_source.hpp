@@ -12,10 +12,10 @@ class DevicePictures;
 /// them; floating-point fields are already normalized.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
-    tensor::TensorView labels;  // (N) s32: class; -1 for padding and for bad samples to skip
+    tensor::TensorView labels;  // (N) s32: class; -1 for padding and for skipped bad samples
     /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G is SampleFormat::max_boxes, may be 0.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
-    /// (N) s32, from which a detector draws regions: 32 random bits for each row of a training
+    /// (N) s32, with which a detector draws regions: 32 random bits for each row of a training
     /// batch, 0 in evaluation; empty without boxes. The bits are a function of seed, model, epoch,
     /// sample, and the number of earlier occurrences of the sample in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};

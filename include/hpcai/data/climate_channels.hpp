@@ -49,7 +49,7 @@ enum class ClimateCategory : std::int32_t {
 inline constexpr std::array<const char*, kClimateCategories> kClimateCategoryNames{
     "tropical depression", "tropical cyclone", "extratropical cyclone", "atmospheric river"};
 
-/// Mean and standard deviation of each channel over all pixels, in fp64.
+/// Mean and standard deviation of each channel over all pixels of a data set.
 struct ChannelStatistics {
     std::vector<double> mean;
     std::vector<double> standard_deviation;

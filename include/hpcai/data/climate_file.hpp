@@ -10,8 +10,8 @@
 #include <hpcai/data/image.hpp>
 
 /// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical units
-/// and `boxes` (T, 15, 5) integers, rows of four edges (BoxOrder) and class 0 to 3, or all -1. The
-/// HDF5 library is not thread-safe: calls of this header must not overlap.
+/// and `boxes` (T, 15, 5) integers: rows of four edges (BoxOrder) and class 0 to 3, unused rows all
+/// -1. The HDF5 library is not thread-safe: calls of the functions below must not overlap.
 namespace hpcai::data {
 
 /// The order of a box's first four columns. The published description of the data and the program
@@ -42,11 +42,11 @@ class ClimateFile {
 public:
     /// Throws Error(data) naming the file and any wrong dataset if the file is unreadable, takes
     /// over 120 s to open, differs from the manifest or lacks a dataset. A dataset must have
-    /// the right rank, shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per
-    /// side), be stored in this file, and need no filter other than deflate, shuffle and
+    /// the right rank, shape and type (at most 200,000 samples, 4 GiB per sample and 16,384 pixels
+    /// per side), be stored in this file, and need no filter except deflate, shuffle and
     /// fletcher32. Also throws for a class that is not 0 to 3. With BoxOrder::detect, throws for a
-    /// box that is impossible in the order of the file's `columns`. If the file has no `columns`
-    /// but boxes, exactly one order must be possible.
+    /// box that is impossible in the order of the file's `columns`, and for a file with boxes but
+    /// without `columns`, unless exactly one order is possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
 
@@ -72,7 +72,7 @@ public:
     /// reading its chunk.
     std::int64_t chunk_samples() const { return metadata_.chunk_samples; }
 
-    /// Returns the boxes that are not dropped, in pixels, clipped; category = class + 1.
+    /// Returns the boxes that are kept, clipped to the fields, in pixels; category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
     /// Reads `count` samples from `first` on as fp32 (count, 16, H, W), without normalization.
     /// Values may be NaN. Throws Error(data) if this part of the file is damaged.
@@ -108,9 +108,9 @@ struct ClimateFileShape {
     std::map<std::string, std::string> attributes;  // of the file: names and values
 };
 
-/// Writes a file in this layout, uncompressed, with one chunk per sample, under a temporary name.
-/// finish() syncs and renames it; without finish(), the destructor removes it. Throws Error(usage)
-/// if the file cannot be written.
+/// Writes a file that ClimateFile can read, uncompressed, with one chunk per sample, under a
+/// temporary name. finish() syncs and renames it; without finish(), the destructor removes it.
+/// Throws Error(usage) if the file cannot be written.
 class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);

@@ -17,28 +17,28 @@ inline constexpr int kMinClimateSide = 64;  // pixels, of a window
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; below 768 x 1152, samples are windows of that grid
+    int height = kClimateRows;    // pixels; smaller than 768 x 1152: windows of the full grid
     int width = kClimateColumns;  // pixels
     std::uint64_t seed = 1;
-    double amplitude = 1;        // factor of the effect of events on the fields
+    double amplitude = 1;        // factor of the effect of events (storms) on the fields
     double event_rate = 1;       // factor of the number of events
-    double distractor_rate = 1;  // factor of the number of unlabelled similar structures
-    /// Standard deviation of log(strength in the snapshot / typical strength) of an event; the
-    /// typical strength determines the category. The normal distribution is clamped to two
+    double distractor_rate = 1;  // factor of the number of unlabelled patterns like events
+    /// Standard deviation of log(strength in the snapshot / typical strength) of an event; each
+    /// category has its range of typical strengths. The normal distribution is clamped to two
     /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // standard deviation of log(side of a box / of the structure)
+    double extent_spread = 0.25;  // standard deviation of log(side of box / side of the event)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // a box is removed if less of its area is inside the window
+    double kept_share = 0.6;      // a box with a smaller share of its area in the window is removed
 };
 
 /// A setting whose value is from 0 to `maximum`.
 struct ClimateNumber {
-    const char* name;  // also of the attribute in generated files
+    const char* name;  // of the setting, and of the attribute in generated files
     double ClimateSettings::*setting;
     double maximum;
-    const char* meaning;  // in the help
+    const char* meaning;  // for the help
 };
 
 inline constexpr std::array<ClimateNumber, 8> kClimateNumbers{{
@@ -69,9 +69,9 @@ struct ClimateWindow {
 /// Generates synthetic weather snapshots with labelled boxes, with channels, units and statistics
 /// like the ExtremeWeather data (CAM5, 0.23 x 0.31 degrees). A sample is a function of settings,
 /// split and number; coasts and mountains are always the same. The fields of a window equal those
-/// of the full grid at the same pixels; the cost grows with the window. No box crosses 0
-/// degrees of longitude. If both spreads and the dropout are 0, boxes are a function of the visible
-/// structure; otherwise no detector can find all boxes, as in real data.
+/// of the full grid at the same pixels; the cost grows with the window. No box crosses 0 degrees of
+/// longitude. If intensity_spread, extent_spread and label_dropout are 0, boxes are a function of
+/// the visible events; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {
 public:
     /// Throws Error(usage) unless the height is from 64 to 768 and the width from 64 to 1152. The

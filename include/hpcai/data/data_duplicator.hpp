@@ -19,9 +19,9 @@ namespace hpcai::data {
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
-/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
-/// in shards must match the digests that the index lists; other files, those that a manifest.sha256
-/// in the source's root lists.
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Source
+/// files must match their digests, if listed: images in shards in shards.jsonl, other files in a
+/// manifest.sha256 in the source's root.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.
@@ -32,9 +32,8 @@ public:
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// Adds one image per sample. Does not copy images that this node does not need, files over
-    /// 512 MiB, or unreadable files. Throws Error(data) if the manifest is malformed or cannot be
-    /// read.
+    /// Adds one image per sample. Copies only readable images of at most 512 MiB that this node
+    /// needs. Throws Error(data) if the manifest is malformed or cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
     /// Adds files that are opened by name; copies all of them. Throws Error(data), as does run(),
     /// for an unreadable file. Also throws for a name that occurs twice, has a slash, begins with a
@@ -44,7 +43,7 @@ public:
     /// Copies the added files. Throws Error(usage) naming data.staging_directory if it is missing,
     /// is in use by another run, overlaps the samples or cannot be written. Checks disk space
     /// before the first copy and throws Error(usage) if it is too small. Throws Error(data) naming
-    /// a file that changes during the copy or differs from the manifest or the index of shards.
+    /// a file that changes during the copy or differs from the listed digest.
     void run();
 
     /// Returns the copied images, after run(); null for a split that data.staging does not copy.

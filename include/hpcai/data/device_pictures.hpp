@@ -22,14 +22,14 @@ public:
     virtual std::string prepare(const SampleSet& samples, std::uint32_t sample,
                                 const CounterStream& random, const SampleView& row,
                                 device::PictureView& view) = 0;
-    /// Completes the batch of these views after prepare() of its rows. Returns the rows that the
-    /// host must prepare after all; their views are unset. Thread-safe.
+    /// Completes a batch, whose `views` prepare() has set. Returns the rows that the host must
+    /// prepare after all, and unsets their views. Thread-safe.
     virtual std::vector<std::int64_t> complete(std::span<device::PictureView> /*views*/) {
         return {};
     }
     /// Enqueues the work that writes a complete batch to `images` (N, H, W, 3) in device memory.
-    /// The batch may change after the call. Calls Device::enqueue_upload at most twice. Must be
-    /// called by the thread that uses the device.
+    /// The batch may change after the call. Calls Device::enqueue_upload at most twice, because a
+    /// third call may wait. Must be called by the thread that uses the device.
     virtual void enqueue(const Batch& batch, std::uint8_t* images) = 0;
     /// Returns a line for the log.
     virtual std::string summary() const = 0;

@@ -8,8 +8,8 @@ namespace hpcai::data {
 struct PackOptions {
     std::string input;    // a folder of class folders, or its index
     std::string output;   // a folder: new, empty, or with the shards of an interrupted call
-    int shard_mib = 512;  // MiB of images in a shard, except for one larger image
-    int threads = 1;      // each writes a shard
+    int shard_mib = 512;  // most MiB of images in a shard; a larger image has a shard of its own
+    int threads = 1;      // each writes one shard at a time
 };
 
 struct PackReport {
@@ -18,12 +18,12 @@ struct PackReport {
 };
 
 /// Copies the image files of a folder into tar files (POSIX ustar) that WebDataset also reads.
-/// Sample 17 of class n01 has the members n01/000000017.jpg and n01/000000017.cls, its label as
-/// text. Writes kShardIndexName last. Resumes an interrupted call: keeps complete shards if names,
+/// Sample 17 of class n01 has the members n01/000000017.jpg and n01/000000017.cls (label as text).
+/// Writes kShardIndexName last. Resumes an interrupted call: keeps complete shards if names,
 /// sizes and modification times of their images are the same. Throws Error(usage) if the input is
 /// packed, if the output has an index or other tar files or cannot be written, and for more than
 /// 400 shards, because readers keep them open. Throws Error(data) like load_samples(), if no image
-/// can be read or one changes meanwhile, and for the name of a class that tar cannot store.
+/// can be read or any changes meanwhile, and for a class name that tar cannot store.
 PackReport pack_pictures(const PackOptions& options);
 
 }  // namespace hpcai::data

@@ -62,7 +62,7 @@ struct SampleIndex {
 
 /// Scans `root`. A class is a folder whose name does not begin with a dot. Its samples are the
 /// regular files (or links to regular files) directly in it that are named *.jpg, *.jpeg or *.jpe,
-/// in any case. Throws Error(data) if `root` is not a folder or has no class, a class has no
+/// also in capitals. Throws Error(data) if `root` is not a folder or has no class, a class has no
 /// sample, a folder cannot be read, or a name has control characters or is not UTF-8.
 SampleIndex scan_image_folder(const std::filesystem::path& root);
 
@@ -70,9 +70,9 @@ inline constexpr const char* kShardIndexName = "shards.jsonl";
 
 /// Durably stores an index as JSON lines: first {"schema", "root", "classes", "samples"}, then
 /// {"path", "label"} per sample. With shards, the first line also has "shards", a list of {"name",
-/// "bytes"}, and the others {"shard", "offset", "bytes", "sha256"}. A `root` in or below the folder
-/// of `file` is stored relative to it. Throws Error(usage) if the file cannot be written,
-/// Error(data) for a name that is not UTF-8.
+/// "bytes"}, and each other line also has "shard", "offset", "bytes" and "sha256". A `root` in or
+/// below the folder of `file` is stored relative to that folder. Throws Error(usage) if the file
+/// cannot be written, Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
 /// Reads the output of write_index(), but no image. Throws Error(data) naming the file and any
@@ -83,19 +83,19 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// Reads the index if `path` is a file or a folder of shards; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Returns the classes of load_samples(path) without listing their folders. Throws Error(data).
+/// Returns the classes of load_samples(path) without listing the class folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
-/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. If there are
-/// several ranks, `ignored` is empty and, without `with_digests`, the ranges have no SHA-256, to
-/// save memory. Collective.
+/// Returns load_samples(path) of rank 0, or throws its error, on all ranks. If there are several
+/// ranks, `ignored` is empty and, without `with_digests`, the ranges have no SHA-256, to save
+/// memory. Collective.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator,
                          bool with_digests = false);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).
 void require_classes(const SampleIndex& index, int classes);
 
-/// Throws Error(data) naming the first difference unless both have the same classes.
+/// Throws Error(data) naming the first difference unless the indexes have the same classes.
 void require_same_classes(const SampleIndex& training, const SampleIndex& validation);
 
 /// Returns how names differ from those of ImageNet-1k (ILSVRC 2012), at most one sentence per kind:

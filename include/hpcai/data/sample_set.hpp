@@ -53,7 +53,7 @@ public:
     virtual const SampleFormat& format() const = 0;
     /// Returns the class; 0 if samples have boxes.
     virtual std::int32_t label(std::uint32_t sample) const = 0;
-    /// Returns the objects in the sample without augmentation; none if samples have a label.
+    /// Returns the objects in the sample without augmentation; none if samples have no boxes.
     virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
     /// Returns the path below the root of the set, "file.h5/17" for weather, or a synthetic name.
     virtual std::string name(std::uint32_t sample) const = 0;
@@ -61,8 +61,8 @@ public:
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
-    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad weather
-    /// fields are 0.
+    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; the weather
+    /// fields of a bad sample are 0.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
     /// Decodes an image file at full size. Throws DecodeError like decode_image(). Throws
@@ -90,7 +90,7 @@ std::shared_ptr<const SampleSet> make_folder_samples(
     SampleIndex index, const config::DataConfig& data, int image_size,
     std::shared_ptr<const StagedPictures> staged = nullptr);
 
-enum class Split : std::uint32_t { training = 0, validation = 1 };
+enum class Split : std::uint32_t { training = 0, validation = 1 };  // validation: the test data
 
 /// Makes synthetic images for measurements without a file system: a pattern of 8 x 8 cells per
 /// class, randomly shifted, with noise. Sample i has label i % workload.classes.
@@ -119,10 +119,10 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
 /// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
 /// transcode`, or HDF5 files. HDF5 files are slow to read; their values are normalized with
 /// default_statistics() and have data.climate_precision. A sample that is damaged or has a value
-/// that is not finite is bad. Throws Error(data) naming a file that is invalid, has another size
-/// than the workload, a sample with more than data.max_boxes boxes, or, in HDF5, heights at 100
-/// hPa. Also throws if the sets differ in channels, normalization or element type. A `duplicator`
-/// copies the files to each node before they are opened. Collective.
+/// that is not finite is bad. Throws Error(data) naming an invalid file, fields that do not have
+/// the workload's size, a sample with more than data.max_boxes boxes, or an HDF5 file with heights
+/// at 100 hPa. Also throws if the sets differ in channels, normalization or element type. A
+/// `duplicator` copies the files to each node before they are opened. Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& group,
                         DataDuplicator* duplicator = nullptr);
 

@@ -15,7 +15,7 @@ struct ClimateReport {
     std::int64_t samples = 0;
     int height = 0;
     int width = 0;
-    std::vector<std::string> channel_names;  // channel 13 is Z1000, or Z100 by the files' values
+    std::vector<std::string> channel_names;  // channel 13 is Z1000 or Z100, by the files' values
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
     std::int64_t files_with_corners = 0;           // boxes were read as BoxOrder::corners
     std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges
@@ -27,7 +27,7 @@ struct ClimateReport {
     std::vector<float> maximum;            // likewise
 };
 
-/// Reads the files, at least one, in blocks of one chunk, at most 4 GiB. The statistics use Chan's
+/// Reads one or more files in blocks of one chunk, at most 4 GiB each. The statistics use Chan's
 /// pairwise update and do not depend on the number of threads. Throws Error(data) like ClimateFile
 /// and for files that differ in the size of fields or the level of channel 13.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
@@ -37,9 +37,9 @@ struct TranscodeOptions {
     std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5, at least one
     std::filesystem::path output;              // absent or empty folder
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
-    /// Folder of records whose mean and deviation to use, for example the training set's for a test
-    /// set. Its channels must equal those of `files`. If empty, uses the statistics of `files`,
-    /// with 1 for a deviation of 0.
+    /// Folder of records whose statistics to use, for example the training set's for a test set.
+    /// Its channels must equal those of `files`. If empty, uses the statistics of `files`, with
+    /// deviations of 0 replaced by 1.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
     /// If true, omits samples with values that are not finite, either in the file or normalized and

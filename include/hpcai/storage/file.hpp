@@ -43,7 +43,7 @@ void write_file_durably(const fs::path& path, std::string_view text);
 void replace_file(const fs::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
-/// processes may create it at the same time. Throws Error(usage) naming the folder or a parent.
+/// processes may create it at the same time. On failure, throws Error(usage) naming it or a parent.
 void make_folder_durably(const fs::path& folder);
 
 /// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular
@@ -61,8 +61,8 @@ inline bool path_exists(const std::filesystem::path& path) {
 /// a temporary name in the target's folder. Without commit(), the destructor removes path().
 class PendingPath {
 public:
-    /// Creates no file. Throws Error(usage) if the target is empty, a symbolic link, a mount point,
-    /// "/", "." or "..", or if a folder exists at path().
+    /// Creates no file. Throws Error(usage) if the target is empty, a symbolic link or a mount
+    /// point, if it is "/" or ends in "." or "..", or if a folder exists at path().
     explicit PendingPath(const fs::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
@@ -95,8 +95,8 @@ public:
 
     bool is_open() const noexcept { return number_ >= 0; }
     int number() const noexcept { return number_; }
-    /// Closes the descriptor before the destructor does. Returns false, with errno set, if the
-    /// system reports an error.
+    /// Closes the descriptor. Returns false, with errno set, if the system reports an error, which
+    /// the destructor would ignore.
     bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0; }
 
 private:
@@ -106,9 +106,9 @@ private:
 /// Opens a regular file for reading. Throws Error(data) naming the path on failure.
 Descriptor open_for_reading(const fs::path& path);
 
-/// Reads until `buffer` is full or the file ends. Returns the number of bytes read; empty, with
-/// errno set, after a read error. With an `offset`, reads from there on and does not use or change
-/// the position of the file.
+/// Reads until `buffer` is full or the file ends. Returns the number of bytes read; nothing, with
+/// errno set, after a read error. With an `offset`, reads from that byte on, and neither uses nor
+/// changes the file position.
 std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer,
                                     std::optional<std::int64_t> offset = {}) noexcept;
 

@@ -19,13 +19,13 @@ public:
 
     enum class State {
         held,
-        taken,        // locked by another object or program
-        unsupported,  // flock failed otherwise, as on a file system without locks
+        taken,        // another object or program has a lock that excludes this one
+        unsupported,  // flock failed for another reason, as on a file system without locks
     };
     State state() const noexcept { return state_; }
 
-    /// Downgrades a held lock to a shared one. This is not atomic: another program may acquire the
-    /// lock meanwhile, so check state() afterwards.
+    /// Replaces a held lock by a shared one. This is not atomic: another program may take an
+    /// exclusive lock meanwhile, so check state() afterwards.
     void downgrade();
 
 private:

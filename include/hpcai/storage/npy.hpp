@@ -30,15 +30,15 @@ private:
     std::vector<std::byte> elements_;
 };
 
-/// Both write `values` of `shape` (one or two dimensions) durably. Throw as write_file_durably, and
+/// Write `values` of `shape` (one or two dimensions) durably. Throw as write_file_durably, and
 /// Error(internal) for another number of dimensions or a shape that does not fit `values`.
 void write_npy(const fs::path& path, std::span<const float> values, const tensor::Shape& shape);
 void write_npy(const fs::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
-/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for another format than
-/// this namespace supports, a header over 512 bytes without its padding, more than 2^48 elements,
-/// and missing or further bytes.
+/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for an unsupported
+/// format (see above), a header of more than 512 bytes not counting its padding, more than 2^48
+/// elements, and missing or extra bytes.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
 /// Parses a file. Throws Error(data) as parse_npy and read_file_bytes do.

@@ -8,8 +8,8 @@
 #include <hpcai/storage/file.hpp>
 
 /// The safetensors format: the header's length (64 bits, little endian), a JSON header, the
-/// elements. All rules of the reference reader are checked (github.com/huggingface/safetensors,
-/// format section of its README and `Metadata::validate`).
+/// elements. Reading checks all rules of github.com/huggingface/safetensors (README, section
+/// "Format", and `Metadata::validate`).
 namespace hpcai::storage {
 
 enum class ElementType : std::uint8_t {
@@ -33,8 +33,8 @@ enum class ElementType : std::uint8_t {
 /// Returns the bytes of one element.
 std::size_t size_of(ElementType type);
 
-/// A tensor of a file: elements in C order, little endian, as stored. `bytes` is a view of memory
-/// with any alignment.
+/// A tensor of a file. `bytes` is a view of its elements as stored, in C order, little endian, and
+/// may have any alignment.
 struct StoredTensor {
     std::string name;
     ElementType type = ElementType::f32;
@@ -44,20 +44,20 @@ struct StoredTensor {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Writes the tensors durably, sorted by descending element size, then by name, so that every
-/// tensor is aligned to its element in the file. Throws as write_file_durably, and Error(internal)
-/// for a duplicate name, the name "__metadata__", or a shape that does not fit its bytes.
+/// Writes the tensors durably, sorted by descending element size, then by name, so that each begins
+/// at a multiple of its element size. Throws as write_file_durably, and Error(internal) for a
+/// duplicate name, the name "__metadata__", or a shape that does not fit the tensor's bytes.
 void write_safetensors(const fs::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata = {});
 
 /// A validated file in memory.
 class SafetensorsFile {
 public:
-    /// `name` is for messages. Throws Error(data) for a header that is over 100,000,000 bytes,
-    /// longer than the file, or not JSON that begins with '{' and that parse_strict_json accepts.
-    /// Also throws for a missing or unknown key, metadata that are not strings, an unknown type,
-    /// and offsets that leave a gap, overlap, do not fit shape and type, or do not end with the
-    /// file.
+    /// `name` is for messages. Throws Error(data) if the header has over 100,000,000 bytes, exceeds
+    /// the file, does not begin with '{', or is rejected by parse_strict_json. Also throws for a
+    /// missing or unknown key of a tensor, metadata that are not strings, an unknown type, and
+    /// offsets that leave a gap, overlap, do not fit shape and type, or do not end at the end of
+    /// the file.
     SafetensorsFile(std::vector<std::byte> bytes, std::string_view name);
     SafetensorsFile(SafetensorsFile&&) noexcept = default;
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;

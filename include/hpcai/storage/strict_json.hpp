@@ -13,12 +13,12 @@ namespace hpcai::storage {
 /// Limits for untrusted text.
 struct JsonLimits {
     std::size_t depth = 32;  // of nested objects and arrays that are not empty
-    // An object or array, which has a start and an end, counts as 1, a key or scalar as 0.5.
+    // Each start or end of an object or array, each key and each scalar counts as 0.5.
     std::size_t values = 10'000'000;
 };
 
 /// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a
-/// duplicate key in an object, a number out of range, or a text over the limits.
+/// duplicate key in an object, a number that is out of range, or text that exceeds the limits.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view name,
                                  const JsonLimits& limits = {});
 
@@ -31,7 +31,7 @@ public:
     JsonLocation key(const std::string& key) const;
     JsonLocation index(std::size_t index) const;
 
-    /// Throws Error(data) with this location, `expected`, and the first 60 bytes of `got`.
+    /// Throws Error(data) with this location, `expected`, and the first 60 bytes of `got` as JSON.
     [[noreturn]] void fail(std::string_view expected, const nlohmann::json& got) const;
 
 private:

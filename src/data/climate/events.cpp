@@ -118,7 +118,7 @@ private:
 
     /// Returns a random box around an event of radii `radius_y` and `radius_x`, in metres.
     Extent draw_box(double latitude, double longitude, double radius_y, double radius_x) {
-        // One draw per statement, because C++ does not specify the order within a statement.
+        // Not as arguments of the call below, because C++ does not specify their order.
         const double reach_x = radius_x * lognormal_factor(settings_.extent_spread);
         const double reach_y = radius_y * lognormal_factor(settings_.extent_spread);
         return extent_around(latitude, longitude, reach_y, reach_x);
@@ -134,8 +134,8 @@ private:
             Vortex vortex;
             vortex.latitude = hemisphere * uniform(8, 27);
             vortex.longitude = uniform(6, 354);
-            const double strongest = uniform(kind.drop_low, kind.drop_high);
-            const double drop = strongest * strength_ratio(settings_.intensity_spread);
+            const double typical = uniform(kind.drop_low, kind.drop_high);
+            const double drop = typical * strength_ratio(settings_.intensity_spread);
             vortex.drop = settings_.amplitude * drop;
             vortex.wind_radius = uniform(kind.radius_low, kind.radius_high);
             vortex.shape = uniform(kind.shape_low, kind.shape_high);
@@ -158,8 +158,8 @@ private:
             Low low;
             low.latitude = (bernoulli() ? 1 : -1) * uniform(33, 64);
             low.longitude = uniform(12, 348);
-            const double deepest = labelled ? uniform(1400, 4200) : uniform(400, 1100);
-            low.drop = settings_.amplitude * deepest * strength_ratio(settings_.intensity_spread);
+            const double typical = labelled ? uniform(1400, 4200) : uniform(400, 1100);
+            low.drop = settings_.amplitude * typical * strength_ratio(settings_.intensity_spread);
             low.size = uniform(3e5, 5.5e5);
             low.eccentricity = uniform(0.75, 1.3);
             low.tilt = uniform(3e5, 6e5);
@@ -174,7 +174,7 @@ private:
         }
     }
 
-    /// Draws a path to the coast of North or South America. A path without label ends before it.
+    /// Draws a path to the coast of North or South America; without label, it ends earlier.
     Plume plume_path(bool labelled) {
         Plume plume{uniform(18, 26), uniform(185, 205), uniform(36, 52), uniform(228, 242)};
         if (bernoulli(0.45)) {
@@ -190,9 +190,9 @@ private:
         }
         plume.bend = uniform(-7, 7);
         plume.width = uniform(1.5e5, 2.6e5);
-        const double wettest = labelled ? uniform(14, 26) : uniform(7, 13);
+        const double typical = labelled ? uniform(14, 26) : uniform(7, 13);
         plume.water =
-            settings_.amplitude * wettest * strength_ratio(0.5 * settings_.intensity_spread);
+            settings_.amplitude * typical * strength_ratio(0.5 * settings_.intensity_spread);
         return plume;
     }
 

@@ -145,19 +145,20 @@ BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated) {
                 where(table, wrong), kChooseOrder);
         return stated;
     }
-    const std::size_t corners = first_impossible(table, BoxOrder::corners);
-    const std::size_t ranges = first_impossible(table, BoxOrder::ranges);
-    const bool any =
+    const std::size_t wrong_corners = first_impossible(table, BoxOrder::corners);
+    const std::size_t wrong_ranges = first_impossible(table, BoxOrder::ranges);
+    const bool has_box =
         std::ranges::any_of(table.rows, [](const BoxRow& row) { return row != kPadding; });
-    require(!any || corners != rows || ranges != rows, ExitCode::data,
+    require(!has_box || wrong_corners != rows || wrong_ranges != rows, ExitCode::data,
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
             "possible for all rows; {}",
             table.location, kChooseOrder);
-    require(corners == rows || ranges == rows, ExitCode::data,
+    require(wrong_corners == rows || wrong_ranges == rows, ExitCode::data,
             "{}: the rows fit neither ymin,xmin,ymax,xmax (corners) nor ymin,ymax,xmin,xmax "
             "(ranges) within {} x {} pixels; corners first fail at {}, ranges at {}",
-            table.location, table.height, table.width, where(table, corners), where(table, ranges));
-    return corners == rows ? BoxOrder::corners : BoxOrder::ranges;
+            table.location, table.height, table.width, where(table, wrong_corners),
+            where(table, wrong_ranges));
+    return wrong_corners == rows ? BoxOrder::corners : BoxOrder::ranges;
 }
 
 DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order) {

@@ -34,7 +34,7 @@ private:
 };
 
 /// Disables the library's error output and its clean-up at exit, where an object that a damaged
-/// file left open could block. Must precede all other calls.
+/// file left open could block. Must precede all other calls of HDF5.
 inline void configure_hdf5() {
     H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -87,7 +87,7 @@ void require_classes(const BoxTable& table);
 
 /// Returns `stated`; for `detect`, returns the only possible order, or corners if there is no box.
 /// In a possible order, ymin <= ymax <= height and xmin <= xmax <= width. Throws Error(data) if
-/// `stated` is not possible, or for `detect` if there are boxes and not exactly one order is.
+/// `stated` is impossible or, for `detect`, if the boxes permit both orders or no order.
 BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {

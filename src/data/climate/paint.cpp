@@ -143,7 +143,7 @@ struct Path {
 /// The point of a path nearest to a pixel, and the direction of the path there.
 struct Nearest {
     double q = 0;                    // fraction of the path
-    double squared_distance = 1e12;  // m^2; at most a million metres
+    double squared_distance = 1e12;  // m^2; pixels 1000 km away or more are not affected
     double east = 0, north = 0;      // unit vector
 };
 

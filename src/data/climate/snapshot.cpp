@@ -39,7 +39,7 @@ struct Zone {
 };
 
 Zone zone_at(double latitude, double season) {
-    const double l = latitude, distance = std::fabs(l);
+    const double l = latitude, distance = std::fabs(l);  // from the equator, degrees
     Zone zone;
     zone.season = season;
     zone.sine = std::sin(l * kDegree);
@@ -69,6 +69,7 @@ struct Ground {
     bool land = false;
 };
 
+// In this file, `s` is the snapshot and `k` the index of a pixel.
 void fill_pixel(Snapshot& s, std::size_t k, const Zone& zone, const Ground& ground,
                 const Noise& noise) {
     const double psi = noise.pressure[k], planetary = noise.planetary[k];
@@ -128,7 +129,6 @@ double& at(Values& values, ClimateChannel channel) {
     return values[index_of(channel)];
 }
 
-// In this file, `s` is the snapshot and `k` the index of a pixel.
 void diagnose_winds(const Snapshot& s, std::size_t k, const RowFactors& row, bool land,
                     Values& out) {
     const auto columns = static_cast<std::size_t>(s.patch.columns);

@@ -48,7 +48,7 @@ struct Plume {
 /// Number of segments of a plume's path.
 inline constexpr int kPathSteps = 60;
 
-/// A rectangle of the grid, edges in pixels.
+/// A rectangle of the grid, edges in pixels. Row 0 is the south pole, so `top` is in the south.
 struct Extent {
     double left = 0, top = 0, right = 0, bottom = 0;
 

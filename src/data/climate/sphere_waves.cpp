@@ -108,7 +108,7 @@ std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random)
     return waves;
 }
 
-/// Returns the sum of waves at `nodes`, in rows and columns that are multiples of the spacing.
+/// Returns the sum of waves at `nodes`, whose rows and columns count steps of `spacing` pixels.
 Field sum_waves(const std::vector<Wave>& waves, const Patch& nodes, int spacing) {
     const Longitudes longitudes = longitudes_of(nodes, spacing);
     Field values(nodes.pixels());

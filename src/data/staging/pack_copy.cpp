@@ -121,8 +121,8 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, const Ne
     return digest;
 }
 
-/// Copies the file to `offset` of the pack like copy_file(). If a packed file cannot be read, skips
-/// its range and returns "".
+/// Copies the file to `offset` of the pack like copy_file(). With context.is_packed, skips the
+/// range of a file that cannot be read, and returns "".
 std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::int64_t offset,
                          const NewPack& output) {
     try {

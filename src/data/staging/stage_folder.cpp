@@ -36,7 +36,7 @@ std::string marker_text() {
                                              path.string(), std::strerror(errno)));
 }
 
-/// Opens a subfolder without following a link. Returns an invalid descriptor on failure.
+/// Opens a subfolder without following a link. Returns an empty descriptor on failure.
 Descriptor open_folder(const Descriptor& parent, const std::string& name) {
     return Descriptor(
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -45,13 +45,13 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
 /// Opens the directory. Rejects one where any user can replace folders, because later checks would
 /// be void. Trusts the members of a Unix group that shares the directory.
 Descriptor open_directory(const fs::path& directory) {
-    Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!open.is_open()) fail_with_errno(directory, "open");
+    Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!opened.is_open()) fail_with_errno(directory, "open");
     struct stat status {};
-    if (::fstat(open.number(), &status) != 0) fail_with_errno(directory, "inspect");
+    if (::fstat(opened.number(), &status) != 0) fail_with_errno(directory, "inspect");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
     if (is_open_to_all) fail(directory, "can be written by all users and has no sticky bit");
-    return open;
+    return opened;
 }
 
 Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {

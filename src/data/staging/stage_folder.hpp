@@ -22,7 +22,7 @@ std::filesystem::path stage_path(const std::filesystem::path& directory);
 class StageFolder {
 public:
     /// Creates or opens the folder. Throws Error(usage) naming the folder if it belongs to another
-    /// user, is a link, is writable by other users, or has files without this version's marker.
+    /// user, is a link, is writable by other users, or has files but not this version's marker.
     /// Also throws if all users can replace files in `directory`. Several processes may create the
     /// folder at the same time.
     explicit StageFolder(const std::filesystem::path& directory);
