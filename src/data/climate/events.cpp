@@ -156,7 +156,8 @@ private:
     void draw_low(bool labelled) {
         for (int attempt = 0; attempt < kVortexTries; ++attempt) {
             Low low;
-            low.latitude = (bernoulli() ? 1 : -1) * uniform(33, 64);
+            const double hemisphere = bernoulli() ? 1 : -1;
+            low.latitude = hemisphere * uniform(33, 64);
             low.longitude = uniform(12, 348);
             const double typical = labelled ? uniform(1400, 4200) : uniform(400, 1100);
             low.drop = settings_.amplitude * typical * strength_ratio(settings_.intensity_spread);
