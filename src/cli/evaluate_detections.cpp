@@ -77,7 +77,7 @@ std::optional<double> coco_mean(const evaluation::DetectionQuality& quality) {
 }
 
 DetectionResults compute_results(const EvaluateOptions& options) {
-    fusion(options);
+    fusion(options);  // throws for an unknown aggregation
     check_weights(options);
     DetectionResults results{.annotations = evaluation::read_coco_annotations(options.annotations)};
     const evaluation::DetectionTruth& truth = results.annotations.truth;
