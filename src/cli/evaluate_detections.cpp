@@ -91,7 +91,7 @@ DetectionResults compute_results(const EvaluateOptions& options) {
         results.aggregation = options.aggregation.empty() ? "wbf" : options.aggregation;
         lists.front() = fuse(options, lists, truth.images);
     }
-    const std::vector<Detection>& scored = lists.front();
+    const std::vector<Detection>& scored = lists.front();  // the fusion, or the only list
     results.quality = evaluation::detection_quality(truth, scored, evaluation::kAp50Overlap);
     results.iou_10 = evaluation::detection_quality(truth, scored, evaluation::kAp10Overlap);
     results.interval = evaluation::bootstrap_interval_95(truth, scored, evaluation::kAp50Overlap);

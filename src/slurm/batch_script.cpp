@@ -64,7 +64,7 @@ std::string site_setup(const BatchJob& job) {
         text += fmt::format("module load {} || exit 2\n", shell_quote(module));
     }
     if (job.prologue.empty()) return text;
-    const bool has_folder = job.prologue.find('/') != std::string::npos;
+    const bool has_folder = job.prologue.find('/') != std::string::npos;  // else PATH is used
     return text + fmt::format("source {} || exit 2\n",
                               shell_quote((has_folder ? "" : "./") + job.prologue));
 }
@@ -91,7 +91,7 @@ std::string find_program(const BatchJob& job) {
         container =
             fmt::format("apptainer exec{} --bind \"$PWD\"{} {} ",
                         job.gpus_per_node > 0 ? " --nv" : "", binds, shell_quote(job.container));
-        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));
+        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));  // to bind
     }
     return fmt::format("{}set -u\nhpcai500=({}\"${{HPCAI500:-hpcai500}}\")\n", folder, container) +
            R"(if ! command -v "${hpcai500[0]}" >/dev/null; then
