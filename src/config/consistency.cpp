@@ -140,8 +140,7 @@ public:
         check_unused_keys(has_betas(optimizer), {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
-        // With an epsilon of 0, lamb, adam, adamw and adagrad may divide by 0; lars cannot. fp32
-        // rounds 1.5e-45 to a number above 0.
+        // Except with lars, an epsilon that fp32 rounds to 0 may cause a division by 0.
         check(optimizer == Optimizer::lars || !training.epsilon ||
                   static_cast<float>(*training.epsilon) > 0,
               "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));

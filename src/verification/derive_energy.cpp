@@ -154,8 +154,9 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     return no_value("the core phase has no length");
 }
 
-std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, bool has_groups) {
-    if (!unread.empty()) return unread;
+std::string why_no_meter(const std::string& why_unread, const EnergyRecord& energy,
+                         bool has_groups) {
+    if (!why_unread.empty()) return why_unread;
     if (!has_groups) return kNoGroup;
     if (energy.meters.empty()) return "the nodes have no readable energy meter";
     const MeterRecord& first = energy.meters.front();
@@ -177,7 +178,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
 }
 
 /// Returns the sum of record.energy.meters, and fills in source, level and method of record.energy.
-Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& record) {
+Quantity total_joules(const std::string& why_unread, bool has_groups, RunRecord& record) {
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
     double sum = 0;
@@ -196,7 +197,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
         if (!joules.value && !incomplete) incomplete = joules;
         sum += joules.value.value_or(0);
     }
-    if (kinds.empty()) return no_value(why_no_meter(unread, energy, has_groups));
+    if (kinds.empty()) return no_value(why_no_meter(why_unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
@@ -216,8 +217,8 @@ void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& inte
     }
 }
 
-Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRecord& record) {
-    if (!unread.empty()) return no_value(unread);
+Quantity all_sent_bytes(const std::string& why_unread, bool has_groups, const RunRecord& record) {
+    if (!why_unread.empty()) return no_value(why_unread);
     if (!has_groups) return no_value(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
@@ -268,7 +269,7 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
                    RunRecord& record) {
     const bool was_resumed = std::ranges::any_of(
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
-    const std::string unread = why_not_read(run, was_resumed);
+    const std::string why_unread = why_not_read(run, was_resumed);
     const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
@@ -280,14 +281,14 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     }
     add_interfaces(counters, record.communication.interfaces);
     const bool has_groups = !counters.empty();
-    energy.joules = total_joules(unread, has_groups, record);
+    energy.joules = total_joules(why_unread, has_groups, record);
     energy.average_watts = energy.joules;
     if (energy.joules.value) {
         energy.average_watts = core_seconds;
         if (core_seconds.value)
             *energy.average_watts.value = *energy.joules.value / *core_seconds.value;
     }
-    record.communication.counted_sent_bytes = all_sent_bytes(unread, has_groups, record);
+    record.communication.counted_sent_bytes = all_sent_bytes(why_unread, has_groups, record);
     Quantity& efficiency = record.scores.vflops_per_watt;
     const Quantity& vflops = record.scores.vflops;
     const Quantity& watts = energy.average_watts;
