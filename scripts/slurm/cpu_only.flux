@@ -48,7 +48,7 @@ checks=6 checks_of_stop=1 next=0
 while kill -0 "$launcher" 2>/dev/null; do
     sleep 10 &
     wait -n
-    # The wait returned early because of a signal or because an earlier sleep ended.
+    # A signal or the end of an earlier sleep may have ended the wait early.
     ((SECONDS >= next)) || continue
     next=$((SECONDS + 10))
     # The time limit comes 120 seconds later.

@@ -41,7 +41,7 @@ Stat parse(const std::string& line) {
 }
 
 /// Reads /proc/PID/stat. The state is `ended` if there is no such process, and `unknown` if reading
-/// fails, for example for a full file table.
+/// fails, for example because the file table is full.
 Stat proc_stat(std::int64_t pid) {
     const int file = open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)

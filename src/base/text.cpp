@@ -78,7 +78,7 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string wrap(std::string_view text, std::size_t indent, std::string_view line_end) {
-    constexpr std::size_t kMaxUnused = 20;  // columns after a comma at which a line ends
+    constexpr std::size_t kMaxUnused = 20;  // empty columns after a comma that ends a line
     const std::size_t width = kPageWidth + 1 - line_end.size();
     std::string lines;
     std::size_t used = 0;  // columns of the indentation

@@ -32,8 +32,8 @@ std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<cons
     return ranks;
 }
 
-/// Returns whether the watchdogs of all absent groups have reported a hang. Then no rank waits for
-/// these groups.
+/// Returns whether the watchdogs of all absent groups have reported a hang. Then waiting for these
+/// groups is useless.
 bool are_all_absent_hung(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
@@ -41,7 +41,8 @@ bool are_all_absent_hung(const comm::Membership& decision, const std::filesystem
     });
 }
 
-/// Returns whether every group completed or stopped; a failed group may have caused the SIGTERM.
+/// Returns whether every group completed or stopped. Otherwise a failed group may be the reason why
+/// the launcher sent SIGTERM.
 bool have_all_completed_or_stopped(const comm::Membership& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.has_stopped();
@@ -59,7 +60,7 @@ bool has_terminated_group(const context::RunContext& context) {
 constexpr const char* kNoStatus = "no final status was received";
 
 /// Marks an absent group as failed. Otherwise `hpcai500 status` would show it as training
-/// permanently. A late group replaces the file when it ends.
+/// permanently. A late group replaces this status when it ends.
 void mark_absent(const context::RunContext& context, int group) {
     GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
@@ -120,11 +121,11 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
     }
-    std::vector<int> members;
+    std::vector<int> others;
     for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
-        members.push_back(context_.controller.world_rank_of(group, rank));
+        others.push_back(context_.controller.world_rank_of(group, rank));
     }
-    world_.release(members, next_action(end));
+    world_.release(others, next_action(end));
     return end;
 }
 
@@ -184,7 +185,7 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     if (group == writer) {
         world_.release(agreed_leaders(agreed.decision, leaders), next_action(end));
     } else {
-        // The exit of this rank could end the writer, so it waits until the result is complete.
+        // Waits until the result is complete, because the exit of this rank could end the writer.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
         end.has_next_run = next == comm::NextAction::another_run;
     }

@@ -14,8 +14,8 @@
 
 namespace hpcai::benchmark {
 
-/// The paper's Job Controller after its jobs have run. It finds the groups that finished, combines
-/// their predictions (the vote), scores the run and writes the results. Every rank has an instance.
+/// The part of the paper's Job Controller that follows training: finds the groups that finished,
+/// combines their predictions (the vote), scores the run and writes the results. One per rank.
 class JobController {
 public:
     /// All arguments must outlive the object. `since_start` measures from the start of this run.
@@ -32,8 +32,8 @@ public:
     /// returns their code; never throws. The exit codes are:
     ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
     ///    another run follows, then the worst code of all runs.
-    ///  * If a group has stopped, there is no vote. The writer prints the command and the step to
-    ///    resume from. It returns stopped; or internal if a checkpoint could not be written; or
+    ///  * If a group has stopped, there is no vote. The writer prints the step and the command that
+    ///    resumes the run. It returns stopped; internal if a checkpoint could not be written; or
     ///    watchdog if SIGTERM stopped groups after another group had failed.
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
     ///  * A rank that lost its leader returns watchdog if its exit would end other ranks.

@@ -10,13 +10,12 @@
 namespace hpcai::benchmark {
 
 /// Combines the predictions of the finished groups; `member` is the outcome of this leader's group.
-/// The result is complete on rank 0 of `leaders`, empty on other ranks. Collective over `leaders`.
+/// The result is complete on rank 0 of `leaders` only. Collective over `leaders`.
 results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
-/// The origin of the members' files: this program, or an earlier one, after which they may have
-/// changed.
+/// The origin of the members' files: this run, or an earlier launch, so that they may have changed.
 enum class Origin { this_run, stored_groups };
 
 /// Scores the run and writes all files of its result, the manifest last, which marks a complete

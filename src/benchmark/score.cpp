@@ -111,7 +111,7 @@ results::EnsembleResult combine(const results::LaunchedRun& run,
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
         group::GroupOutcome& member = members[leaders.rank()];
         group::load_predictions(run.context, run.samples, threads, member);
-        if (config.bagging.sampler == config::Sampler::none) {  // every model trains on all samples
+        if (config.bagging.sampler == config::Sampler::none) {  // no sample is out of bag
             member.predictions.out_of_bag.resize(
                 static_cast<std::size_t>(run.samples.training->samples()));
         }

@@ -106,7 +106,7 @@ public:
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// A repeatable option with one string each, or a positional list of all remaining arguments.
+    /// A repeatable option with one string per use, or a positional list of the other arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;
@@ -176,7 +176,7 @@ private:
     /// `chosen` receives the action of the command that the user chose.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
 
-    // Return the value of option `name` in `text`. Throw Error(usage) if it is not legal.
+    // Check the text of option `name` and return its value. Throw Error(usage) if it is illegal.
     std::int64_t parse_integer(const std::string& name, const std::string& text,
                                IntegerRange range) const;
     double parse_number(const std::string& name, const std::string& text,

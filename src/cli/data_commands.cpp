@@ -190,7 +190,7 @@ struct DetectionScores {
     double highest = 0;         // of the sample, drawn or not; 0: no detection
 };
 
-/// Returns a test sample of the run in `options.path` with the ensemble's detections, and `scores`.
+/// Returns a test sample of the result `options.path` with the detections; sets `scores`.
 data::LabelledField tested_field(const ShowOptions& options, DetectionScores& scores) {
     results::require_one_run(options.path);
     const std::filesystem::path folder = std::filesystem::path(options.path) / "evaluation";

@@ -77,7 +77,7 @@ std::optional<double> coco_mean(const evaluation::DetectionQuality& quality) {
 }
 
 DetectionResults compute_results(const EvaluateOptions& options) {
-    fusion(options);
+    fusion(options);  // throws for an unknown aggregation
     check_weights(options);
     DetectionResults results{.annotations = evaluation::read_coco_annotations(options.annotations)};
     const evaluation::DetectionTruth& truth = results.annotations.truth;
@@ -91,7 +91,7 @@ DetectionResults compute_results(const EvaluateOptions& options) {
         results.aggregation = options.aggregation.empty() ? "wbf" : options.aggregation;
         lists.front() = fuse(options, lists, truth.images);
     }
-    const std::vector<Detection>& scored = lists.front();
+    const std::vector<Detection>& scored = lists.front();  // the fusion, or the only list
     results.quality = evaluation::detection_quality(truth, scored, evaluation::kAp50Overlap);
     results.iou_10 = evaluation::detection_quality(truth, scored, evaluation::kAp10Overlap);
     results.interval = evaluation::bootstrap_interval_95(truth, scored, evaluation::kAp50Overlap);

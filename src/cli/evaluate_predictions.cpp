@@ -47,7 +47,7 @@ storage::NpyArray read_predictions(const std::string& path, std::size_t samples)
     storage::NpyArray array = storage::read_npy(path);
     require(array.dtype() == tensor::DType::f32 && array.shape().rank() == 2 &&
                 array.shape()[0] == static_cast<std::int64_t>(samples) && array.shape()[1] > 0,
-            ExitCode::data, "{}: expected float32 of shape ({}, classes) as the labels, got {} {}",
+            ExitCode::data, "{}: expected float32 of shape ({}, classes) for the labels, got {} {}",
             in_quotes(path), samples, tensor::name_of(array.dtype()),
             tensor::to_string(array.shape()));
     return array;

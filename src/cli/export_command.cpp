@@ -156,7 +156,7 @@ std::string python_lines(const config::Config& config, const std::string& settin
         config.workload.backbone_width != 64)
         return "";
     std::string text = kPython;
-    text += is_detector ? kDetector + 1 : kClassifier + 1;
+    text += is_detector ? kDetector + 1 : kClassifier + 1;  // without the first line feed
     if (is_detector) text += config::has_fields(config.data) ? kFields + 1 : kPicture + 1;
     return fmt::format(fmt::runtime(text),
                        fmt::arg("settings", nlohmann::json(printable(settings)).dump()),

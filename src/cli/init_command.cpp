@@ -90,7 +90,7 @@ std::string name_of(const fs::path& file) {
 
 /// Surveys the images and returns a configuration for a first run of minutes on a few cores.
 std::string configuration_of(const InitOptions& options) {
-    constexpr std::int64_t kSamplesOfRun = 20'000;             // trained on in minutes
+    constexpr std::int64_t kSamplesOfRun = 20'000;             // over all epochs; takes minutes
     constexpr std::int64_t kMaxCacheMib = 2048, kStride = 32;  // stride of the whole ResNet-50
     const fs::path training = subfolder(options.data, {"train", "training"});
     const fs::path validation = subfolder(options.data, {"val", "validation", "valid", "test"});

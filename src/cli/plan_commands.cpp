@@ -99,11 +99,11 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
     const bool is_gpu = request.machine->device_value("gpus_per_node").has_value();
     const double needed_bytes = is_gpu ? memory.total_bytes - memory.input_bytes  // input: on host
                                        : memory.fullest_node_bytes;
-    const double bytes = request.machine->device_value("memory_gb").value_or(needed_bytes);
-    if (needed_bytes <= bytes) return;
+    const double capacity = request.machine->device_value("memory_gb").value_or(needed_bytes);
+    if (needed_bytes <= capacity) return;
     std::cerr << fmt::format("the run will not fit in memory: a {} needs {}, --machine has {}\n",
                              is_gpu ? "rank" : "node", format_si(needed_bytes, "B"),
-                             format_si(bytes, "B"));
+                             format_si(capacity, "B"));
 }
 
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
@@ -153,7 +153,7 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
     if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
-/// Loads the configuration, for GPUs if --gpus-per-node or the machine has them.
+/// Loads the configuration. Sets device.kind cuda if --gpus-per-node or --machine names GPUs.
 config::Config load_for_devices(const PlanOptions& options) {
     config::Sources sources = options.config;
     const config::DeviceKind kind = load(sources).device.kind;

@@ -63,7 +63,7 @@ void write_or_print(const std::string& text, const std::string& output, const Co
 }
 
 /// Calls add(directory) once for each directory and returns the exit code. Prints the errors. If
-/// all directories have errors, throws the last one with the code of the first.
+/// all directories have errors, throws the last error with the code of the first.
 ExitCode add_results(std::vector<std::string> directories,
                      const std::function<void(const std::string&)>& add) {
     std::vector<Error> skipped;

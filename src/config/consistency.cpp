@@ -140,8 +140,7 @@ public:
         check_unused_keys(has_betas(optimizer), {"beta1", "beta2"});
         check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
         check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
-        // Without epsilon, lamb, adam, adamw and adagrad may divide by 0, which lars cannot. fp32
-        // does not round 1.5e-45 to 0.
+        // Except with lars, an epsilon that fp32 rounds to 0 may cause a division by 0.
         check(optimizer == Optimizer::lars || !training.epsilon ||
                   static_cast<float>(*training.epsilon) > 0,
               "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));
@@ -245,7 +244,7 @@ private:
     }
 
     void check_anchors() const {
-        constexpr double kMaxAnchors = 16777216;  // fp32 holds all integers up to here
+        constexpr double kMaxAnchors = 16777216;  // fp32 represents smaller indices exactly
         const DetectorConfig& detector = config_.detector;
         const std::size_t ratios = detector.anchor_ratios.size();
         check(ratios > 0, "detector.anchor_ratios", "one value or more");

@@ -111,7 +111,8 @@ private:
         }
     }
 
-    /// yaml-cpp accepts a string without a closing quote, which then includes the rest of the file.
+    /// yaml-cpp marks strings in quotes and blocks with the tag "!". It accepts a string without a
+    /// closing quote, which then includes the rest of the file.
     void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));

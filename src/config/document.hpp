@@ -44,8 +44,8 @@ struct Origin {
     std::string at(Position position) const;
 };
 
-/// Parses exactly one YAML document; an empty document is a null node. `path` is the key of the
-/// value for messages, or empty. Throws Error(usage), with the position in `origin`, for invalid
+/// Parses exactly one YAML document; an empty document is a null node. `path` is the key of
+/// a value, for messages; empty for a file. Throws Error(usage), with the position, for invalid
 /// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys,
 /// keys that are not scalars, more than 256 keys in a mapping, values over several lines, a second
 /// document, deep nesting and invalid YAML.

@@ -14,7 +14,7 @@ Key as_file_name(Key key) {
     return key;
 }
 
-/// Makes the value 0 of an integer `auto`.
+/// Represents the value 0 of an integer key as `auto`.
 Key with_auto(Key key) {
     key.may_be_auto = true;
     key.get = [get = key.get](const Config& config) {

@@ -14,7 +14,7 @@ char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// Names of values and keys in other programs. The spelling of gpu is nearer to cpu than to cuda.
+/// Names of values and keys in other programs. By spelling, gpu would be corrected to cpu.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"gpu", "cuda"},          {"nvidia", "cuda"},     {"x86", "cpu"},
     {"float32", "fp32"},      {"float", "fp32"},      {"single", "fp32"},

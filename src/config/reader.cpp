@@ -90,7 +90,7 @@ private:
 
     std::string file_name_ = "defaults";  // of the last file
     Config config_;
-    std::map<std::string, std::string> locations_;  // of set keys
+    std::map<std::string, std::string> locations_;  // of keys that are set
     std::set<std::string> overridden_;
 };
 

@@ -10,8 +10,8 @@
 
 namespace hpcai::config {
 
-/// Returns the legal value of `key` in `node`. Throws Error(usage), "<position>: <key>: expected
-/// ..., got '...'".
+/// Returns the value in `node`, which must be legal for `key`. Throws Error(usage), "<position>:
+/// <key>: expected ..., got '...'".
 Value read_value(const Key& key, const Node& node, const Origin& origin);
 
 /// The legal values of a key with is_file_name: a regular expression for C++ and JSON schema.
@@ -26,8 +26,8 @@ const Section& require_section(const std::string& name, const std::string& where
 const Key& require_key(const std::string& section, const std::string& name,
                        const std::string& where);
 
-/// Returns the location where a key's value was set: "file:line:column", "--set a.b=v", or for a
-/// default the last file, else "defaults".
+/// Returns where a key's value was set: "file:line:column" or "--set a.b=v"; for a default, the
+/// last file or, without files, "defaults".
 using LocationOf = std::function<std::string(const std::string& full_name)>;
 
 /// Throws Error(usage) for the first contradiction between values that are legal individually.

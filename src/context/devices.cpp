@@ -56,7 +56,7 @@ std::unique_ptr<device::Device> open_gpu(const config::Config& config, const Pla
                                         .deterministic = config.run.deterministic,
                                         .autotune = config.device.autotune,
                                         .plan_cache = config.device.plan_cache});
-    // From now on, the device's description names the decoder.
+    // Opens the decoder, so that the device's description names it.
     if (config.data.decoder == config::Decoder::gpu) device->make_jpeg_batch();
     return device;
 }

@@ -74,7 +74,7 @@ std::string slurm_directives(const BatchJob& job) {
 std::string pbs_directives(const BatchJob& job) {
     require(job.cpus_per_rank > 0, ExitCode::usage,
             "sbatch: --cpus-per-rank: required with --scheduler pbs");
-    // A job of an array would submit the whole array again. PBS has no array of one job.
+    // A requeued job of an array would submit the whole array again. PBS has no array of one job.
     require_supported(job, job.array.empty() || (job.array.size() > 1 && job.requeues == 0),
                       "array with one value or --requeue");
     std::string select = fmt::format("#PBS -l select={}:ncpus={}:mpiprocs={}", job.nodes,

@@ -64,7 +64,7 @@ std::string site_setup(const BatchJob& job) {
         text += fmt::format("module load {} || exit 2\n", shell_quote(module));
     }
     if (job.prologue.empty()) return text;
-    const bool has_folder = job.prologue.find('/') != std::string::npos;
+    const bool has_folder = job.prologue.find('/') != std::string::npos;  // else PATH is used
     return text + fmt::format("source {} || exit 2\n",
                               shell_quote((has_folder ? "" : "./") + job.prologue));
 }
@@ -77,8 +77,8 @@ std::string option_words(const char* option, const std::vector<std::string>& val
     return words;
 }
 
-/// Returns commands that set `hpcai500`, the program or its container, and check that it exists:
-/// mpirun with --enable-recovery would hang silently without it.
+/// Returns commands that set `hpcai500` to the program or its container and check that this exists.
+/// Without it, mpirun with --enable-recovery would hang silently.
 std::string find_program(const BatchJob& job) {
     std::string container, folder, binds;
     if (!job.container.empty()) {
@@ -91,7 +91,7 @@ std::string find_program(const BatchJob& job) {
         container =
             fmt::format("apptainer exec{} --bind \"$PWD\"{} {} ",
                         job.gpus_per_node > 0 ? " --nv" : "", binds, shell_quote(job.container));
-        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));
+        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));  // to bind
     }
     return fmt::format("{}set -u\nhpcai500=({}\"${{HPCAI500:-hpcai500}}\")\n", folder, container) +
            R"(if ! command -v "${hpcai500[0]}" >/dev/null; then
@@ -120,7 +120,7 @@ std::string run_or_resume(const BatchJob& job) {
         "# A requeued job keeps its number and so finds its result directory.\n"
         "results={}-{}\n",
         shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
-    // A user sets the variable to resume the run of an earlier job.
+    // A user or a resubmitted job sets HPCAI500_RESULTS to resume an earlier run.
     if (!is_array) text += "results=${HPCAI500_RESULTS:-$results}\n";
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
     text += fmt::format("    command=(run{}{}{} --output \"$results\")\nfi\n\n",
@@ -228,7 +228,7 @@ checks=6 checks_of_stop=1 next=0
 while kill -0 "$launcher" 2>/dev/null; do
     sleep 10 &
     wait -n
-    # The wait returned early because of a signal or because an earlier sleep ended.
+    # A signal or the end of an earlier sleep may have ended the wait early.
     ((SECONDS >= next)) || continue
     next=$((SECONDS + 10))
 )";
@@ -299,7 +299,7 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
     const auto number = [&](std::size_t group) -> std::int64_t {
         return match[group].matched ? std::stoll(match[group].str()) : 0;
     };
-    // One or two numbers without days begin with minutes; all other forms begin with hours.
+    // match[2] has minutes for one or two numbers without days, otherwise hours.
     const bool has_hours = match[1].matched || match[4].matched;
     const std::int64_t seconds =
         has_hours ? number(2) * 3600 + number(3) * 60 + number(4) : number(2) * 60 + number(3);

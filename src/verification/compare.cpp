@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
 constexpr double kSameRelative = 0.02;   // smaller relative differences do not count
 constexpr double kRatioRounding = 1e-9;  // relative
-constexpr double kTestLevel = 0.05;      // of the rank-sum test
+constexpr double kTestLevel = 0.05;      // significance level of the rank-sum test
 
 /// One of the two compared results; of a series, the run with the median VFLOPS.
 struct StoredResult {
@@ -319,8 +319,8 @@ void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
     }
 }
 
-/// Replaces kRepetitionMetrics by the medians of two series. Judges them by are_same(), else by a
-/// rank-sum test.
+/// Sets the metrics of kRepetitionMetrics to the medians of two series. Judges the runs by
+/// are_same(), else by a rank-sum test.
 void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
                          std::vector<MetricComparison>& metrics) {
     for (const RepetitionMetric& row : kRepetitionMetrics) {

@@ -35,7 +35,7 @@ struct Meter {
 constexpr std::array kMeters{
     Meter{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
     Meter{"nvml-power", "NVML",
-          "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
+          "NVML's power of GPUs that count no joules is integrated by the trapezoidal rule"},
     Meter{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
 };
 
@@ -131,9 +131,9 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
     double longest = 0;
-    for (const auto& [key, readings] : counters) {
+    for (const auto& [key, by_group] : counters) {
         if (key.second != kStepsCounter) continue;
-        for (const CounterRecord* counter : readings) {
+        for (const CounterRecord* counter : by_group) {
             if (counter->readings.empty()) continue;
             begin = std::min(begin.value_or(begin_of(*counter)), begin_of(*counter));
             end = std::max(end.value_or(end_of(*counter)), end_of(*counter));
@@ -154,8 +154,9 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     return no_value("the core phase has no length");
 }
 
-std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, bool has_groups) {
-    if (!unread.empty()) return unread;
+std::string why_no_meter(const std::string& why_unread, const EnergyRecord& energy,
+                         bool has_groups) {
+    if (!why_unread.empty()) return why_unread;
     if (!has_groups) return kNoGroup;
     if (energy.meters.empty()) return "the nodes have no readable energy meter";
     const MeterRecord& first = energy.meters.front();
@@ -177,7 +178,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
 }
 
 /// Returns the sum of record.energy.meters, and fills in source, level and method of record.energy.
-Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& record) {
+Quantity total_joules(const std::string& why_unread, bool has_groups, RunRecord& record) {
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
     double sum = 0;
@@ -196,7 +197,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
         if (!joules.value && !incomplete) incomplete = joules;
         sum += joules.value.value_or(0);
     }
-    if (kinds.empty()) return no_value(why_no_meter(unread, energy, has_groups));
+    if (kinds.empty()) return no_value(why_no_meter(why_unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
@@ -204,20 +205,20 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
 }
 
 void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& interfaces) {
-    for (const auto& [key, readings] : counters) {
-        const auto& [host, counter] = key;  // the name of a counter is such as "net:eth0:sent"
+    for (const auto& [key, by_group] : counters) {
+        const auto& [host, counter] = key;  // counter: a name such as "net:eth0:sent"
         const bool is_interface = counter.starts_with("net:") || counter.starts_with("ib:");
         if (!is_interface || !counter.ends_with(":sent")) continue;
         const std::string name = counter.substr(0, counter.rfind(':'));
         const auto received = counters.find({host, name + ":received"});
-        interfaces.push_back({host, name, growth(readings),
+        interfaces.push_back({host, name, growth(by_group),
                               received == counters.end() ? no_value("no counter of received bytes")
                                                          : growth(received->second)});
     }
 }
 
-Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRecord& record) {
-    if (!unread.empty()) return no_value(unread);
+Quantity all_sent_bytes(const std::string& why_unread, bool has_groups, const RunRecord& record) {
+    if (!why_unread.empty()) return no_value(why_unread);
     if (!has_groups) return no_value(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
@@ -237,19 +238,19 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
             {{core_begin_utc_seconds, 0}, {end, static_cast<double>(group.iterations)}}};
 }
 
-Quantity growth(const std::vector<const CounterRecord*>& readings) {
-    for (const CounterRecord* row : readings) {
+Quantity growth(const std::vector<const CounterRecord*>& by_group) {
+    for (const CounterRecord* row : by_group) {
         if (!row->failure.empty()) return no_value(row->failure);
         if (row->readings.empty()) return no_value("the counter was not read");
     }
     double now = begin_of(**std::ranges::min_element(
-        readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
+        by_group, {}, [](const CounterRecord* row) { return begin_of(*row); }));
     double sum = 0;
     std::optional<double> last_reading;
     for (;;) {
         const CounterRecord* longest = nullptr;
         bool is_done = true;
-        for (const CounterRecord* row : readings) {
+        for (const CounterRecord* row : by_group) {
             if (end_of(*row) <= now) continue;
             is_done = false;
             const bool covers = begin_of(*row) <= now;
@@ -268,26 +269,26 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
                    RunRecord& record) {
     const bool was_resumed = std::ranges::any_of(
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
-    const std::string unread = why_not_read(run, was_resumed);
+    const std::string why_unread = why_not_read(run, was_resumed);
     const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
     Quantity core_seconds = no_value("the core phase has no length");
     if (run.evaluate_epochs == 0) core_seconds = add_core_phase(counters, energy);
-    for (const auto& [key, readings] : counters) {
+    for (const auto& [key, by_group] : counters) {
         if (name_of_kind(family_of(key.second)).empty()) continue;
-        energy.meters.push_back({key.first, key.second, growth(readings)});
+        energy.meters.push_back({key.first, key.second, growth(by_group)});
     }
     add_interfaces(counters, record.communication.interfaces);
     const bool has_groups = !counters.empty();
-    energy.joules = total_joules(unread, has_groups, record);
+    energy.joules = total_joules(why_unread, has_groups, record);
     energy.average_watts = energy.joules;
     if (energy.joules.value) {
         energy.average_watts = core_seconds;
         if (core_seconds.value)
             *energy.average_watts.value = *energy.joules.value / *core_seconds.value;
     }
-    record.communication.counted_sent_bytes = all_sent_bytes(unread, has_groups, record);
+    record.communication.counted_sent_bytes = all_sent_bytes(why_unread, has_groups, record);
     Quantity& efficiency = record.scores.vflops_per_watt;
     const Quantity& vflops = record.scores.vflops;
     const Quantity& watts = energy.average_watts;

@@ -16,8 +16,8 @@ namespace {
 
 using Result = GroupResult;
 
-/// Returns the largest value of all groups in the order of `exceeds`. If no group has a value,
-/// returns the last reason.
+/// Returns the largest value of all groups; the smallest if `exceeds` is std::less. If no group has
+/// a value, returns the last reason.
 template <typename Exceeds = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
                  const Exceeds& exceeds = {}) {
@@ -48,7 +48,7 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
 }
 
 /// Fills in torus_columns or ranks_per_node if the algorithm uses that number. It is the maximum
-/// over the first ranks of all groups.
+/// over the leaders of all groups.
 void derive_inner_ranks(const config::CommunicationConfig& settings,
                         const plan::ParallelismController& controller,
                         CommunicationRecord& communication) {

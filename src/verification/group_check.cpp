@@ -54,41 +54,41 @@ std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& 
     return digest.finish_hex();
 }
 
-/// Checks the step counts, which the digest does not include, and the number of tensors.
+/// Checks the batch counts, which the digest does not include, and the number of tensors.
 void check_other_tensors(const storage::SafetensorsFile& file, const graph::Graph& graph,
-                         std::int64_t steps_trained) {
+                         std::int64_t batches_trained) {
     for (const graph::NormStatistics& statistics : graph.statistics()) {
         const std::string name = statistics.name + ".num_batches_tracked";
-        std::int64_t steps = 0;
-        std::memcpy(&steps, tensor_of(file, name, ElementType::i64, 1).bytes.data(), sizeof(steps));
-        require(steps == steps_trained, ExitCode::data, "{} is {}; must be {}", name, steps,
-                steps_trained);
+        std::int64_t count = 0;
+        std::memcpy(&count, tensor_of(file, name, ElementType::i64, 1).bytes.data(), sizeof(count));
+        require(count == batches_trained, ExitCode::data, "{} is {}; must be {}", name, count,
+                batches_trained);
     }
     const std::size_t expected = graph.parameters().size() + 3 * graph.statistics().size();
     require(file.tensors().size() == expected, ExitCode::data,
             "has {} tensors; must have {} for this model", file.tensors().size(), expected);
 }
 
-/// Returns the largest size of a file with the parameters, statistics and step counts of `graph`.
+/// Returns the largest size of a file with the parameters, statistics and batch counts of `graph`.
 std::size_t limit_bytes_of(const graph::Graph& graph) {
     constexpr std::size_t kHeader = 100'000'008;  // safetensors' limit and the length field
     std::int64_t elements = 0;
     for (const graph::Parameter& parameter : graph.parameters())
         elements += parameter.shape.elements();
     for (const graph::NormStatistics& statistics : graph.statistics())
-        elements += 2 * statistics.channels + 2;  // an i64 step count is as large as two floats
+        elements += 2 * statistics.channels + 2;  // an i64 batch count is as large as two floats
     return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
 }
 
-/// Returns the training digest of the weights in `file`, whose step counts must be `steps_trained`.
+/// Returns the training digest of the weights in `file`, whose batch counts must be `batches`.
 /// Reports a finding and returns nothing if the weights do not fit `graph`.
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
-                                             std::int64_t steps_trained, Inspector& inspector) {
+                                             std::int64_t batches, Inspector& inspector) {
     return inspector.attempt(file, [&] {
         const std::size_t limit_bytes = limit_bytes_of(graph);
         const auto weights =
             storage::read_safetensors(inspector.checked_path(file, limit_bytes), limit_bytes);
-        check_other_tensors(weights, graph, steps_trained);
+        check_other_tensors(weights, graph, batches);
         return digest_of(weights, graph);
     });
 }
@@ -128,11 +128,11 @@ public:
             recompute_steps_counter(expected);
             recompute_times(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
-            const bool is_specific = is_member && predictions->add_member(group_, expected);
+            const bool is_unique = is_member && predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
             check_owner("training_digest", expected.training_digest);
-            if (is_specific)
+            if (is_unique)
                 check_owner("record.predictions_sha256", expected.record.predictions_sha256);
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
@@ -169,8 +169,8 @@ private:
         });
     }
 
-    /// Rejects sizes more than 10 standard deviations from a Poisson sampler's mean. A forged size
-    /// could otherwise make this check draw any number of samples.
+    /// Rejects sizes more than 10 standard deviations from a Poisson sampler's mean. Otherwise one
+    /// forged number of training samples could make this check draw up to 2^31 samples.
     bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
         const auto mean = static_cast<double>(samples);
@@ -200,7 +200,7 @@ private:
         steps_ = *steps;
     }
 
-    /// Checks that steps and start times of later launches do not decrease and are known.
+    /// Checks that later launches are in invocations, and that steps and times do not decrease.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;

@@ -43,7 +43,7 @@ ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
             {"note", row.note}};
 }
 
-/// A column of the page. In the text, details are below the row.
+/// A column of the HTML table. The text table has details below each row.
 struct Column {
     const char* name;
     const char* key;  // in values_of()

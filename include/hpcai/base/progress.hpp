@@ -16,11 +16,11 @@ struct Progress {
     std::int64_t steps = 0;
     int epoch = 0;  // the current epoch, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean since the loss was last read; NaN: never read yet
+    double loss = 0;               // mean over the steps that were read last; NaN: none read
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     std::optional<int> slowest_group = {};
-    int groups_training = 1;  // known to train; not in the line
+    int groups_training = 1;  // known to train; not in render()
 };
 
 /// Returns a line without line feed, e.g.
@@ -33,10 +33,10 @@ struct ProgressSettings {
     double plain_interval_seconds = 30;  // limit of the growing interval in a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
-    std::function<void(const Progress&)> print = {};  // if set, replaces the line
+    std::function<void(const Progress&)> print = {};  // if set, is called instead
 };
 
-/// Prints progress to `out`: the first and the last step, and between them at most one line per
+/// Prints progress to `out`: for the first and the last step, and between them at most one line per
 /// interval. In a batch log the interval is 1 s until the second line, then doubles with each line
 /// up to plain_interval_seconds. Times are those of a monotonic clock.
 class ProgressLine {

@@ -6,8 +6,7 @@
 
 namespace hpcai {
 
-/// Returns dividend / divisor, rounded up, for dividend >= 0 and divisor > 0. Kernels have their
-/// own ceil_div in kernels/elements.cuh.
+/// Returns dividend / divisor, rounded up, for dividend >= 0 and divisor > 0.
 template <std::integral Integer>
 constexpr Integer ceil_div(Integer dividend, std::type_identity_t<Integer> divisor) {
     return dividend / divisor + (dividend % divisor == 0 ? 0 : 1);

@@ -27,7 +27,7 @@ std::string escape_html(std::string_view text);
 constexpr std::size_t kPageWidth = 80;
 
 /// Breaks a text at blanks into lines of at most kPageWidth columns, unless a word is too long, and
-/// indents all lines but the first. Prefers the end of a clause near the end of a line. `line_end`
+/// indents all lines but the first. Prefers a comma near the end of a line. `line_end`
 /// ends each line but the last; its characters before the line feed count as columns.
 std::string wrap(std::string_view text, std::size_t indent, std::string_view line_end = "\n");
 

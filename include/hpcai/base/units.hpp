@@ -8,7 +8,7 @@
 /// Formats numbers for people to read. A number that is not finite becomes "n/a".
 namespace hpcai {
 
-/// Binary prefixes, three significant digits, four from 1000: "512 B", "1.50 KiB", "97.5 MiB".
+/// Binary prefixes, three significant digits, four from 1000 to 1023: "512 B", "97.5 MiB".
 std::string format_bytes(std::uint64_t bytes);
 
 /// Three significant digits from 1e-9 to 1e21, with decimal prefixes n to E: "1.23 TFLOPS".

@@ -51,9 +51,9 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum between two, at ends of epochs; 0: on request
+    double checkpoint_seconds = 600;  // minimum between two at ends of epochs; 0: only at a stop
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
-    double first_step_timeout_seconds = 900;  // watchdog: until the first read of results
+    double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
 };
@@ -116,10 +116,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // stages; absent: P_degree / the other given degrees, or 1
+    std::optional<int> pipeline_degree;  // absent: 1, or P_degree / the given degrees in a pipeline
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
+    std::optional<int> model_degree;  // absent: 1, or P_degree / the given degrees with shards
 };
 
 struct DataConfig {
@@ -140,7 +140,7 @@ struct DataConfig {
     bool climate_augmentation = true;
     FieldPrecision climate_precision = FieldPrecision::fp32;         // of synthetic or HDF5 fields
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
-    std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
+    std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in (0, 1]
     int prefetch_batches = 3;
     int decode_threads = 0;          // per rank; 0: from the cores the rank may use
     int decoded_cache_mib = 0;       // per rank: host memory for images, generated weather; 0: none

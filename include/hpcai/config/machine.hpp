@@ -35,8 +35,8 @@ struct Machine {
 ///   between_nodes: {latency_us: 2, gb_per_second: 12.5}
 ///   overlap:       {overlapped_share: 0.8}
 ///
-/// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs, or all processors of a node with
-/// `cores_per_node`. P_tflops is its peak in the training.precision P, and P_training_tflops what
+/// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs or, with `cores_per_node`, all
+/// processors of a node. mixed_tflops is the peak in precision mixed, mixed_training_tflops what
 /// training reaches, by ledger table3. Throws Error(usage) with file, line and column for other
 /// keys, numbers out of range, a latency without a bandwidth, an empty text, and YAML with a syntax
 /// that config::parse rejects.

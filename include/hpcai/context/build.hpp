@@ -7,7 +7,7 @@
 namespace hpcai::context {
 
 /// Returns how this program was built: git_commit (of the source, or "unknown"), compiler,
-/// build_type, cuda_engine (the versions that it was built with, or "none"), mpi and onednn.
+/// build_type, cuda_engine (versions of its libraries, or "none"), mpi and onednn.
 std::map<std::string, std::string> describe_build();
 
 }  // namespace hpcai::context

@@ -24,7 +24,7 @@ struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
-    std::string resume = {};   // folder of one or several runs; config.files and output are empty
+    std::string resume = {};   // folder of a run or series; then config.files and output are empty
 };
 
 /// The state that all runs of one invocation share. The first run sets configurations and folder.
@@ -40,7 +40,7 @@ struct RepeatedRuns {
 /// The launch that executes a run, and the number of the run among those of run.repeat.
 struct LaunchContext {
     std::string started_utc;
-    Stopwatch since_start;
+    Stopwatch since_start;         // of the program
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
@@ -49,8 +49,8 @@ struct LaunchContext {
     int series_number() const { return repetitions > 1 ? repetition : 0; }
 };
 
-/// The place of this rank, and the facts about a run on which the ranks agree before they split
-/// into groups. They do not change afterwards.
+/// The place of this rank, and the facts about a run on which the ranks agree. Nothing here changes
+/// after the ranks split into groups.
 struct RunContext {
     config::Config config;    // of this launch, with the changes of `resume --set`
     std::string config_text;  // configuration of the first launch, as YAML

@@ -30,7 +30,7 @@ struct BatchJob {
     int cpus_per_rank = 0;  // 0: whole nodes
     std::string time;  // limit in a format of time_limit_seconds(); empty: the partition's limit
     std::int64_t time_seconds = 0;         // the same limit; 0: the partition's limit
-    Launcher launcher = Launcher::mpirun;  // srun requires Slurm; Flux has its own
+    Launcher launcher = Launcher::mpirun;  // srun requires Slurm; Flux uses its own
     std::vector<ArrayTask> array;          // empty: one job
     int requeues = 0;                 // maximum number of restarts after a stop at a checkpoint
     std::string results = "results";  // parent of the result directories

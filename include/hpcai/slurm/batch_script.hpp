@@ -21,8 +21,8 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 /// directory by job number or HPCAI500_RESULTS and resumes the run in it. After a launch, the
 /// script exits with the code of `hpcai500 status`. If the launch wrote nothing, it exits with the
 /// launcher's nonzero code, or with 1 if `status` reports a stop of an earlier launch. Throws
-/// Error(usage) as directives() does, and naming a string with control characters or a value that
-/// the script cannot contain.
+/// Error(usage) as directives() does, and for control characters or another value that the script
+/// cannot contain.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm

@@ -6,8 +6,8 @@
 
 #include <hpcai/records/run_record.hpp>
 
-/// The ranking table: the columns of the benchmark's web page of 2020 (rank, source, VFLOPS, time,
-/// quality, accelerators, framework) and the level.
+/// The ranking table has the columns of the benchmark's web page of 2020 (rank, source, VFLOPS,
+/// time, quality, accelerators, framework) and others.
 namespace hpcai::verification {
 
 /// A submitted result: one run, or repeated runs.
@@ -20,7 +20,7 @@ struct Submission {
     int counted_runs = 1;
     int uncounted_runs = 0;  // other runs
     std::string report;      // path of report.html of that run, for links; empty: none
-    std::string incomplete;  // why repeated runs are missing; empty: none is
+    std::string incomplete;  // why repeated runs are missing; empty: none are
 };
 
 struct RankingRow {
@@ -46,7 +46,7 @@ std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);
 
-/// Returns CSV as report::csv_of_json().
+/// Returns the rows of to_json() as CSV.
 std::string to_csv(const std::vector<Ranking>& rankings);
 
 /// Returns an array with an object per row. Its keys are the columns of to_csv(); a missing number
