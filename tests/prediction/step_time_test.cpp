@@ -44,6 +44,14 @@ TEST(StepTime, IsAMeasuredStepAgainWhereTheSetupIsTheSame) {
     EXPECT_DOUBLE_EQ(step_seconds(single(16), measured(2)), 1.8);
 }
 
+TEST(StepTime, AssumesTheMeasuredNodesUnlessTheRanksPerNodeAreGiven) {
+    EstimateRequest request = measured(4);
+    request.ranks_per_node.reset();
+    const PlanRecord plan = estimate(single(8), request);
+    EXPECT_EQ(plan.layout.nodes, 2);
+    EXPECT_DOUBLE_EQ(plan.time.step_seconds.value.value_or(0), 1.0);
+}
+
 TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(12), measured(2)), 1.4);
     EXPECT_DOUBLE_EQ(step_seconds(single(32), measured(2)), 3.4);

@@ -13,7 +13,7 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;        // absent: the ranks of one group
+    std::optional<int> ranks_per_node;        // absent: those of a group or of roofline's node
     std::optional<std::int64_t> samples;      // in the training set, counted or given
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
     std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
