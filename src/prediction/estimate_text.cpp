@@ -229,6 +229,12 @@ void print_costs(Page& page, const PlanRecord& plan) {
     page.line("step", text_of(plan.time.step_seconds, format_seconds));
     page.line("epoch", text_of(plan.time.epoch_seconds, format_seconds));
     page.line("run", text_of(plan.time.run_seconds, format_seconds));
+    if (time.step_seconds.value) {
+        const double steps_per_second = plan.layout.groups / *time.step_seconds.value;
+        page.print("all models", "{}, {:.4g} samples/s",
+                   format_si(plan.work.model_flops.step * steps_per_second, "FLOPS"),
+                   plan.batch_size * steps_per_second);
+    }
     page.title("energy of all ranks");
     page.line("run", text_of(plan.energy.joules, [](double joules) {
                   return fmt::format("{} ({:.3g} kWh)", format_si(joules, "J"), joules / 3.6e6);
@@ -240,6 +246,7 @@ void print_costs(Page& page, const PlanRecord& plan) {
 std::string to_text(const PlanRecord& plan) {
     Page page;
     page.title(fmt::format("plan of {}: an estimate, nothing was run", plan.model));
+    print_costs(page, plan);
     print_layout(page, plan);
     print_data(page, plan);
     print_work(page, plan);
@@ -247,7 +254,6 @@ std::string to_text(const PlanRecord& plan) {
     print_memory(page, plan);
     print_staging(page, plan);
     print_traffic(page, plan);
-    print_costs(page, plan);
     if (!plan.assumptions.empty()) page.title("assumed");
     for (const std::string& assumption : plan.assumptions) page.line(assumption);
     return page.take();

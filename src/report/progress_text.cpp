@@ -149,6 +149,9 @@ std::string progress_table(RunProgress run) {
                         is_certain ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
+    if (run.is_locked == true && have_all_ended(run)) {
+        text += "a process still works on this run; ask again\n";
+    }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
         if (const auto groups = count(run, row.value)) {

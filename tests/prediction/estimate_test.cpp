@@ -254,6 +254,14 @@ TEST(EstimateText, ShowsEverySectionAndNoUnknownNumber) {
     EXPECT_EQ(text.find(" \n"), std::string::npos) << "blanks at the end of a line";
 }
 
+TEST(EstimateText, BeginsWithTheTimeAndTheSpeedOfAllModels) {
+    EstimateRequest request{.ranks = 4, .ranks_per_node = 4, .samples = 160};
+    request.images_per_second = 10;
+    const std::string text = to_text(estimate(small(), request));
+    EXPECT_LT(text.find("time, "), text.find("layout\n")) << text;
+    EXPECT_NE(text.find("FLOPS, 40 samples/s\n"), std::string::npos) << text;
+}
+
 TEST(EstimateText, CountsOneThingAsOne) {
     config::Config config = small();
     config.bagging.groups = 1;
