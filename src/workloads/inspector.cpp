@@ -127,7 +127,7 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
                is_surplus ? "absent" : "\"" + excerpt(expected_line) + "\"");
         return;
     }
-    report(file, "the last line has no newline or several");
+    report(file, "the last line has no newline");
 }
 
 void Inspector::compare_keys(const std::string& file, const std::string& stored,

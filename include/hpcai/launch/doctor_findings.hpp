@@ -47,7 +47,7 @@ struct LaunchCommand {
 };
 
 /// For rank 0, returns a line break and a warning for the log of a run if the rank may use fewer
-/// cores than its share of the node, as by mpirun's default; else an empty string.
+/// cores than its share of the node, such as by mpirun's default binding; else an empty string.
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place);
 

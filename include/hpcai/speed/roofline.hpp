@@ -25,7 +25,7 @@ struct RooflineRequest {
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
-/// Measures, in this process alone, how many images per second of the class folder data.path are
+/// Measures, in this process alone, how many images per second of data.path, an image_folder, are
 /// read, decoded by the CPU and by a GPU with a decoder, and made into batches. Takes about
 /// `seconds` seconds. Also measures the training step. Returns a table. Throws the errors of the
 /// configuration, the data and the device.

@@ -59,8 +59,8 @@ struct CellRow {
 };
 
 /// Parallel over the rows of cells of all images, then over the images. For each anchor the
-/// workspace has the matching box and the IoU with it, or kForced if no anchor has a higher IoU
-/// with some box. It also has the highest IoU of each box with the anchors of a row, and of all.
+/// workspace has the matching box and the IoU with it, or kForced if the anchor has the highest IoU
+/// with one of the boxes. It also has the highest IoU of each box, per row and over all rows.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
