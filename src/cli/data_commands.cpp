@@ -85,9 +85,9 @@ void add_data_pack_command(Command parent) {
           "hpcai500 data pack quickstart-data/val --output packed/val --shard-mib 64"}},
         pack);
     command.add_argument("FOLDER", options.input, "folder of class folders, or its index");
-    command.add_text("--output", options.output, "DIR", "folder of the shards", Presence::required);
+    command.add_text("--output", options.output, "DIR", "folder of tar files", Presence::required);
     command.add_integer("--shard-mib", options.shard_mib, {1, 1 << 20},
-                        "MiB of images in a shard; default: 512");
+                        "MiB of images in a tar file; default: 512");
     add_threads(command, options.threads);
 }
 

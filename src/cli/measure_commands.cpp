@@ -122,8 +122,9 @@ void add_roofline_command(Command parent) {
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "approximate duration in seconds; default: 20");
     command.add_text("--output", options.output, "FILE", "file for the measured rates (JSON)");
-    command.add_text("--input", options.input, "FOLDER",
-                     "measure reading and decoding of the images in this class folder instead");
+    command.add_text(
+        "--input", options.input, "FOLDER",
+        "instead measure reading and decoding of images in this folder of class folders");
     add_json_flag(command, options.json);
 }
 

@@ -209,7 +209,7 @@ void add_allocation_options(Command command, SbatchOptions& options) {
     command.add_integer("--nodes", options.job.nodes, {1, kMaxNodes}, "nodes of the job",
                         Presence::required);
     command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMaxPerNode},
-                        "ranks per node; default: its GPUs, or one");
+                        "ranks per node; default: --gpus-per-node, or one");
     command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxPerNode},
                         "GPUs per node; default: none");
     command.add_integer(
@@ -223,7 +223,7 @@ void add_allocation_options(Command command, SbatchOptions& options) {
 void add_site_options(Command command, slurm::BatchJob& job) {
     for (const char* name : {"account", "partition", "qos", "constraint", "mem"}) {
         const auto store = [&job, name](const std::string& text) { job.site_options[name] = text; };
-        command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in sbatch");
+        command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in Slurm's sbatch");
     }
     command.add_texts("--module", job.modules, "NAME", "module to load; repeatable");
     const auto read_prologue = [&job](const std::string& file) {

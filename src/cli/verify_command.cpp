@@ -99,8 +99,8 @@ void add_verify_command(Command parent) {
                      "also write a JUnit report with a test case per file");
     command.add_text("--data", options.data.folder, "DIR",
                      "also compare labels with the data in this folder, and predictions with those "
-                     "that the stored weights make again. The folder contains, or replaces, the "
-                     "common folder of the data paths");
+                     "that the stored weights make again. DIR is the common folder of the data "
+                     "paths, a copy of it, or its parent");
     // Later losses no longer agree, because rounding errors grow from step to step.
     command.add_integer("--replay", options.data.steps, {1, 30},
                         "also train the first N steps of each model again and compare the losses; "

@@ -95,8 +95,8 @@ std::vector<Key> data_feeding_keys() {
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
             "SHA-256: none, training (the training samples that the node's ranks read), or all "
-            "(also test and out-of-bag samples). Each node copies all HDF5 or transcoded files of "
-            "these sets."),
+            "(also test and out-of-bag samples). HDF5 and transcoded files are copied whole to "
+            "every node."),
         key("staging_directory", &C::staging_directory,
             "Existing node-local directory. Its folder hpcai500-stage-<user number> has the "
             "copies, for one run of a user at a time."),
@@ -107,7 +107,7 @@ std::vector<Key> data_feeding_keys() {
              {remove_on_failure, "remove_on_failure"}},
             "When to remove a node's copies after its last rank ends: never, always, only if all "
             "its ranks succeeded, or only if one failed. The next run checks kept copies and "
-            "adds missing files; it packs images again if the node needs others. Killed runs "
+            "adds missing files. If the node needs other images, it packs them again. Killed runs "
             "remove nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
             "Size of the files into which staged images are packed."),

@@ -28,7 +28,7 @@ Key with_auto(Key key) {
 }
 
 std::string meaning_of_kinds() {
-    std::string text = "Task: ";
+    std::string text = "Workload: ";
     for (const WorkloadRow& row : kWorkloads) {
         text.append(row.name).append(" ").append(row.meaning).append("; ");
     }
@@ -50,7 +50,7 @@ std::vector<Key> run_keys() {
         key("output", &C::output, "Result directory; empty uses results/<run.name>-<UTC time>."),
         key("deterministic", &C::deterministic,
             "Makes results bit-identical between runs and for any number of threads; steps may be "
-            "slower. result.json has the conditions."),
+            "slower. `determinism` in result.json lists what must be equal."),
         key("audit_steps", &C::audit_steps, between(0, kMaxInt, "steps"),
             "Steps between audits, in which the replicas of a base model compare a hash of "
             "parameters and optimizer state; 0 audits only at the end."),
@@ -95,8 +95,8 @@ std::vector<Key> run_lifecycle_keys() {
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
             "checkpoint_seconds. The last two checkpoints are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "If checkpoint_steps is 0, a checkpoint is written at the end of an epoch if the last "
-            "one is at least this old. 0 writes one only when the run is asked to stop."),
+            "Minimum time between checkpoints, which are written at ends of epochs, if "
+            "checkpoint_steps is 0. 0 writes one only when the run is asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -156,8 +156,8 @@ std::vector<Key> workload_keys() {
         key("kind", &C::kind, names_of(kWorkloads), meaning_of_kinds()),
         key("problem_class", &C::problem_class,
             {{ProblemClass::official, "official"}, {ProblemClass::mini, "mini"}},
-            "Rules and ranking of the run: those of the official problem, or of mini, which has "
-            "generated data (`data generate mini`) and fits a laptop."),
+            "Rules and ranking of the run: official (the benchmark's problems) or mini (small "
+            "problems with the data of `data generate mini`)."),
         key("model", &C::model, names_of(kModels),
             "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
             "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "
@@ -175,9 +175,9 @@ std::vector<Key> workload_keys() {
             "Channels of the first stage of a classifier or a detector's backbone; 64 is "
             "ResNet-50."),
         key("target_quality", &C::target_quality, above_up_to(0, 1, "fraction"),
-            "Quality that the VFLOPS penalty compares with, in the metric of the task."),
+            "Target quality of the VFLOPS penalty, in the metric of the task."),
         key("penalty_exponent", &C::penalty_exponent, between(0, 100),
-            "Exponent n of the penalty (achieved / target quality)^n."),
+            "Exponent n of the penalty (quality / target_quality)^n."),
         key("epochs", &C::epochs, between(1, 65535, "epochs"),
             "Passes of each base model over its bootstrap sample."),
     };
@@ -190,8 +190,8 @@ std::vector<Key> detector_keys() {
     return {
         key("normalization", &C::normalization,
             {{batch, "batch"}, {frozen_batch, "frozen_batch"}, {group, "group"}},
-            "Backbone normalization: over the batch, with fixed statistics from "
-            "training.initial_weights, or over 32 groups of channels of each image."),
+            "Backbone normalization: over the batch (batch), with the statistics of "
+            "training.initial_weights (frozen_batch), or over 32 channel groups per image."),
         key("trained_stages", &C::trained_stages, between(0, 5),
             "Backbone stages to train, counted from the last; 5 is all, including the first "
             "convolution."),
@@ -200,7 +200,7 @@ std::vector<Key> detector_keys() {
         key("head_features", &C::head_features, between(8, 16384),
             "Features of the two hidden layers that classify regions."),
         key("anchor_sizes", &C::anchor_sizes, between(1, 8192, "pixels"),
-            "Square root of the anchor area for the levels of strides 4, 8, 16, 32 and 64."),
+            "Square root of the anchor area for pyramid levels of strides 4, 8, 16, 32 and 64."),
         key("anchor_ratios", &C::anchor_ratios, between(0.05, 20),
             "Height / width of the anchors."),
         key("anchor_samples", &C::anchor_samples, between(2, 4096),

@@ -37,7 +37,7 @@ std::vector<Key> batch_and_rate_keys() {
              {polynomial, "polynomial"}},
             "Learning rate schedule after the warm-up."),
         key("schedule_epochs", &C::schedule_epochs, between(1, 100000, "epochs"),
-            "Increasing epochs at which schedule step multiplies the rate by schedule_factor."),
+            "Ascending epochs; schedule `step` multiplies the rate by schedule_factor at each."),
         key("schedule_factor", &C::schedule_factor, above_up_to(0, 1), "Factor of schedule step."),
         key("schedule_power", &C::schedule_power, above_up_to(0, 100),
             "Power of schedule polynomial."),
@@ -71,7 +71,7 @@ std::vector<Key> optimizer_keys() {
             "Factor of the lars trust ratio (weight norm / gradient norm); eta of You et al."),
         key("weight_decay", &C::weight_decay, between(0, 1),
             "adamw subtracts this factor x learning rate x weights from the weights. lamb adds "
-            "factor x weights to the step; the other optimizers add it to the gradient."),
+            "factor x weights to the step; the others add this product to the gradient."),
         key("weight_decay_on_norm_and_bias", &C::weight_decay_on_norm_and_bias,
             "Also decays BatchNorm parameters and biases. Their trust ratio is 1 in any case."),
     };
@@ -101,8 +101,7 @@ std::vector<Key> engine_keys() {
             "weights and statistics; fp16 has weights in fp16, too, rounded after each step; tf32 "
             "rounds the factors of products to TF32; int8 is fp32 with most training convolutions "
             "in 8-bit integers, except filter gradients. auto is mixed on a GPU, bf16 on a CPU "
-            "with "
-            "bf16, else fp32."),
+            "with bf16, else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
             "other precisions."),

@@ -54,7 +54,7 @@ inline constexpr std::array<ClimateNumber, 8> kClimateNumbers{{
     {"event_windows", &ClimateSettings::event_windows, 1,
      "fraction of windows placed around a storm"},
     {"kept_share", &ClimateSettings::kept_share, 1,
-     "fraction of a box that a window must contain to keep it"},
+     "fraction of a box that a window must contain to keep the box"},
 }};
 
 /// Returns the settings of data.kind climate_synthetic.
