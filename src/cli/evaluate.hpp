@@ -15,10 +15,10 @@ struct EvaluateOptions {
     std::vector<double> weights;
     std::string labels;
     std::vector<std::string> predictions;
-    std::string aggregation;  // how the models are combined; empty: not given
-    std::optional<double> overlap;
-    std::optional<double> lowest_score;
-    std::int64_t cells = 0;  // per sample for segmentation; 0: rows are samples
+    std::string aggregation;             // how the models are combined; empty: not given
+    std::optional<double> overlap;       // IoU above which boxes are merged
+    std::optional<double> lowest_score;  // of merged boxes
+    std::int64_t cells = 0;              // per sample for segmentation; 0: rows are samples
     bool json = false;
 };
 

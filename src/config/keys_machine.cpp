@@ -19,8 +19,9 @@ std::vector<Key> communication_keys() {
              {torus_2d, "torus_2d"},
              {hierarchical, "hierarchical"},
              {native, "native"}},
-            "All-reduce of a gradient bucket: among all ranks with 2 (P - 1) messages per rank "
-            "(all_reduce); in rows, then columns of a grid of ranks, with fewer messages "
+            "All-reduce of a gradient bucket: among all replicas with 2 (data_degree - 1) "
+            "messages each (all_reduce); in rows, then columns of a grid of ranks, with fewer "
+            "messages "
             "(torus_2d); within nodes, then between nodes (hierarchical); or by the library "
             "(native: fp32, without run.deterministic)."),
         key("precision", &C::precision,

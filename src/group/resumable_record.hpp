@@ -26,7 +26,7 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;             // delay of steps by checkpoints
     comm::BucketAccounting sums;               // all-reduces of gradients
     comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
-    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: unknown, as with NCCL
+    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: NCCL chose them
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
@@ -39,7 +39,7 @@ struct TrainingCosts {
 /// Returns the largest value of all ranks. Collective.
 std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value);
 
-/// The rank whose costs record_costs() records, and its communicators.
+/// What record_costs() needs besides the costs of this rank.
 struct CostSources {
     const context::RunContext& context;
     comm::Communicator& group;

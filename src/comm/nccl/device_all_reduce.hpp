@@ -19,7 +19,8 @@ namespace hpcai::comm {
 /// All-reduces over GPUs by AllReduceSchedule, with NCCL messages and kernels that round and add.
 /// Sums (except the bits of NaN) and error feedback of int8 equal those of
 /// make_point_to_point_reducer. `device` must outlive this object, which must outlive the work that
-/// it enqueues. Throws as NcclGroup and Device do.
+/// it enqueues. Throws as NcclGroup, Device and
+/// all_reduce_topology do.
 class DeviceAllReduce {
 public:
     /// `rank` is this rank in the group of `size` ranks.
@@ -30,7 +31,7 @@ public:
           skip_flag_(device.allocate(sizeof(int))) {
         ensure(options.node_of_rank.size() == static_cast<std::size_t>(size),
                "got the nodes of {} ranks, expected {}", options.node_of_rank.size(), size);
-        all_reduce_topology(options_, rank);
+        all_reduce_topology(options_, rank);  // throws for wrong options
     }
 
     /// Call it once for the values of each all-reduce, before the first all-reduce is enqueued.
