@@ -273,7 +273,7 @@ void add_data_show_command(Command parent) {
           "hpcai500 data show results/weather --sample 3 --output boxes.png"}},
         show);
     command.add_argument("PATH", options.path,
-                         "HDF5 file, folder of such files or of records, or result directory");
+                         "HDF5 file, folder of HDF5 or transcoded files, or result directory");
     command.add_text("--output", options.output, "FILE", "file *.png to write", Presence::required);
     command.add_integer("--sample", options.sample, {0, 1'000'000'000},
                         "number of the sample; default: 0");
