@@ -45,7 +45,7 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 void add_data_index_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"index",
-         "Write an index of a folder's images, which data.path can name to avoid a scan.",
+         "Write an index of a folder's images. data.path can name it to avoid a scan.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
           "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
         index_folder);
@@ -126,7 +126,7 @@ void add_data_transcode_command(Command parent) {
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
-        "precision of a record; default: fp16");
+        "precision of the records; default: fp16");
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");
@@ -273,7 +273,7 @@ void add_data_show_command(Command parent) {
           "hpcai500 data show results/weather --sample 3 --output boxes.png"}},
         show);
     command.add_argument("PATH", options.path,
-                         "HDF5 file, folder of such files or of records, or result directory");
+                         "HDF5 file, folder of HDF5 or transcoded files, or result directory");
     command.add_text("--output", options.output, "FILE", "file *.png to write", Presence::required);
     command.add_integer("--sample", options.sample, {0, 1'000'000'000},
                         "number of the sample; default: 0");

@@ -68,9 +68,9 @@ void add_evaluate_command(Command parent) {
                      "labelled boxes of the test images, in COCO's format");
     command.add_files("--detections", options.detections,
                       "each model's detections, in COCO's results format");
-    command.add_text("--labels", options.labels, "FILE", "labels, npy, int32 (samples)");
+    command.add_text("--labels", options.labels, "FILE", "labels (npy): int32, shape (samples)");
     command.add_files("--predictions", options.predictions,
-                      "each model's probabilities, npy, float32 (samples, classes)");
+                      "each model's probabilities (npy): float32, shape (samples, classes)");
     command.add_integer(
         "--cells", options.cells, {1, std::int64_t{1} << 31},
         "cells per sample for segmentation, where rows are cells; the quality is the mean IoU");

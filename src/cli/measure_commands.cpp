@@ -141,7 +141,7 @@ void add_doctor_command(Command parent) {
         "--output", options.output, "DIR",
         "result directory of the planned run; default: run.output, else a new one in results");
     command.add_flag("--golden", options.golden,
-                     "train the same 20 steps on every rank and compare their bits");
+                     "train the same 20 steps on every rank and compare results bit by bit");
 }
 
 }  // namespace hpcai::cli

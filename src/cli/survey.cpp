@@ -105,7 +105,7 @@ void add_data_check_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"check",
          "Read every sample and name the damaged ones (exit code 4). PATH has images, Pascal VOC, "
-         "COCO (*.json), ExtremeWeather data or records.",
+         "COCO (*.json) or ExtremeWeather data (HDF5 or transcoded).",
          {"hpcai500 data check /data/imagenet/train",
           "hpcai500 data check VOCdevkit/VOC2007 --split test",
           "hpcai500 data check annotations/instances_val2017.json --pictures val2017",
