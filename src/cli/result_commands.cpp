@@ -12,6 +12,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/transforms.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/table.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/report_files.hpp>
@@ -110,8 +111,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     std::filesystem::path run = directory;
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
-        const std::size_t index =
-            series.record ? verification::median_repetition(*series.record) : 0;
+        const std::size_t index = series.record ? report::median_repetition(*series.record) : 0;
         if (index < series.runs.size()) checked = series.runs[index];
         checked.findings = series.findings;
         run /= verification::repetition_name(static_cast<int>(index) + 1);
