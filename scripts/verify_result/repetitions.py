@@ -97,7 +97,13 @@ def row_of(name, record, manifest):
 
 
 def repetitions_line(summary, digest):
-    flops, vflops, quality = (text_of(summary[key]["median"], form) for key, form in (
+    """The last line of output, with the numbers of the run with the median VFLOPS."""
+    rows = summary["repetitions"]
+    scored = sorted((row for row in rows if row["counted"] and row["vflops"] is not None),
+                    key=lambda row: row["vflops"])
+    runs = scored[(len(scored) - 1) // 2:] or [row for row in rows[:1] if row["counted"]]
+    run = runs[0] if runs else dict.fromkeys(SPREADS)
+    flops, vflops, quality = (text_of(run[key], form) for key, form in (
         ("flops", ".3e"), ("vflops", ".3e"), ("quality", ".4f")))
     return (f"REPETITIONS {len(summary['repetitions'])} of {summary['requested']}  FLOPS={flops} "
             f"VFLOPS={vflops} quality={quality} sha256={digest}")

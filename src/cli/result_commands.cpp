@@ -12,7 +12,9 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/transforms.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/table.hpp>
+#include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
@@ -109,8 +111,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     std::filesystem::path run = directory;
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
-        const std::size_t index =
-            series.record ? verification::median_repetition(*series.record) : 0;
+        const std::size_t index = series.record ? report::median_repetition(*series.record) : 0;
         if (index < series.runs.size()) checked = series.runs[index];
         checked.findings = series.findings;
         run /= verification::repetition_name(static_cast<int>(index) + 1);
@@ -123,9 +124,10 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             const auto counted = std::ranges::count_if(series.record->repetitions, is_counted);
             one.counted_runs = static_cast<int>(counted);
             one.uncounted_runs = static_cast<int>(std::ssize(series.runs) - counted);
-            if (const std::string& stopped = series.record->stopped; !stopped.empty())
-                one.incomplete =
-                    fmt::format("{}; `{}` resumes the runs", stopped,
+            one.incomplete = series.record->stopped;
+            if (!one.incomplete.empty() && results::is_locked(directory) != true)
+                one.incomplete +=
+                    fmt::format("; `{}` resumes the runs",
                                 results::resume_command(checked.record->topology.ranks, directory));
         }
     } else {

@@ -259,9 +259,11 @@ Node parse_document(const std::string& yaml, const Origin& origin, const std::st
         }
     } catch (const YAML::Exception& error) {
         const Position position = error.mark.is_null() ? Position{} : position_of(error.mark);
+        const bool is_indentation = error.msg == YAML::ErrorMsg::END_OF_MAP;
         throw Error(ExitCode::usage,
-                    fmt::format("{}: {}expected YAML, got an error: {}", origin.at(position),
-                                path.empty() ? "" : path + ": ", printable(error.msg)));
+                    fmt::format("{}: {}expected YAML, got an error: {}{}", origin.at(position),
+                                path.empty() ? "" : path + ": ", printable(error.msg),
+                                is_indentation ? "; check the indentation" : ""));
     }
     return builder.take_root();
 }

@@ -120,8 +120,15 @@ std::string read_file(const std::string& path) {
             "{}: expected a configuration file, got a folder", path);
     errno = 0;
     std::ifstream stream(path, std::ios::binary);
-    require(stream.good(), ExitCode::usage, "{}: cannot be read: {}", in_quotes(path),
-            std::strerror(errno));
+    if (!stream.good()) {
+        const std::string reason = std::strerror(errno);
+        std::filesystem::path other = path;
+        other.replace_extension(other.extension() == ".yaml" ? ".yml" : ".yaml");
+        const bool exists = std::filesystem::is_regular_file(other, ignored);
+        throw Error(ExitCode::usage,
+                    fmt::format("{}: cannot be read: {}{}", in_quotes(path), reason,
+                                exists ? "; did you mean " + in_quotes(other.string()) + "?" : ""));
+    }
     // Reads one byte more than allowed, which detects a file that is too large or endless.
     std::string bytes(kMaxFileBytes + 1, '\0');
     stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));

@@ -116,6 +116,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     const double steps_of_launch = static_cast<double>(progress.steps - *first_step_ + 1);
     const double repetition_seconds =
         (watch_.seconds() + left) * static_cast<double>(progress.steps) / steps_of_launch;
+    progress.is_of_all_runs = launch.repetitions > 1;
     progress.seconds_left = left + (launch.repetitions - launch.repetition) * repetition_seconds;
 }
 

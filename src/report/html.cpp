@@ -129,9 +129,12 @@ std::string describe_aggregation(const RunRecord& record) {
 Markup verdict_section(const RunRecord& record) {
     const VerdictRecord& verdict = record.verdict;
     const std::string word(word_of(verdict.status));
+    const bool is_one_of_several = verdict.rankable && record.workload.problem_class == "mini";
     const std::string sentences =
-        fmt::format("{} It {} be ranked. Exit code {}.", meaning_of(verdict),
-                    verdict.rankable ? "can" : "cannot", static_cast<int>(verdict.exit_code));
+        fmt::format("{} It {} be ranked{}. Exit code {}.", meaning_of(verdict),
+                    verdict.rankable ? "can" : "cannot",
+                    is_one_of_several ? fmt::format(" as one of at least {} runs", kMiniRuns) : "",
+                    static_cast<int>(verdict.exit_code));
     return element(
                fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
                            word),

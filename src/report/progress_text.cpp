@@ -76,6 +76,12 @@ const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
                          : "the run has died or hangs";
 }
 
+/// Returns true if a program holds the lock or, if that is unknown, a group had a recent heartbeat.
+bool is_running(const RunProgress& run) {
+    const std::optional<std::int64_t> silence = silence_seconds(run);
+    return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
+}
+
 const char* word_of(ExitCode code) {
     if (code == ExitCode::stopped) return "STOPPED";
     if (code == ExitCode::internal) return "UNSAVED";
@@ -149,10 +155,9 @@ std::string progress_table(RunProgress run) {
                         is_certain ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
-    if (run.is_locked == true && have_all_ended(run)) {
-        text += "a process still works on this run; ask again\n";
-    }
-    text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
+    text +=
+        fmt::format("STATUS {}  groups={}",
+                    is_running(run) ? "RUNNING" : word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
         if (const auto groups = count(run, row.value)) {
             text += fmt::format(" {}={}", row.word, groups);

@@ -12,6 +12,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>
@@ -42,7 +43,7 @@ StoredResult read(fs::path directory) {
     std::optional<RepetitionsRecord> repetitions;
     if (has_repetitions(directory)) {
         repetitions = read_repetitions(directory);
-        directory /= repetitions->repetitions[median_repetition(*repetitions)].directory;
+        directory /= repetitions->repetitions[report::median_repetition(*repetitions)].directory;
     }
     const fs::path path = directory / "result.json";
     std::error_code error;

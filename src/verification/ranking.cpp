@@ -12,8 +12,6 @@
 namespace hpcai::verification {
 namespace {
 
-constexpr int kMiniRuns = 3;  // required of a result of problem class mini
-
 /// Returns "NVIDIA H100 * 8": the number of ranks with each device. A comma separates the name of a
 /// device from its software.
 std::string accelerators_of(const RunRecord& record) {
@@ -41,7 +39,7 @@ std::string source_of(const RunRecord& record) {
 /// which could have changed the median.
 bool has_required_runs(const Submission& submission) {
     return submission.record.workload.problem_class != "mini" ||
-           (submission.counted_runs >= kMiniRuns && submission.uncounted_runs == 0);
+           (submission.counted_runs >= report::kMiniRuns && submission.uncounted_runs == 0);
 }
 
 RankingRow row_of(const Submission& submission) {
@@ -64,7 +62,7 @@ RankingRow row_of(const Submission& submission) {
         note(fmt::format("median of {} runs", all));
     }
     if (!has_required_runs(submission))
-        note(fmt::format("the rules require {} runs, all of them VALID", kMiniRuns));
+        note(fmt::format("the rules require {} runs, all of them VALID", report::kMiniRuns));
     if (!submission.incomplete.empty()) note(submission.incomplete);
     if (!submission.is_verified) note("not verified");
     return row;

@@ -99,18 +99,6 @@ void derive_repetitions(RepetitionsRecord& record) {
     record.training_seconds = spread_of(record, &RepetitionRecord::training_seconds);
 }
 
-std::size_t median_repetition(const RepetitionsRecord& record) {
-    std::vector<std::size_t> counted;
-    for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
-        const RepetitionRecord& run = record.repetitions[index];
-        if (run.counted && run.vflops.value) counted.push_back(index);
-    }
-    if (counted.empty()) return 0;
-    std::ranges::stable_sort(
-        counted, {}, [&](std::size_t index) { return *record.repetitions[index].vflops.value; });
-    return counted[(counted.size() - 1) / 2];
-}
-
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     const auto path = directory / kRepetitionsName;
     RepetitionsRecord record = records::read_file<RepetitionsRecord>(path);

@@ -129,7 +129,7 @@ TEST_F(DataCommands, AnIndexStandsForItsFolder) {
     expect_refused(data({"index", "set/train", "--output", "none/train.jsonl"}), 2,
                    "none/train.jsonl");
     EXPECT_EQ(data({"index", "set/train", "--output", "set/train.jsonl"}).exit_code, 0);
-    std::ofstream("other.txt") << "not an index";
+    std::ofstream(folder_ / "other.txt") << "not an index";
     expect_refused(data({"index", "set/train", "--output", "other.txt"}), 2,
                    "data index: --output: expected a new file or an earlier output");
 }

@@ -114,6 +114,7 @@ TEST_F(Status, ReportsThatAResultIsBeingResumed) {
     const fs::path locked = folder_ / "run/config.yaml";
     const int file = open(locked.c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_EQ(flock(file, LOCK_EX), 0);
+    EXPECT_NE(status().out.find("STATUS RUNNING  groups=2 "), std::string::npos) << status().out;
     EXPECT_EQ(status().exit_code, 6) << "`resume` holds the lock until it has checked the data";
     ASSERT_EQ(flock(file, LOCK_SH), 0);
     EXPECT_EQ(status().exit_code, 7) << "leaders that have not ended hold the lock";

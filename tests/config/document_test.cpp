@@ -90,6 +90,9 @@ TEST(Document, RejectsEveryOtherShapeThanSectionsOfKeys) {
     EXPECT_THAT(message_of("data:\n  mean: [[1]]\n"), EndsWith("got deeper nesting"));
     EXPECT_THAT(message_of("run: {name: a\n"), StartsWith("f.yaml:2:1: expected YAML"));
     EXPECT_THAT(message_of("run: a: b\n"), StartsWith("f.yaml:1:7: expected YAML"));
+    EXPECT_EQ(message_of("run:\n  seed: 3  # a comment\n   name: x\n"),
+              "f.yaml:3:4: expected YAML, got an error: end of map not found; check the "
+              "indentation");
 }
 
 TEST(Document, AcceptsEmptyFilesAndSections) {

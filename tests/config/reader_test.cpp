@@ -365,7 +365,9 @@ TEST(ReadFile, ReadsFilesAndRejectsEverythingElse) {
     std::ofstream(file) << "run:\n";
     EXPECT_EQ(read_file(file), "run:\n");
     EXPECT_THAT(failure(folder / "absent.yaml"),
-                HasSubstr("absent.yaml': cannot be read: No such file or directory"));
+                EndsWith("absent.yaml': cannot be read: No such file or directory"));
+    EXPECT_THAT(failure(folder / "a.yml"),
+                EndsWith(": No such file or directory; did you mean '" + file + "'?"));
     EXPECT_THAT(failure(folder), HasSubstr("got a folder"));
     EXPECT_THAT(failure("/dev/zero"), HasSubstr("at most 1 MiB"));
     std::filesystem::remove_all(folder);

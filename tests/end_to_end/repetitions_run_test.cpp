@@ -328,12 +328,17 @@ TEST_F(TroubledRepetitions, KeepTheExistingRunsWhenTheJobEnds) {
     EXPECT_EQ(summary["repetitions"].size(), 1U);
     EXPECT_EQ(summary["stopped"], "repetition 2 has not ended");
     expect_series_verified(folder_ / "result", "REPETITIONS 1 of 3 ");
-    const std::string ranking = std::regex_replace(
-        cli::run_in(folder_.path(), {"rank", "result"}).out, std::regex("\n +"), " ");
-    EXPECT_NE(ranking.find("; repetition 2 has not ended; `mpirun -np 2 hpcai500 resume result` "
-                           "resumes the runs\n"),
+    std::vector<std::string> rank{cli::environment("HPCAI500_BINARY"), "rank", "result"};
+    const auto ranking = [&] {
+        return std::regex_replace(cli::execute_in(folder_.path(), rank).out, std::regex("\n +"),
+                                  " ");
+    };
+    EXPECT_NE(ranking().find("; repetition 2 has not ended; `mpirun -np 2 hpcai500 resume result` "
+                             "resumes the runs\n"),
               std::string::npos)
-        << ranking;
+        << ranking();
+    rank.insert(rank.begin(), {"flock", "result/config.yaml"});
+    EXPECT_NE(ranking().find("; repetition 2 has not ended\n"), std::string::npos) << ranking();
 }
 
 }  // namespace

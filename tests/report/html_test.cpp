@@ -47,6 +47,17 @@ TEST(Html, ReportsWhyARunIsInvalid) {
     EXPECT_FALSE(has(page, "broke the rules"));
 }
 
+TEST(Html, ReportsThatARunOfClassMiniIsRankedWithOthers) {
+    RunRecord record = example_record();
+    record.verdict.rankable = true;
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "It can be ranked. Exit code 0."));
+    record.workload.problem_class = "mini";
+    EXPECT_TRUE(has(read_page(html(example_content(record))),
+                    "It can be ranked as one of at least 3 runs. Exit code 0."));
+    record.verdict.rankable = false;
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "It cannot be ranked. Exit code 0."));
+}
+
 TEST(Html, ReportsTheSubmissionAndWhatItLacks) {
     const ReadPage page = read_page(html(example_content(example_record())));
     EXPECT_TRUE(has(page, "Abacus <2>"));

@@ -85,10 +85,23 @@ TEST(ProgressTable, HasARowForEachGroup) {
               "0     training        2/3         17/24  1.2500    512.0  1 min 30 s  2 min 05 s");
     EXPECT_TRUE(lines[2].starts_with("1     not started"));
     EXPECT_EQ(lines[3], "leaders: group 0 on node7");
-    EXPECT_EQ(lines[4], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
+    EXPECT_EQ(lines[4], "STATUS RUNNING  groups=2 training=1 directory=results/a");
     run.is_locked = false;
     EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
         << "a run that has died has no remaining time";
+}
+
+TEST(ProgressTable, WithoutLocksTellsFromTheHeartbeatThatARunIsRunning) {
+    auto run = run_of({group_in(0, ProgressState::training)});
+    run.is_locked = std::nullopt;
+    EXPECT_THAT(status_lines(run).back(), testing::StartsWith("STATUS UNFINISHED "));
+    run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
+    EXPECT_THAT(status_lines(run).back(), testing::StartsWith("STATUS RUNNING "));
+    run.is_locked = false;
+    EXPECT_THAT(status_lines(run).back(), testing::StartsWith("STATUS UNFINISHED "));
+    run = run_of({group_in(0, ProgressState::stopped)});
+    run.is_locked = std::nullopt;
+    EXPECT_THAT(status_lines(run).back(), testing::StartsWith("STATUS STOPPED "));
 }
 
 TEST(ProgressTable, ReportsWhyGroupsFailedWithoutTheirEscapes) {
@@ -201,7 +214,7 @@ TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     EXPECT_EQ(lines[3], "reason: group 0: stopped at step 17 by SIGUSR1");
     EXPECT_EQ(lines[4], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.is_locked = true;
-    EXPECT_EQ(status_lines(run)[4], "a process still works on this run; ask again");
+    EXPECT_TRUE(status_lines(run)[4].starts_with("STATUS RUNNING ")) << "a process has the lock";
 }
 
 TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {

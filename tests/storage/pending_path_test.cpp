@@ -86,7 +86,7 @@ TEST(PendingPath, LeavesAFolderThatAnotherProcessMakes) {
     }
     fs::create_directory(made);
     EXPECT_NE(error_of(ExitCode::usage, [&] { const PendingPath pending(folder / "set"); })
-                  .find("another program; remove it"),
+                  .find("remove it unless another program writes to it"),
               std::string::npos);
     EXPECT_TRUE(fs::exists(made));
 }

@@ -19,6 +19,7 @@ struct Progress {
     double loss = 0;               // mean over the steps that were read last; NaN: none read
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
+    bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
     int groups_training = 1;  // known to train; not in render()
 };

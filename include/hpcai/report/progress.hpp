@@ -32,12 +32,13 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// A table with a row for each group, the hosts of the leaders, the reasons of failures and stops,
 /// and a last line for tools such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// with STOPPED, UNSAVED, FAILED or UNFINISHED. The lines before it report a silence of at least
-/// kSilenceSeconds and the command to complete a run that is over or whose lock is free. If the
-/// lock is free but the last heartbeat is less than kUnlockedSilenceSeconds old, the command has
-/// the remark "unless another node runs it". Shows groups that were terminated as stopped if no
-/// group has failed. Long lines are broken, except in the table and the last line. Escapes control
-/// characters.
+/// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
+/// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. The lines
+/// before it report a silence of at least kSilenceSeconds and the command to complete a run that is
+/// over or whose lock is free. If the lock is free but the last heartbeat is less than
+/// kUnlockedSilenceSeconds old, the command has the remark "unless another node runs it". Shows
+/// groups that were terminated as stopped if no group has failed. Long lines are broken, except in
+/// the table and the last line. Escapes control characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

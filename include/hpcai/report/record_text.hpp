@@ -15,6 +15,9 @@ namespace hpcai::report {
 /// ranks". May be empty.
 std::string describe_laggards(std::span<const FlightRecord> records);
 
+/// The least number of runs of a result of problem class mini that can be ranked (docs/RULES.md).
+inline constexpr int kMiniRuns = 3;
+
 /// "image_classification", or "image_classification-mini" in problem class mini.
 std::string problem_name(const WorkloadRecord& workload);
 

@@ -7,7 +7,12 @@
 
 namespace hpcai::report {
 
-/// Returns the line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
+/// Returns the index of the run with the median VFLOPS of all runs that count and have VFLOPS: the
+/// lower median of an even number, and 0 if there are none.
+std::size_t median_repetition(const RepetitionsRecord& record);
+
+/// Returns the line "REPETITIONS ..." with the numbers of that run; "n/a" if it does not count.
+/// `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
 /// Returns the values of repetitions_line(), and why runs are missing, as a JSON object. A missing

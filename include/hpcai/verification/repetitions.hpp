@@ -39,10 +39,6 @@ std::vector<double> counted_values(const RepetitionsRecord& record,
 /// Fills in medians, spreads and the exit code from the runs.
 void derive_repetitions(RepetitionsRecord& record);
 
-/// Returns the index of the run with the median VFLOPS of all runs that count and have VFLOPS: the
-/// lower median of an even number, and 0 if there are none. `record` must have at least one run.
-std::size_t median_repetition(const RepetitionsRecord& record);
-
 /// Reads repetitions.json in `directory`. Throws Error(data) as records::from_json does, or if it
 /// lists no run or a run's directory has another name than repetition_name() returns.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
