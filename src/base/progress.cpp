@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/progress.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 
 namespace hpcai {
@@ -50,7 +51,9 @@ void ProgressLine::update(const Progress& progress, double now_seconds) {
 
 void ProgressLine::show(const std::string& line) {
     if (!settings_.live) {
-        out_ << line << '\n' << std::flush;
+        std::string lines = line;
+        if (line.size() > kPageWidth) lines.replace(line.rfind("  ", kPageWidth), 2, "\n    ");
+        out_ << lines << '\n' << std::flush;
         return;
     }
     // Some terminals wrap when the last column is written.

@@ -9,6 +9,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/process.hpp>
 #include <hpcai/base/stop_signals.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/collectives.hpp>
@@ -45,9 +46,10 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
                            context.launch.repetitions, context.config.run.seed);
     }
     log << plan::draw_group_map(context.controller, settings)
-        << "device of rank 0: " << context.ranks.front().device << "; computing in "
-        << name_of(run.resources.precision) << run.device_note
-        << "\nresult directory: " << context.output.string() << "\n";
+        << wrap(fmt::format("device of rank 0: {}; computing in {}", context.ranks.front().device,
+                            name_of(run.resources.precision)),
+                4)
+        << run.device_note << "\nresult directory: " << context.output.string() << "\n";
     verification::VerdictFacts facts;
     facts.training_samples = run.resources.samples.training->samples();
     facts.validation_samples = run.resources.samples.validation->samples();
@@ -61,7 +63,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
             << training::describe_faults(training::faults_of_environment()) << "\n";
     }
     const std::string incomplete = verification::describe_missing_submission(context.config);
-    if (!incomplete.empty()) log << "the result is " << incomplete << "\n";
+    if (!incomplete.empty()) log << wrap("the result is " + incomplete, 4) << "\n";
     log << std::flush;
 }
 

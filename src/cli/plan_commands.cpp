@@ -202,7 +202,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     for (const std::string& rule : verification::rules_broken_by_settings(config))
         std::cerr << "the result will be INVALID: " << rule << '\n';
     const std::string incomplete = verification::describe_missing_submission(config);
-    if (!incomplete.empty()) std::cerr << "the result is " << incomplete << '\n';
+    if (!incomplete.empty()) std::cerr << wrap("the result is " + incomplete, 4) << '\n';
     return ExitCode::ok;
 }
 

@@ -53,7 +53,7 @@ bool has_lost_reader() {
 ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& out) {
     std::string version = training::program_version();
     for (const auto& [name, value] : context::describe_build()) {
-        version += fmt::format("\n{:<12} {}", name, value);
+        version += "\n" + wrap(fmt::format("{:<12} {}", name, value), 13);
     }
     CommandLine line({"hpcai500", kSummary, kFooter, version, "run"});
     add_commands(line.program());

@@ -119,7 +119,8 @@ void print_notes(const config::Config& config, const std::string& container) {
         std::cerr << "sbatch: note: " << in_quotes(path) << " does not exist on this machine\n";
     }
     const std::string incomplete = verification::describe_missing_submission(config);
-    if (!incomplete.empty()) std::cerr << "sbatch: note: the result is " << incomplete << "\n";
+    if (!incomplete.empty())
+        std::cerr << wrap("sbatch: note: the result is " + incomplete, 4) << "\n";
 }
 
 /// Sets the number of ranks of each task, which may be less than the allocation has. Rejects tasks

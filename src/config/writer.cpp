@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 
@@ -72,11 +73,12 @@ std::string explain_key(const Key& key) {
     std::string facts = fmt::format("default: {}   legal: {}", yaml_value(key, key.get(Config{})),
                                     legal_values(key));
     if (!key.unit.empty()) facts += fmt::format("   unit: {}", key.unit);
-    return fmt::format("{}\n    {}\n    {}\n", key.full_name(), key.meaning, facts);
+    return fmt::format("{}\n{}\n{}\n", key.full_name(), wrap("    " + key.meaning, 4),
+                       wrap("    " + facts, 4));
 }
 
 std::string explain_section(const Section& section) {
-    std::string text = fmt::format("[{}] {}\n", section.name, section.meaning);
+    std::string text = wrap(fmt::format("[{}] {}", section.name, section.meaning), 4) + "\n";
     for (const Key& key : keys()) {
         if (key.section == section.name) text += explain_key(key);
     }

@@ -200,10 +200,11 @@ Finding check_golden_steps(LaunchRanks ranks) {
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place) {
     if (!is_restricted(cores, place.ranks_sharing_cores, place.ranks_on_node)) return "";
-    return fmt::format(
-        "\nwarning: rank 0 may use {} of {} for {}; start with `mpirun --bind-to none` or `srun "
-        "--cpu-bind=none`",
-        cores.allowed, counted(cores.machine, "core"), counted(place.ranks_sharing_cores, "rank"));
+    return "\n" + wrap(fmt::format("warning: rank 0 may use {} of {} for {}; start with `mpirun "
+                                   "--bind-to none` or `srun --cpu-bind=none`",
+                                   cores.allowed, counted(cores.machine, "core"),
+                                   counted(place.ranks_sharing_cores, "rank")),
+                       4);
 }
 
 Finding diagnose_program(std::span<const RankHealth> ranks) {

@@ -39,7 +39,9 @@ int count_shards(const PlanParallelRecord& parallel) {
 
 class Page {
 public:
-    void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
+    void title(const std::string& text) {
+        text_ += (text_.empty() ? "" : "\n") + wrap(text, 2) + "\n";
+    }
     void line(const std::string& name, const std::string& value) {
         text_ += wrap(fmt::format("  {:<16}{}", name, value), 30) + "\n";
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -114,18 +115,19 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 }
 
 std::string to_text(const SweepRecord& sweep) {
-    std::string text = fmt::format(
-        "predicted speed of {}: {} per rank, base models of {}; nothing was "
-        "run\n{}\n\n{:>9} {:>21} {:>21}\n",
-        sweep.model, counted(sweep.samples_per_rank, "sample"), counted(sweep.degree, "rank"),
-        sweep.source, "ranks", "bagging", "one model");
+    const std::string title = fmt::format(
+        "predicted speed of {}: {} per rank, base models of {}; nothing was run", sweep.model,
+        counted(sweep.samples_per_rank, "sample"), counted(sweep.degree, "rank"));
+    std::string text = fmt::format("{}\n{}\n\n{:>9} {:>21} {:>21}\n", wrap(title, 2),
+                                   wrap(sweep.source, 2), "ranks", "bagging", "one model");
     for (const SweepPoint& point : sweep.points) {
         text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,
                             cell(point.bagging_flops, point.bagging_efficiency),
                             cell(point.data_parallel_flops, point.data_parallel_efficiency));
     }
     text += "\nassumed\n";
-    for (const std::string& assumption : sweep.assumptions) text += "  " + assumption + "\n";
+    for (const std::string& assumption : sweep.assumptions)
+        text += wrap("  " + assumption, 4) + "\n";
     return text;
 }
 

@@ -160,7 +160,11 @@ Markup headline(const RunRecord& record) {
         work.batch_size, work.precision, describe_aggregation(record));
     const Quantity percent = percent_of(record.utilization.fraction);
     const Quantity& speed = record.throughput.images_per_second;
-    const bool is_raised = scores.penalty_coefficient.value.value_or(0) > 1;
+    const double penalty = scores.penalty_coefficient.value.value_or(1);
+    const Markup effect =
+        penalty > 1   ? paragraph("VFLOPS exceed FLOPS, because the quality is above the target.")
+        : penalty < 1 ? paragraph("VFLOPS are below FLOPS, because the target was missed.")
+                      : Markup{};
     return element(R"(section id="headline" aria-label="Headline numbers")",
                    {element(R"(dl class="headline")",
                             {flops_card("VFLOPS", scores.vflops, "eq. 7 of the paper"),
@@ -173,10 +177,7 @@ Markup headline(const RunRecord& record) {
                              card("samples/s", speed, number(speed, "{:.1f}"), "of all groups"),
                              card("utilization", percent, number(percent, "{:.1f}\xC2\xA0%"),
                                   "of the measured ceiling")}),
-                    paragraph(description),
-                    is_raised
-                        ? paragraph("VFLOPS exceed FLOPS, because the quality is above the target.")
-                        : Markup{}}) +
+                    paragraph(description), effect}) +
            Markup{"\n"};
 }
 

@@ -214,11 +214,11 @@ Markup table_of_groups(const RunRecord& record) {
     }
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
-           note(
-               fmt::format("samples: total over all epochs; FLOPS: training operations per second, "
-                           "counted by {}; loss: mean over the last epoch; quality: {} on the "
-                           "test data with the weights of the last epoch.",
-                           record.flops.convention, metric_name(record.quality.metric)));
+           note(fmt::format(
+               "samples: total over all epochs; FLOPS: training operations per second, "
+               "counted by {}; loss: mean over the last epoch; quality: {} on the "
+               "test data with the weights of the last epoch.",
+               ledger_text(record.flops.convention), metric_name(record.quality.metric)));
 }
 
 Markup failures(const RunRecord& record) {
@@ -241,7 +241,7 @@ Markup audits(const RunRecord& record) {
         .unfolded = kUnfoldedGroups};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         const GroupRecord& group = record.work.groups[index];
-        std::string differed = "never";
+        std::string differed = record.parallel.data_degree > 1 ? "never" : "no replica to compare";
         if (group.audit.diverged_at_step > 0) {
             std::set<std::string> ranks;
             for (const DivergedRankRecord& rank : group.audit.ranks) {

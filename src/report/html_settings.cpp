@@ -115,10 +115,10 @@ Markup layers(const PageContent& content) {
                 format_count(layer.forward_flops), format_count(layer.training_flops),
                 fmt::format("{:.2f}", share)));
     }
-    return folded(
-        fmt::format("FLOPs of one sample in each of {}, counted by {}",
-                    counted(std::ssize(layers), "layer"), content.record.flops.convention),
-        table(rows));
+    return folded(fmt::format("FLOPs of one sample in each of {}, counted by {}",
+                              counted(std::ssize(layers), "layer"),
+                              ledger_text(content.record.flops.convention)),
+                  table(rows));
 }
 
 Markup staging(const StagingRecord& record) {

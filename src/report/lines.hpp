@@ -76,6 +76,11 @@ inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
+/// Returns what the ledger `name` follows.
+inline std::string ledger_text(std::string_view name) {
+    return name == "table3" ? "Table 3 of the paper" : one_line(name);
+}
+
 inline std::string quality_text(const Quantity& quantity) {
     return number(quantity, "{:.4f}");
 }

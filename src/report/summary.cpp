@@ -75,12 +75,17 @@ void print_scores(TextPage& page, const RunRecord& record) {
     page.entry("verdict", "{}", word_of(record.verdict.status));
     page.entry("VFLOPS", "{}", human_flops(scores.vflops));
     page.entry("FLOPS", "{}, counted by {}", human_flops(scores.flops),
-               one_line(record.flops.convention));
+               ledger_text(record.flops.convention));
     page.entry("penalty coefficient", "{} = (quality / target) ^ {}",
-               quality_text(scores.penalty_coefficient), record.quality.exponent);
-    page.entry("quality", "{} of the ensemble, target {:.4f} ({})",
-               quality_text(record.quality.ensemble), record.quality.target,
+               number(scores.penalty_coefficient, "{:#.4g}"), record.quality.exponent);
+    const Quantity& quality = record.quality.ensemble;
+    const bool is_missed = quality.value.value_or(0) < record.quality.target;
+    page.entry("quality", "{} of the ensemble ({})", quality_text(quality),
                metric_name(record.quality.metric));
+    page.entry("target", "{:.4f}{}", record.quality.target,
+               !is_finite(quality) ? ""
+               : is_missed         ? ", missed"
+                                   : ", reached");
 }
 
 void print_table(TextPage& page, const RunRecord& record) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <fmt/core.h>
@@ -13,10 +14,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string shown(const std::string& value) {
-    constexpr std::size_t kMaxLetters = 60;
-    const std::string line = printable(value.substr(0, kMaxLetters));
-    return value.empty() ? "(none)" : value.size() > kMaxLetters ? line + "..." : line;
+constexpr std::size_t kMaxLetters = 60;  // of a value
+
+/// Returns where the shown part of two values begins: at 0, or shortly before they differ.
+std::size_t shown_begin(const std::string& first, const std::string& second) {
+    const auto same = std::ranges::mismatch(first, second).in1 - first.begin();
+    const auto begin = static_cast<std::size_t>(std::max<std::ptrdiff_t>(same - 20, 0));
+    return std::max(first.size(), second.size()) > kMaxLetters ? begin : 0;
+}
+
+std::string shown(const std::string& value, std::size_t begin) {
+    if (value.empty()) return "(none)";
+    return (begin > 0 ? "..." : "") + printable(value.substr(begin, kMaxLetters)) +
+           (value.size() > begin + kMaxLetters ? "..." : "");
 }
 
 std::string number(const Quantity& quantity) {
@@ -33,7 +43,8 @@ std::string change(const MetricComparison& row) {
 std::string table(std::string_view title, const std::vector<SettingDifference>& differences) {
     std::string text = fmt::format("{}{}\n", title, differences.empty() ? ": none" : "");
     for (const SettingDifference& row : differences) {
-        const std::string values = shown(row.first) + " -> " + shown(row.second);
+        const std::size_t begin = shown_begin(row.first, row.second);
+        const std::string values = shown(row.first, begin) + " -> " + shown(row.second, begin);
         text += wrap(fmt::format("  {:<34} {}", printable(row.key), values), 37) + "\n";
     }
     return text;
@@ -59,7 +70,7 @@ std::string to_text(const Comparison& comparison) {
     std::string text =
         fmt::format("{} -> {}\n", printable(comparison.first), printable(comparison.second));
     for (const std::string& warning : comparison.warnings)
-        text += "warning: " + printable(warning) + "\n";
+        text += wrap("warning: " + printable(warning), 4) + "\n";
     text += "\n";
     text += table("settings that differ", comparison.settings);
     text += table("facts that differ", comparison.environment);

@@ -171,8 +171,7 @@ IntervalRecord vflops_interval_of(const RunRecord& record) {
                                "no speed to score");
     };
     return {vflops_of(from.low), vflops_of(from.high), from.level,
-            fmt::format("eq. 7 and 8 of quality.{}",
-                        has_members ? "members_interval" : "confidence_interval")};
+            has_members ? "from the interval over members" : "from the interval of the ensemble"};
 }
 
 void derive_scores(RunRecord& record) {
@@ -306,6 +305,9 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
           "bagging.aggregation", "communication.backend", "communication.algorithm",
           "communication.precision", "run.seed"}) {
         parameters.push_back(as_configured(config, key));
+        if (key == std::string_view("workload.image_size") &&
+            config::image_width(config) != config.workload.image_size)
+            parameters.push_back(as_configured(config, "workload.image_width"));
     }
     if (!config.run.keep_weights) parameters.push_back(as_configured(config, "run.keep_weights"));
     return parameters;

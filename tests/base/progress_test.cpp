@@ -64,6 +64,17 @@ TEST(ProgressLine, InABatchLogDoublesTheIntervalAndPrintsTheLastStep) {
     EXPECT_NE(text.find("step 100/100"), std::string::npos);
 }
 
+TEST(ProgressLine, InABatchLogBreaksALongLineBetweenTwoFacts) {
+    std::ostringstream out;
+    ProgressLine line(out, {.live = false, .prefix = "run 1 of 3  group 0  "});
+    Progress progress = at_step(20);
+    progress.slowest_group = 1;
+    line.update(progress, 0);
+    EXPECT_EQ(out.str(),
+              "run 1 of 3  group 0  epoch 2/5  step 20/100  loss 2.3457  512 images/s\n"
+              "    3 min 12 s left  group 1 is slowest\n");
+}
+
 TEST(ProgressLine, CallsTheGivenPrinterInstead) {
     std::ostringstream out;
     std::vector<std::int64_t> steps;

@@ -28,8 +28,8 @@ TEST(Plan, NamesWhatARankingWillLack) {
     const Outcome lacking = plan({"--ranks", "8", "--json", "--set", "submission.problem=ImageNet",
                                   "--set", "training.batch_size=256"});
     EXPECT_EQ(lacking.exit_code, 0) << lacking.error;
-    EXPECT_NE(lacking.error.find("not rankable: the section submission lacks system_name, "
-                                 "organization, hardware, "),
+    EXPECT_NE(lacking.error.find("not rankable: the section submission lacks system_name,\n"
+                                 "    organization, hardware, "),
               std::string::npos)
         << lacking.error;
     EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "a ranking does not need it";

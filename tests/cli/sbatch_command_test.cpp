@@ -160,7 +160,7 @@ TEST(Sbatch, NotesMissingDataAndAnIncompleteSubmission) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_TRUE(outcome.error.starts_with(
         "sbatch: note: 'no/such' does not exist on this machine\n"
-        "sbatch: note: the result is not rankable: the section submission lacks "))
+        "sbatch: note: the result is not rankable: the section submission lacks\n"))
         << outcome.error;
     EXPECT_EQ(sbatch({"--nodes", "2"}).error, "") << "data in memory, level custom";
 }

@@ -114,6 +114,8 @@ TEST(Version, IsTheProjects) {
                              "\nonednn       [0-9]+\\.[0-9]", "\nmpi          [A-Z]"}) {
         EXPECT_TRUE(std::regex_search(version, std::regex(fact))) << fact << version;
     }
+    std::istringstream lines(version);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
     EXPECT_EQ(run({"-V"}).out, version);
     EXPECT_EQ(run({"version"}).out, version);
 }

@@ -163,6 +163,8 @@ TEST(Explain, ShowsOneKeyOneSectionOrAll) {
               "samples\n");
     EXPECT_EQ(explain("training").find("bagging.M"), std::string::npos);
     for (const Key& key : keys()) EXPECT_THAT(explain(""), HasSubstr(key.full_name() + "\n"));
+    std::istringstream lines(explain(""));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
     for (const char* name : {"trainin", "training.bach_size", "batch_size", "run.", "."}) {
         EXPECT_THROW(explain(name), Error) << name;
     }

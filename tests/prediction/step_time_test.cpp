@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <string>
 #include <variant>
 
@@ -218,6 +219,8 @@ TEST(Sweep, ComparesBaggingWithOneModelOnTheSameRanks) {
     const double step = 1 + (1e-4 + 4 * kParameters / 1e9) * 0.05 / 0.1001;
     EXPECT_NEAR(*record.points[1].data_parallel_efficiency.value, 1 / step, 1e-5);
     EXPECT_NE(to_text(record).find("nothing was run"), std::string::npos);
+    std::istringstream lines(to_text(record));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
     EXPECT_EQ(nlohmann::json::parse(records::to_json(record))["points"][1]["ranks"], 2);
 }
 

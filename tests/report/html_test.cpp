@@ -110,6 +110,18 @@ TEST(Html, HasEveryScoreAndQualityOfTheRecord) {
     }
 }
 
+TEST(Html, StatesInWordsThatTheTargetWasMissedAndThatOneRankHasNoReplica) {
+    RunRecord record = example_record();
+    const std::string missed = "VFLOPS are below FLOPS, because the target was missed.";
+    EXPECT_TRUE(has(read_page(html(example_content(record))), missed));
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "counted by Table 3 of the paper"));
+    record.scores.penalty_coefficient = {1, ""};
+    record.parallel.data_degree = 1;
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_FALSE(has(page, missed));
+    EXPECT_TRUE(has(page, "no replica to compare"));
+}
+
 TEST(Html, ReportsWhatFailedAndThatThereIsNoMeter) {
     const RunRecord record = diverged_record();
     const ReadPage page = read_page(html(example_content(record)));

@@ -62,6 +62,15 @@ TEST(Summary, HasTheResultLineAlsoAsJson) {
               R"("manifest":"abc"})");
 }
 
+TEST(Summary, StatesWhetherTheTargetWasReachedAndTheDigitsOfASmallPenalty) {
+    RunRecord record = example_record();
+    record.quality.ensemble.value = record.quality.target;
+    record.scores.penalty_coefficient.value = 1.25e-6;
+    const std::string text = summary(record, kManifest);
+    EXPECT_NE(text.find("\ntarget              : 0.7630, reached\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\npenalty coefficient : 1.250e-06 = "), std::string::npos) << text;
+}
+
 TEST(Summary, PutsEachReasonOnItsLineAboveTheResult) {
     RunRecord record = example_record();
     record.verdict = {Status::custom, {"first", "second"}, ExitCode::ok, false};

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
@@ -95,11 +96,19 @@ TEST_F(Compare, NamesTheSettingsAndFactsThatDiffer) {
     std::istringstream lines(to_text(all));
     std::string line;
     std::getline(lines, line);  // has the paths
-    while (std::getline(lines, line))
-        EXPECT_TRUE(line.size() <= 80 || line.starts_with("warning: ")) << line;
+    while (std::getline(lines, line)) EXPECT_LE(line.size(), 80U) << line;
     EXPECT_NE(to_text(all).find("SLOWER\n    the time ratio is "), std::string::npos)
         << to_text(all);
     EXPECT_NE(to_json(all).find("\"judgement\": \"SLOWER\""), std::string::npos);
+}
+
+TEST(CompareText, ShowsLongValuesFromShortlyBeforeTheyDiffer) {
+    const std::string same = "hpcai500 run --config weather.yaml --set workload.image_width=192 ";
+    const Comparison all{"a", "b", {}, {{"command_line", same + "--set run.seed=1", same}}, {}, {}};
+    EXPECT_NE(to_text(all).find("...oad.image_width=192 --set run.seed=1 ->"), std::string::npos)
+        << to_text(all);
+    const Comparison brief{"a", "b", {}, {{"program", "hpcai500 0.1.0", "hpcai500 0.1.1"}}, {}, {}};
+    EXPECT_NE(to_text(brief).find(" hpcai500 0.1.0 -> hpcai500 0.1.1\n"), std::string::npos);
 }
 
 TEST_F(Compare, WarnsOfDifferentWork) {
@@ -185,7 +194,8 @@ TEST_F(Compare, WarnsOfAResultThatDiffersFromItsManifest) {
         (folder_ / "b").string() +
         ": does not agree with its manifest (result.json: has the SHA-256 "))
         << all.warnings[0];
-    EXPECT_NE(to_text(all).find("\nwarning: " + all.warnings[0] + "\n"), std::string::npos);
+    EXPECT_NE(to_text(all).find("\n" + wrap("warning: " + all.warnings[0], 4) + "\n"),
+              std::string::npos);
     EXPECT_NE(to_json(all).find("\"warnings\": [\n"), std::string::npos);
 }
 

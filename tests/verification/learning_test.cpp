@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <hpcai/verification/derive.hpp>
@@ -42,6 +44,19 @@ TEST(TimeToQuality, IsUnknownIfAModelDoesNotReachTheTarget) {
     EXPECT_EQ(record.time.time_to_quality_seconds.value, 12) << "of the groups that finished";
     derive_time_to_quality(evaluated_each(0), record);
     EXPECT_EQ(record.time.time_to_quality_seconds, no_value("run.evaluate_epochs is 0"));
+}
+
+TEST(SummarySettings, HaveTheWidthOfPicturesThatAreNotSquare) {
+    config::Config config;
+    const auto rows = [&] {
+        const std::vector<ParameterRecord> settings = summary_settings(config, {}, "fp32");
+        return std::ranges::count(settings, std::string("workload.image_width"),
+                                  &ParameterRecord::key);
+    };
+    config.workload.image_width = config.workload.image_size;
+    EXPECT_EQ(rows(), 0);
+    config.workload.image_width = 2 * config.workload.image_size;
+    EXPECT_EQ(rows(), 1);
 }
 
 TEST(LearningCurve, FollowsFromStepsExceptForQualitiesBeforeTheLastEpoch) {
