@@ -393,7 +393,7 @@ TEST(SlurmTemplates, OfTheDocumentAreScriptsForTheirNumbersOfNodesAndGpus) {
             ++templates;
         }
     }
-    EXPECT_EQ(templates, 8);
+    EXPECT_EQ(templates, 6);
 }
 
 }  // namespace
