@@ -53,9 +53,8 @@ std::vector<double PhaseSeconds::*> work_phases(const std::vector<RankRecord>& s
     std::vector<double PhaseSeconds::*> known{&PhaseSeconds::input_wait, &PhaseSeconds::forward,
                                               &PhaseSeconds::backward};
     std::erase_if(known, [&](double PhaseSeconds::*phase) {
-        return std::ranges::any_of(stage_ranks, [&](const RankRecord& rank) {
-            return !std::isfinite(rank.mean.*phase);
-        });
+        return std::ranges::any_of(
+            stage_ranks, [&](const RankRecord& rank) { return !std::isfinite(rank.mean.*phase); });
     });
     return known;
 }
