@@ -89,6 +89,7 @@ cd "$build"
 simulate() { # RANKS PART
     local per_node=8 rank scale=1
     [[ $machine == torus ]] && per_node=1
+    # Guard pages of more than 8,192 stacks exceed the limit of memory mappings.
     # A step has 1 / 390.625 of the values, on links with that fraction of the bandwidth.
     [[ $2 == step ]] && scale=0.00256
     for ((rank = 0; rank < $1; ++rank)); do
@@ -103,7 +104,7 @@ simulate() { # RANKS PART
         --cfg=smpi/coll-selector:default --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
         --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
         --cfg=smpi/test:1e-6 --cfg=smpi/iprobe:1e-6 --cfg=smpi/grow-injected-times:no \
-        --cfg=contexts/stack-size:256 --cfg=contexts/guard-size:0 ./scale "$group" "$per_node" "$2" "${algorithms// /,}" \
+        --cfg=contexts/stack-size:256 --cfg=contexts/guard-size:$(($1 > 8192 ? 0 : 1)) ./scale "$group" "$per_node" "$2" "${algorithms// /,}" \
         "$backward" > rows.txt 2> errors.txt; then
         failed=1
         echo " $1 ranks: the simulation did not end within $seconds s or failed; $build/errors.txt has its messages"

@@ -366,7 +366,7 @@ lost_rank_case() { # launcher
     job=$(submit_killer "$count" "$name")
     results=$scratch/results/$name/smoke-$job
     if [[ $1 == srun ]]; then
-        check_job "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
+        check_job "$(code_at_end_of "$job")" 6 "STATUS @(RUNNING|UNFINISHED) *"
         return
     fi
     wait_for "the dead rank has not been detected" has_failed "$results" || true

@@ -52,7 +52,8 @@ void ProgressLine::update(const Progress& progress, double now_seconds) {
 void ProgressLine::show(const std::string& line) {
     if (!settings_.live) {
         std::string lines = line;
-        if (line.size() > kPageWidth) lines.replace(line.rfind("  ", kPageWidth), 2, "\n    ");
+        const std::size_t gap = line.rfind("  ", kPageWidth);
+        if (line.size() > kPageWidth && gap != line.npos) lines.replace(gap, 2, "\n    ");
         out_ << lines << '\n' << std::flush;
         return;
     }

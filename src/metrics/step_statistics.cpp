@@ -76,7 +76,7 @@ void find_stragglers(int group, const std::vector<RankRecord>& stage_ranks,
     const double median_work = stage_median(work_of);
     for (const RankRecord& rank : stage_ranks) {
         const double ratio = work_of(rank) / median_work;
-        if (!(ratio > kStragglerRatio)) continue;
+        if (!(ratio > kStragglerRatio) || !(median_work > 0)) continue;
         const auto excess = [&](double PhaseSeconds::*phase) {
             return rank.mean.*phase -
                    stage_median([&](const RankRecord& other) { return other.mean.*phase; });

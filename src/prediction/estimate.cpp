@@ -55,8 +55,8 @@ bool is_official(const config::WorkloadConfig& workload) {
            workload.epochs == official.epochs;
 }
 
-/// Returns the ranks per node. Without --ranks-per-node, assumes as many as a group or the
-/// roofline's fullest node has.
+/// Returns the ranks per node. Without --ranks-per-node, assumes as many as the roofline's
+/// fullest node has, or a group if no node with several ranks was measured.
 int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
                    std::vector<std::string>& assumptions) {
     if (request.ranks_per_node) return std::min(*request.ranks_per_node, request.ranks);
@@ -66,12 +66,12 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
     } else if (bagging.groups) {
         ranks = std::max(1, ranks / *bagging.groups);
     }
-    const int measured =
-        std::min(request.ranks, request.roofline ? request.roofline->ranks_of_fullest_node : 1);
-    assumptions.push_back(fmt::format(
-        "nodes of {}, as in {}, because --ranks-per-node is not given",
-        counted(std::max(ranks, measured), "rank"), measured > ranks ? "--roofline" : "a group"));
-    return std::max(ranks, measured);
+    const int measured = request.roofline ? request.roofline->ranks_of_fullest_node : 1;
+    if (measured > 1) ranks = std::min(request.ranks, measured);
+    assumptions.push_back(
+        fmt::format("nodes of {}, as in {}, because --ranks-per-node is not given",
+                    counted(ranks, "rank"), measured > 1 ? "--roofline" : "a group"));
+    return ranks;
 }
 
 std::vector<std::string> split_lines(const std::string& text) {

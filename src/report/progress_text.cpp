@@ -155,9 +155,12 @@ std::string progress_table(RunProgress run) {
                         is_certain ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
-    text +=
-        fmt::format("STATUS {}  groups={}",
-                    is_running(run) ? "RUNNING" : word_of(exit_code_of(run)), run.groups.size());
+    if (have_all_ended(run) && run.is_locked == true) {
+        text += "a process still works on this run; ask again\n";
+    }
+    const bool trains = is_running(run) && !have_all_ended(run);
+    text += fmt::format("STATUS {}  groups={}", trains ? "RUNNING" : word_of(exit_code_of(run)),
+                        run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
         if (const auto groups = count(run, row.value)) {
             text += fmt::format(" {}={}", row.word, groups);

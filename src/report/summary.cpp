@@ -77,14 +77,14 @@ void print_scores(TextPage& page, const RunRecord& record) {
     page.entry("FLOPS", "{}, counted by {}", human_flops(scores.flops),
                ledger_text(record.flops.convention));
     page.entry("penalty coefficient", "{} = (quality / target) ^ {}",
-               number(scores.penalty_coefficient, "{:#.4g}"), record.quality.exponent);
+               number(scores.penalty_coefficient, "{:.4g}"), record.quality.exponent);
     const Quantity& quality = record.quality.ensemble;
-    const bool is_missed = quality.value.value_or(0) < record.quality.target;
+    const double gap = record.quality.target - quality.value.value_or(0);
     page.entry("quality", "{} of the ensemble ({})", quality_text(quality),
                metric_name(record.quality.metric));
     page.entry("target", "{:.4f}{}", record.quality.target,
                !is_finite(quality) ? ""
-               : is_missed         ? ", missed"
+               : gap > 0           ? fmt::format(", missed by {:.2g}", gap)
                                    : ", reached");
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMaxLetters = 60;  // of a value
+constexpr std::size_t kMaxLetters = 36;  // of a value
 
 /// Returns where the shown part of two values begins: at 0, or shortly before they differ.
 std::size_t shown_begin(const std::string& first, const std::string& second) {

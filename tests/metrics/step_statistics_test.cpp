@@ -90,6 +90,11 @@ TEST(TimeBreakdown, FindsAStragglerByThePhasesThatAllRanksKnow) {
     EXPECT_EQ(stragglers[0].ratio, 4. / 3);
 }
 
+TEST(TimeBreakdown, FindsNoStragglerIfMostRanksDidNoWork) {
+    const std::vector<RankRecord> ranks{rank_with(0, 0), rank_with(1, 0), rank_with(2, 1)};
+    EXPECT_TRUE(break_down(0, ranks, std::vector{0, 0, 0}, kReasons).stragglers.empty());
+}
+
 TEST(TimeBreakdown, FindsNoStragglerAmongRanksThatDifferByAFifth) {
     const std::vector<RankRecord> ranks{rank_with(0, 1), rank_with(1, 1), rank_with(2, 1.2)};
     EXPECT_TRUE(break_down(0, ranks, std::vector{0, 0, 0}, kReasons).stragglers.empty());

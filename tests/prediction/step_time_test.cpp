@@ -51,6 +51,9 @@ TEST(StepTime, AssumesTheMeasuredNodesUnlessTheRanksPerNodeAreGiven) {
     const PlanRecord plan = estimate(single(8), request);
     EXPECT_EQ(plan.layout.nodes, 2);
     EXPECT_DOUBLE_EQ(plan.time.step_seconds.value.value_or(0), 1.0);
+    config::Config wide = single(8);
+    wide.bagging.degree = 4;
+    EXPECT_EQ(estimate(wide, request).layout.nodes, 2) << "a group is wider than such a node";
 }
 
 TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {

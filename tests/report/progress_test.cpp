@@ -214,7 +214,8 @@ TEST(ProgressTable, HasTheCommandThatResumesARunWhoseGroupsHaveEnded) {
     EXPECT_EQ(lines[3], "reason: group 0: stopped at step 17 by SIGUSR1");
     EXPECT_EQ(lines[4], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.is_locked = true;
-    EXPECT_TRUE(status_lines(run)[4].starts_with("STATUS RUNNING ")) << "a process has the lock";
+    EXPECT_EQ(status_lines(run)[4], "a process still works on this run; ask again");
+    EXPECT_TRUE(status_lines(run)[5].starts_with("STATUS UNFINISHED ")) << "no group trains";
 }
 
 TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {

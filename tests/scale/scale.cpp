@@ -101,6 +101,8 @@ void sum_gradients(comm::Communicator& group, const comm::AllReduceOptions& opti
         fmt::format("{} {}", name_of(options.algorithm), comm::name_of(options.format));
     constexpr double kKernels = double{kKernelsPerParameter} * kParameters;
     const auto microseconds = static_cast<useconds_t>(1e6 * backward_seconds / kKernels);
+    ensure(microseconds > 0 || backward_seconds == 0, "expected at least {} us of backward, got {}",
+           kKernels, 1e6 * backward_seconds);
     const auto backward = [&] {
         for (std::size_t index = parameters.size(); index-- > 0;) {
             for (int kernel = 0; microseconds > 0 && kernel < kKernelsPerParameter; ++kernel) {
