@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
@@ -134,9 +135,12 @@ ExitCode init(const InitOptions& options, const Context& context) {
             "init: --output: {} exists; name another file", printable(options.output));
     const std::string text = configuration_of(options);
     storage::write_file_durably(options.output, text);
+    const char* const as_root =
+        geteuid() == 0 ? "  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"
+                       : "";
     context.out << fmt::format(
-        "wrote {}; run it with\n  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",
-        printable(options.output), printable(shell_quote(options.output)));
+        "wrote {}; run it with\n{}  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",
+        printable(options.output), as_root, printable(shell_quote(options.output)));
     return ExitCode::ok;
 }
 

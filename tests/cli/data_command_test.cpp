@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <hpcai/data/pack.hpp>
 
@@ -214,9 +215,10 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     const Outcome made = run_in(
         folder_.path(), {"init", "--data", "set", "--output", "my set.yaml", "--threads", "0"});
     EXPECT_EQ(made.exit_code, 0) << made.error;
-    EXPECT_EQ(made.out,
-              "wrote my set.yaml; run it with\n"
-              "  mpirun --bind-to none -np 2 hpcai500 run --config 'my set.yaml'\n");
+    const std::string as_root =
+        "  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n";
+    EXPECT_EQ(made.out, "wrote my set.yaml; run it with\n" + (geteuid() == 0 ? as_root : "") +
+                            "  mpirun --bind-to none -np 2 hpcai500 run --config 'my set.yaml'\n");
     const Outcome printed =
         run_in(folder_.path(), {"config", "print", "--config", "my set.yaml", "--json"});
     const auto config = nlohmann::json::parse(printed.out);
