@@ -254,7 +254,7 @@ Markup quality_facts(const RunRecord& record, const MetricParts& parts) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
-        {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:.4g}"),
+        {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:#.4g}"),
          fmt::format("(ensemble / target) to the power of {}, eq. 8",
                      number({quality.exponent, ""}, "{}"))},
         {"ensemble gain", quantity(quality.ensemble_gain, "{:+.4f}"),

@@ -77,7 +77,7 @@ void print_scores(TextPage& page, const RunRecord& record) {
     page.entry("FLOPS", "{}, counted by {}", human_flops(scores.flops),
                ledger_text(record.flops.convention));
     page.entry("penalty coefficient", "{} = (quality / target) ^ {}",
-               number(scores.penalty_coefficient, "{:.4g}"), record.quality.exponent);
+               number(scores.penalty_coefficient, "{:#.4g}"), record.quality.exponent);
     const Quantity& quality = record.quality.ensemble;
     const double gap = record.quality.target - quality.value.value_or(0);
     page.entry("quality", "{} of the ensemble ({})", quality_text(quality),

@@ -68,7 +68,7 @@ TEST(Summary, StatesWhetherTheTargetWasReachedAndTheDigitsOfASmallPenalty) {
     record.scores.penalty_coefficient.value = 1.25e-6;
     const std::string text = summary(record, kManifest);
     EXPECT_NE(text.find("\ntarget              : 0.7630, reached\n"), std::string::npos) << text;
-    EXPECT_NE(text.find("\npenalty coefficient : 1.25e-06 = "), std::string::npos) << text;
+    EXPECT_NE(text.find("\npenalty coefficient : 1.250e-06 = "), std::string::npos) << text;
     record.quality.ensemble.value = 0.75;
     EXPECT_NE(summary(record, kManifest).find(": 0.7630, missed by 0.013\n"), std::string::npos);
 }
