@@ -5,8 +5,8 @@
 # MPI tests at 1, 2 and 4 ranks, and a few complete runs.
 #   --all       every test: all complete runs, more numbers of ranks, ResNet-50 against PyTorch,
 #               jobs under Slurm if it is installed; also compiles every file of the program and every header alone
-#   --sanitize  also the unit tests of the modules that read data and configuration from outside,
-#               with AddressSanitizer and UndefinedBehaviorSanitizer
+#   --sanitize  also the unit tests of the modules that read data and configuration from outside, and
+#               the corpora of the fuzz targets, with AddressSanitizer and UndefinedBehaviorSanitizer
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -69,6 +69,8 @@ if $sanitize; then
     scripts/build.sh debug-sanitize "${tests[@]}"
     phase "Tests with sanitizers"
     run_ctest build/debug-sanitize --tests-regex "^($(IFS='|' && echo "${modules[*]}"))\$"
+    phase "Corpora of the fuzz targets"
+    scripts/fuzz.sh 0
 fi
 if $all; then
     phase "Build from separate files"

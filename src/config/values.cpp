@@ -213,10 +213,13 @@ std::string yaml_value(const Key& key, const Value& value) {
             return fmt::format("[{}]", fmt::join(given, ", "));
         }
         std::string operator()(const std::vector<double>& given) const {
-            return fmt::format("[{}]", fmt::join(given | std::views::transform(number_text), ", "));
+            std::vector<std::string> texts(given.size());
+            std::ranges::transform(given, texts.begin(), number_text);
+            return fmt::format("[{}]", fmt::join(texts, ", "));
         }
-        std::string operator()(const std::vector<std::string>& given) const {
-            return fmt::format("[{}]", fmt::join(given | std::views::transform(escaped), ", "));
+        std::string operator()(std::vector<std::string> given) const {
+            std::ranges::transform(given, given.begin(), escaped);
+            return fmt::format("[{}]", fmt::join(given, ", "));
         }
     };
     return std::visit(Writer{key}, value);

@@ -254,7 +254,7 @@ void print_gpu_health(TextPage& page, const RunRecord& record) {
     });
     const auto print_gpus = [&](const char* title, const auto& gpus, auto text_of) {
         constexpr std::size_t kNamed = 3;
-        for (const DeviceHealthRecord* gpu : gpus | std::views::take(kNamed))
+        for (const DeviceHealthRecord* gpu : std::span(gpus).first(std::min(gpus.size(), kNamed)))
             page.entry(title, "rank {} on {}, {}", gpu->world_rank, one_line(gpu->host),
                        one_line(text_of(*gpu)));
         if (gpus.size() > kNamed) page.entry(title, "{} more", gpus.size() - kNamed);

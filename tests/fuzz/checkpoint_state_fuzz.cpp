@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto same_progress = fuzz::accepting([&] { return again.table("progress", 2); });
         fuzz::expect(has_same_bytes(progress, same_progress));
         for (const double value : progress) {
-            const std::int64_t whole = state.whole("progress", value, 0, 1'000'000);
+            const std::int64_t whole = state.integer("progress", value, 0, 1'000'000);
             fuzz::expect(whole >= 0 && whole <= 1'000'000);
         }
         const std::string& continuations = state.text("continuations");
