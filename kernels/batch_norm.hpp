@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // no mask: the ReLU passed where x scale + shift > 0
+    bool relu = false;                    // without a mask: a ReLU passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -193,9 +193,9 @@ struct FrozenNormGradientArguments {
     void* dx = nullptr;                 // null: not computed; may be dy0 or dy1
     void* residual_gradient = nullptr;  // null: not computed; may be dy0 or dy1, not dx
 };
-/// The gradient of y = x scale + shift (+ r) (+ ReLU) with fixed scale and shift: the gradient of r
-/// is 0 where y <= 0, else that of the output; the gradient of x is `scale` times that of r. Images
-/// (pixels, C) are 16-byte aligned; the shape has one span.
+/// The gradient of y = x scale + shift (+ r) (+ ReLU) with fixed scale and shift. The gradient of r
+/// is that of the output; a ReLU makes it 0 where y <= 0. The gradient of x is `scale` times that
+/// of r. Images (pixels, C) are 16-byte aligned; the shape has one span.
 void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
                           Stream stream);
 

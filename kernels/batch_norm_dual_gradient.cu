@@ -7,7 +7,7 @@ namespace {
 
 using namespace batch_norm;
 
-constexpr int kDualSums = 3;  // of g, of g (x - mean) of the outer norm, and of the inner one
+constexpr int kDualSums = 3;  // of g, and of g (x - mean) for the outer and the inner norm
 
 template <typename T>
 struct DualTensors {

@@ -98,7 +98,7 @@ __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, do
     return {a, b, -a * sums.first / count - b * mean};
 }
 
-/// Computes dx for kWidth channels. `coefficients`, of (3, `all`), begins at the first of them.
+/// Computes dx for kWidth channels; `coefficients` (3, all) points to the first of these channels.
 template <int kWidth>
 class InputGradient {
 public:

@@ -117,7 +117,7 @@ struct Pack {
     float lane[N];
 };
 
-/// Loads N elements, with 16-byte accesses if they fill these; then `from` must be 16-byte aligned.
+/// Loads N elements; if kLanes<T> divides N, by 16-byte accesses to an aligned address.
 template <int N, typename T>
 __device__ Pack<N> load(const T* from) {
     Pack<N> pack;

@@ -73,8 +73,8 @@ struct BiasGradientArguments {
     float* bias_gradient = nullptr;  // (C), written
     void* workspace = nullptr;
 };
-/// dx = 0 where y <= 0, else the output's gradient. The gradient of the bias is the sum over the
-/// pixels of dx before rounding.
+/// dx = the output's gradient; a ReLU makes it 0 where y <= 0. The gradient of the bias is the sum
+/// over the pixels of dx before rounding.
 void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream stream);
 
 /// A fine image, to which upsample_add() adds a coarse one. Pixel (i, j) of the fine image reads

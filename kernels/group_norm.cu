@@ -10,7 +10,7 @@ using namespace batch_norm;
 constexpr unsigned kGroupThreads = 256;
 constexpr int kGroupWarps = kGroupThreads / kWarp;
 
-/// The group of a thread block, in one sample. Another block has the padding channels, if any.
+/// The group of a thread block, in one sample. An extra block has the padding channels, if any.
 struct Group {
     int first, end;              // channels
     std::int64_t sample_offset;  // channel 0 in (samples, stored C)

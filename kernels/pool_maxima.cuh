@@ -84,8 +84,8 @@ private:
     Words<T, N> maximum_, position_;
 };
 
-/// With a norm, changes the sign of x where the norm's scale is negative. The rounded norm never
-/// falls where the resulting x rises, so both have their maximum at the same pixel.
+/// With a norm, changes the sign of x where the norm's scale is negative. The rounded norm
+/// never decreases as this x increases, so it is maximal where this x is.
 template <typename T, int N, bool kNorm>
 class Signs {
 public:

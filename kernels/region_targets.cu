@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 }
 
 /// The deltas from an anchor to the box with which it has the highest IoU, or to the first box if
-/// it overlaps none (it is positive then because `foreground_iou` is 0).
+/// it overlaps none. An anchor without overlap is positive only if `foreground_iou` is 0.
 __device__ ops::BoxDeltas target_of(const Call& call, int image, const ops::Box& anchor) {
     const float* boxes = call.boxes(image);
     const int match = best_box(boxes, call.shape.boxes, anchor).index;

@@ -10,7 +10,7 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // maxima per region side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // bins, samples: per side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int w
     lists.overlaps[(list * lists.length + row) * words + column_tile] = word;
 }
 
-/// One block for each list. `suppressed` marks places without a box or key, and boxes that a kept
+/// One block for each list. `suppressed` marks entries without a box or key, and boxes that a kept
 /// box of an earlier tile suppresses.
 __global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(RankedLists lists, int words) {
     __shared__ Word suppressed[kMaxWords], tile_overlaps[kTile], kept;
