@@ -5,9 +5,9 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if these divide
-/// the channels, `channels_last` is (N, H, W, C), and `automatic` is what oneDNN chooses for a 3x3
-/// convolution.
+/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if the block
+/// size divides the number of channels, `channels_last` is (N, H, W, C), and `automatic` is what
+/// oneDNN chooses for a 3x3 convolution.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
@@ -27,7 +27,7 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 /// Returns the version of oneDNN, such as "2.6.3".
 std::string onednn_version();
 
-/// The cores of the machine, and those on which this process may run; each at least 1.
+/// The number of cores of the machine, and of those on which this process may run; at least 1.
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -35,8 +35,8 @@ struct Cores {
 };
 Cores count_cores();
 
-/// The NUMA nodes of the machine, and those with cores on which this process may run; each at least
-/// 1.
+/// The number of NUMA nodes of the machine, and of those with cores on which this process may run;
+/// at least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;

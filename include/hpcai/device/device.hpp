@@ -72,7 +72,7 @@ public:
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
     /// The working copies that the prepare pass updates; none if the pass also does other work. A
-    /// caller that updates them with the parameters needs the pass only once. Requires bind().
+    /// caller that updates them along with the parameters runs the pass only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal), or dnnl::error on a CPU, when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;
@@ -314,9 +314,9 @@ public:
     /// Adds the sum of `losses`, in a fixed order, to scalars->loss_sum.
     virtual void add_losses(std::span<const float> losses, StepScalars* scalars) = 0;
     /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
-    /// doubles after good_steps_to_double good steps unless it would exceed `max_scale`. If
-    /// `finite` is 0, the step counts as skipped and a dynamic scale halves, not below `min_scale`.
-    /// Then gradient_factor = loss_weight / loss_scale and finite = 1.
+    /// doubles after good_steps_to_double consecutive good steps unless it would exceed
+    /// `max_scale`. If `finite` is 0, the step counts as skipped and a dynamic scale halves, not
+    /// below `min_scale`. Then gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* scalars) = 0;
 
     /// Returns whether the device supports resize_crops().

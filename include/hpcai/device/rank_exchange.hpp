@@ -24,8 +24,8 @@ public:
     virtual ~ShardExchange() = default;
     virtual int shards() const = 0;
     virtual int shard() const = 0;  // index of this shard
-    /// Collective over the shards. Returns when each message has been read. Throws Error when
-    /// another shard does not respond or has failed; the object is then unusable.
+    /// Collective over the shards. Returns after it has called read() for each shard. Throws Error
+    /// when another shard does not respond or has failed; the object is then unusable.
     virtual void exchange(const ShardMessages& messages) = 0;
 };
 
@@ -42,8 +42,8 @@ public:
     /// The number of ranks that share statistics, including this one.
     virtual int ranks() const = 0;
 
-    /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must call in
-    /// the same order. Throws Error when another rank does not respond or has failed.
+    /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must make
+    /// the same calls in order. Throws Error when another rank does not respond or has failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

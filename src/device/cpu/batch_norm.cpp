@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kMaxLanes = 16;
 
-/// A span is a set of samples that share statistics. Each pass adds two sums of each image and
-/// channel in double in a fixed order, so that the number of threads does not change the bits. If a
+/// A span is a set of samples that share statistics. Each pass computes two sums per image and
+/// channel and adds those of a span in double, in a fixed order for any number of threads. If a
 /// span covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
 /// subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {

@@ -32,7 +32,7 @@ private:
 class ParameterGradient {
 public:
     ParameterGradient() = default;
-    /// Both descriptions are fp32.
+    /// `written` is the layout of the terms, `master` that of the result; both are fp32.
     ParameterGradient(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
                       std::size_t terms, const Context& context);
 
@@ -78,7 +78,7 @@ public:
              const dnnl::memory::desc& inside);
     /// Adds an argument that needs no reorder.
     void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
-    /// Returns a multiple of the cache line.
+    /// Returns a multiple of the size of a cache line.
     std::size_t workspace_bytes() const;
     /// Returns the bytes of an argument in the layout of bind().
     std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }

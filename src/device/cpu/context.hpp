@@ -80,10 +80,10 @@ struct Context {
 
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-/// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) by `layouts`.
+/// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) in `layouts`.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Returns whether oneDNN has optimized convolutions from `source` to `target` by `layouts`.
+/// Returns whether oneDNN has optimized convolutions from `source` to `target` in `layouts`.
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient);
 

@@ -164,8 +164,8 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
     ensure(!rounding_ || (rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
                           rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32),
-           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
-           rounding.model, rounding.rank, rounding.node);
+           "too few random numbers to round {} for model {}, rank {}, graph node {}",
+           to_string(image_), rounding.model, rounding.rank, rounding.node);
     Scratch counted;
     lay_out(counted);
     workspace_bytes_ = counted.bytes();

@@ -104,7 +104,7 @@ private:
     Primitive primitive_;
     std::int64_t samples_ = 0;        // processed at once
     std::int64_t parts_ = 0;          // of a sample; threads share them to find its largest |x|
-    std::int64_t sample_blocks_ = 0;  // of random numbers for each sample
+    std::int64_t sample_blocks_ = 0;  // Philox blocks for each sample
     std::size_t workspace_bytes_ = 0;
 
     Buffers buffers_{};

@@ -73,7 +73,7 @@ private:
                                       static_cast<float>(op_.anchors.image_width),
                                       static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidate_count(level); ++i) {
-            const AnchorIndex at = grid_.index_of(index_of(keys[i]));
+            const AnchorIndex at = grid_.index_of(number_of(keys[i]));
             if (std::isnan(score_of(keys[i]))) break;
             ops::Box box = ops::decode(outputs_.deltas(tensors_.inputs, image, at), grid_.box(at),
                                        ops::BoxCoder{});
@@ -178,7 +178,7 @@ private:
                                       static_cast<float>(op_.image_width),
                                       static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidates; ++i) {
-            const std::int64_t row = image * regions_ + index_of(keys[i]) % regions_;
+            const std::int64_t row = image * regions_ + number_of(keys[i]) % regions_;
             ops::Box box = decoded_proposal(row, label);
             if (clip_to_image(box, bounds)) kept.try_add(box, keys[i], max_iou_, loops_);
         }
@@ -196,7 +196,7 @@ private:
             &list(image, 1), op_.classes - 1, next_ + image * op_.classes, op_.limit,
             [&](const RankedBoxes& from, std::int64_t index) {
                 const ops::Box box = from.box(index);
-                const auto label = static_cast<float>(index_of(from.keys[index]) / regions_);
+                const auto label = static_cast<float>(number_of(from.keys[index]) / regions_);
                 for (const float number :
                      {box.x1, box.y1, box.x2, box.y2, score_of(from.keys[index]), label}) {
                     *out++ = number;

@@ -11,7 +11,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Samples the candidates of an image with the smallest ops::sampling_key().
+/// Selects the candidates of an image whose ops::sampling_key() is smallest.
 class Sampler {
 public:
     /// Keeps the `capacity` smallest keys, as a heap in `keys`.

@@ -33,7 +33,7 @@ public:
                op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
             ensure(level[0] == op.regions[0] && level[3] == channels_,
-                   "a pyramid level {} does not match the first, {}, and regions {}",
+                   "pyramid level {} does not match the first level, {}, or the regions, {}",
                    to_string(level), to_string(op.pyramid[0]), to_string(op.regions));
             grids_.push_back(tile_grid(context.layouts, level, options.compute));
         }

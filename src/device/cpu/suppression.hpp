@@ -18,7 +18,7 @@ inline std::uint64_t rank_key(float score, std::int64_t number) {
     const std::uint32_t descending = score != score ? 0xffffffffu : ~ascending;
     return std::uint64_t{descending} << 32 | static_cast<std::uint32_t>(number);
 }
-inline std::int64_t index_of(std::uint64_t key) {
+inline std::int64_t number_of(std::uint64_t key) {
     return static_cast<std::int64_t>(key & 0xffffffffu);
 }
 inline float score_of(std::uint64_t key) {

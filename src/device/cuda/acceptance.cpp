@@ -113,7 +113,7 @@ struct Decision {
     bool is_final = true;  // false if a trial failed: later runs decide again
 };
 
-/// Whether `fused` runs and, with autotune, is faster than `separate`, which computes the same.
+/// Whether `fused` runs and, with autotune, is faster than the equivalent `separate`.
 Decision compare(const Chain& fused, const Chain& separate, const KernelOptions& options,
                  const Context& context) {
     // The bits of a deterministic run must not depend on the memory that is free for a trial.

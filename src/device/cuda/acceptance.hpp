@@ -11,10 +11,10 @@ namespace hpcai::device::cuda {
 /// Operations, each of which reads the output of the previous one.
 using Chain = std::vector<ops::Operation>;
 
-/// Times one forward and one backward pass through convolutions, BatchNorms and PointwiseNorms, in
-/// temporary memory. Returns seconds: with autotune the median of five runs after an untimed one,
-/// else the time of one run. Empty if a pass fails, for example for lack of memory. Throws if the
-/// device is unusable afterwards.
+/// Times one forward and one backward pass through a chain of convolutions, BatchNorms and
+/// PointwiseNorms, in temporary memory. Returns seconds: with autotune the median of five runs
+/// after an untimed one, else the time of one run. Empty if a pass fails, for example for lack of
+/// memory. Throws if the device is unusable afterwards.
 std::optional<double> seconds_of(const Chain& chain, const KernelOptions& options,
                                  const Context& context);
 

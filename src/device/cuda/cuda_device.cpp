@@ -68,7 +68,7 @@ public:
             throw;
         }
         check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-        // All-reduces have a stream of higher priority, which their nodes keep with this flag.
+        // All-reduces use a stream of higher priority, which this flag preserves in the graph.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");
@@ -281,7 +281,7 @@ private:
     }
 
     CudaDeviceOptions options_;
-    cudaDeviceProp properties_;  // before the users of the GPU, which select_device() selects
+    cudaDeviceProp properties_;  // select_device() must precede members that use the GPU
     OwnedStream stream_;
     Handles handles_;
     PlanCache plans_;

@@ -25,7 +25,7 @@ public:
     }
 
 private:
-    /// Finalizes a plan. Sets plan_ to its index, or to -1 if cuDNN cannot finalize it.
+    /// Finalizes a plan. Sets plan_ to its index, or to -1 if cuDNN does not list or finalize it.
     void select(const std::string& plan_name);
 
     std::unique_ptr<ConvolutionPlans> plans_;

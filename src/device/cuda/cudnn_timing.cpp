@@ -18,11 +18,11 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// Limits of the trials for each graph. cuDNN's heuristics list good plans first: for 66 graphs of
-/// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer in sum than the
-/// fastest of all plans. Trials of all plans take a minute longer for these graphs, because
+/// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer in total than
+/// the fastest of all plans. Trials of all plans take a minute longer for these graphs, because
 /// compiling a plan can take seconds.
 constexpr std::size_t kMaxTrials = 20;
-constexpr double kMaxSeconds = 0.5;  // then trials end as soon as the results of two plans agree
+constexpr double kMaxSeconds = 0.5;  // afterwards trials end once the results of two plans agree
 /// Once two plans agree, a plan slower than the best by this factor is not compared or chosen.
 constexpr double kMaxSlowdown = 1.5;
 

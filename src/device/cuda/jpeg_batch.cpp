@@ -106,7 +106,7 @@ private:
 
     nvjpeg::Functions nvjpeg_;
     std::shared_ptr<nvjpeg::Handle> handle_;
-    cudaStream_t user_;
+    cudaStream_t user_;  // its work reads the pictures
     int gpu_;
     int batch_size_ = 0;  // of begin_batches(); 0: none, or the batch failed
     DeviceBytes memory_;

@@ -86,18 +86,18 @@ void PlanCache::save() {
                               {"cudnn", machine_.cudnn}, {"plans", all.plans},
                               {"barred", all.barred},    {"timings", all.timings}};
     // Ranks of many nodes write at the same time, so each writes its own file and renames it.
-    const std::filesystem::path part =
+    const std::filesystem::path temporary =
         file_.string() + fmt::format(".{:08x}{:08x}", std::random_device()(), getpid());
     std::error_code failure;
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), failure);
-    std::ofstream stream(part);
+    std::ofstream stream(temporary);
     stream << json.dump(1) << '\n';
     stream.close();
-    if (stream) std::filesystem::rename(part, file_, failure);
+    if (stream) std::filesystem::rename(temporary, file_, failure);
     if (!stream || failure) {
         warning_ = fmt::format("{}: not written: {}", file_.string(),
                                failure ? failure.message() : "no space or no permission");
-        std::filesystem::remove(part, failure);
+        std::filesystem::remove(temporary, failure);
         return;
     }
     changed_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set, without fused multiply-adds, so that all round alike.
+// Compiled once per instruction set, without fused multiply-adds, so that all sets round alike.
 #include <utility>
 
 #include "loops.hpp"
