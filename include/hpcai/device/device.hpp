@@ -64,7 +64,7 @@ public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The tensors that the backward pass reads. Kernels may differ from ops::backward_reads().
+    /// The tensors that the backward pass reads, which may differ from ops::backward_reads().
     virtual ops::BackwardReads backward_reads() const { return {}; }
     /// The passes of the kernel, in the order of a step.
     virtual std::vector<ops::Pass> passes() const = 0;

@@ -27,7 +27,7 @@ inline float to_float(BFloat number) {
 inline float to_float(Half number) {
     return tensor::from_f16(number.bits);
 }
-/// Rounds to nearest even; every NaN becomes the same NaN.
+/// Rounds to nearest even; every NaN becomes 0x7fc0.
 inline BFloat to_bfloat(float number) {
     return {number != number ? std::uint16_t{0x7fc0} : tensor::to_bf16(number)};
 }

@@ -19,13 +19,13 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
                                  const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. It requires:
-/// - of all operations: training and multiples of 8 channels
+/// - of all operations: training and a multiple of 8 output channels
 /// - of norms: statistics of the whole batch
 /// - of poolings: windows of 3 x 3 with stride 2 and padding 1
 /// - of convolutions that compute sums: a cuDNN plan, which exists in f16 only
 /// - of a PointwiseNorm: f16 or bf16, a gradient of the input, no padding, an addition and a ReLU
-///   or neither, and output channels that are a multiple of 128 and at least twice the input
-///   channels; if trials are not timed, also at most 256 input channels
+///   or neither; a multiple of 8 input channels, at most 256 if trials are not timed; a multiple of
+///   128 output channels, at least twice the input channels
 /// The last two also need a successful trial (seconds_of()) if the context has a device. With
 /// autotune they must be faster than separate operations, all with their fastest plans;
 /// Context::plans stores the decision. Without autotune, a deterministic device makes no trial. An

@@ -33,10 +33,10 @@ struct ConvolutionShape {
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
 /// 3 and 16 channels faster. If the blocks that a row of taps reads have at most 64 channels
-/// together, they are stored side by side and filters have one column. Used in f16 and bf16 for
-/// stride 2 and 4, 8, 12 or 16 stored channels if no gradient of the image is needed, its sides are
-/// even, and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite,
-/// because filters in blocks have additional taps, which are 0.
+/// together, they are stored side by side and filters have one column. Used in f16 and bf16 if the
+/// stride is 2, the image has even sides and 4, 8, 12 or 16 stored channels and needs no gradient,
+/// and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite, because
+/// filters in blocks have additional taps, which are 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
 /// The shape of an operation, with the stored numbers of channels and filters. If it reads blocks,
