@@ -198,8 +198,7 @@ public:
         if (static_cast<double>(matches) >= kMatchedShare * static_cast<double>(detections))
             return "";
         return fmt::format(
-            "{} of {} detections are also found again, with scores within {}; must "
-            "be {} % or more",
+            "{} of {} detections are found again, with scores within {}; must be {} % or more",
             matches, detections, tolerance, 100 * kMatchedShare);
     }
 
@@ -325,9 +324,10 @@ private:
                 continue;
             }
             inspector_.report(name,
-                              "detection {} has score {}; must have a score from 0 to 1 and a box "
-                              "in its image",
-                              &detection - detections.data(), detection.score);
+                              "detection {} has score {} and box {}, {}, {}, {}; must have a score "
+                              "from 0 to 1 and a box in its image",
+                              &detection - detections.data(), detection.score, box.x, box.y,
+                              box.width, box.height);
             return;
         }
     }
