@@ -214,7 +214,7 @@ public:
             require_grid(required, file, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
                     "{}: channel 13 is Z100, but HDF5 files are normalized with statistics of "
-                    "Z1000; convert it to records with data transcode",
+                    "Z1000; convert the file to records with data transcode",
                     listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
             for (std::int64_t number = 0; number < file.samples(); ++number) {

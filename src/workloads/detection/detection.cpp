@@ -112,7 +112,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
     return comparison(*interval, annotations.truth.images);
 }
 
-// If two overlapping boxes have nearly equal scores, recomputed predictions may keep the other one.
+// A recomputed prediction may keep the other of two overlapping boxes with nearly equal scores.
 // When bf16 predictions were recomputed in fp32, 88 % to 96 % of the detections were found again.
 constexpr double kMatchedShare = 0.75;
 
