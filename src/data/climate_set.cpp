@@ -30,9 +30,8 @@ constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
 /// Returns the number of elements of a row of `fields`.
 std::size_t row_elements(std::span<const float> fields, ImageSize size) {
     const std::size_t elements = std::size_t{kClimateChannels} * size.width;
-    ensure(fields.size() == size.height * elements,
-           "{} values for climate fields of {} x {} pixels", fields.size(), size.height,
-           size.width);
+    ensure(fields.size() == size.height * elements, "{} values of climate fields of {} x {} pixels",
+           fields.size(), size.height, size.width);
     return elements;
 }
 
