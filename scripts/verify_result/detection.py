@@ -64,8 +64,8 @@ class Detection(Task):
             is_inside = all(begin >= 0 and length >= 0 and begin + length <= side + CORNER_TOLERANCE
                             for begin, length, side in zip(box, box[2:], self.sizes[image]))
             if not (0 <= score <= 1 and is_inside):
-                self.findings.add(name, f"detection {index} has score {score}; must have a score from 0 to 1 and "
-                                         "a box in its image")
+                self.findings.add(name, f"detection {index} has score {score} and box {', '.join(map(str, box))}; "
+                                         "must have a score from 0 to 1 and a box in its image")
                 return
 
     def ranked(self, detections, threshold):

@@ -165,7 +165,7 @@ RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     object.y1 = file.number(box, "ymin");
     object.x2 = file.number(box, "xmax");
     object.y2 = file.number(box, "ymax");
-    // To [x1, x2). Equal corners are a pixel by VOC's rule, but are clicks by accident: no area.
+    // Convert to [x1, x2). Equal corners, a pixel in VOC, are accidental clicks: no area.
     if (object.x1 < object.x2) --object.x1;
     if (object.y1 < object.y2) --object.y1;
     return object;

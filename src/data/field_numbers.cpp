@@ -67,8 +67,8 @@ void write_normalized(std::span<const float> planes, const ChannelStatistics& st
 }
 
 void convert_from_fp32(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to) {
-    ensure(to.size() == from.size() * tensor::size_of(dtype), "{} numbers to {} bytes", from.size(),
-           to.size());
+    ensure(to.size() == from.size() * tensor::size_of(dtype), "{} numbers do not fit {} bytes",
+           from.size(), to.size());
     auto* const halves = reinterpret_cast<std::uint16_t*>(to.data());
     if (dtype == tensor::DType::f32) {
         std::memcpy(to.data(), from.data(), to.size());
@@ -80,8 +80,8 @@ void convert_from_fp32(std::span<const float> from, tensor::DType dtype, std::sp
 }
 
 void convert_to_fp32(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to) {
-    ensure(from.size() == to.size() * tensor::size_of(dtype), "{} bytes to {} numbers", from.size(),
-           to.size());
+    ensure(from.size() == to.size() * tensor::size_of(dtype), "{} bytes do not fit {} numbers",
+           from.size(), to.size());
     if (dtype == tensor::DType::f32) {
         std::memcpy(to.data(), from.data(), from.size());
     } else if (dtype == tensor::DType::f16) {

@@ -338,7 +338,7 @@ ImageSize read_image_size(std::span<const std::uint8_t> bytes) {
 
 std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
-    constexpr std::size_t kTail = 1024;  // bytes; a thumbnail before them also has an end marker
+    constexpr std::size_t kTail = 1024;  // bytes; an end marker before them may be a thumbnail's
     if (is_png(bytes) || !has_end(bytes.last(std::min(bytes.size(), kTail)))) return std::nullopt;
     JpegReader reader;
     const ImageSize size = read_jpeg_header(bytes, reader);

@@ -115,10 +115,10 @@ std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& 
 /// Copies the HDF5 files or records that data.staging selects and the manifest in their folder.
 /// Returns `config` with the paths of the copies. Throws Error(data) if the files cannot be listed,
 /// and the errors of the duplicator. Collective.
-config::Config stage_climate(const config::Config& config, comm::Communicator& group,
+config::Config stage_climate(const config::Config& config, comm::Communicator& ranks,
                              DataDuplicator& duplicator) {
     const auto add = [&](Split split, const std::string& path) {
-        const SetFiles files = read_at_one_rank(group, [&] { return find_set_files(path); });
+        const SetFiles files = read_at_one_rank(ranks, [&] { return find_set_files(path); });
         duplicator.add_files(split,
                              {files.root, static_cast<std::uint32_t>(files.names.size()),
                               [names = files.names](std::uint32_t file) { return names[file]; }});
@@ -214,7 +214,7 @@ public:
             require_grid(required, file, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
                     "{}: channel 13 is Z100, but HDF5 files are normalized with statistics of "
-                    "Z1000; convert it to records with data transcode",
+                    "Z1000; convert the file to records with data transcode",
                     listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
             for (std::int64_t number = 0; number < file.samples(); ++number) {
@@ -314,11 +314,11 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
     return disqualifications;
 }
 
-SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
+SampleSets open_sets(const config::Config& config, comm::Communicator& ranks) {
     SampleSets sets;
-    const auto training_files = list_files(config.data.path, group);
-    const auto validation_files = list_files(config.data.validation_path, group);
-    comm::collective_try(group, [&] {
+    const auto training_files = list_files(config.data.path, ranks);
+    const auto validation_files = list_files(config.data.validation_path, ranks);
+    comm::collective_try(ranks, [&] {
         const SampleFormat format = climate_format(config);
         const auto hdf5_mutex = std::make_shared<std::mutex>();
         std::vector<std::string> notes;
@@ -347,10 +347,10 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
 
 }  // namespace
 
-SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
                         DataDuplicator* duplicator) {
-    if (duplicator == nullptr) return open_sets(config, group);
-    return open_sets(stage_climate(config, group, *duplicator), group);
+    if (duplicator == nullptr) return open_sets(config, ranks);
+    return open_sets(stage_climate(config, ranks, *duplicator), ranks);
 }
 
 }  // namespace hpcai::data

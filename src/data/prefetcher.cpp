@@ -46,7 +46,7 @@ void Prefetcher::cancel() {
 
 void Prefetcher::begin(std::int64_t batches, std::int64_t rows, std::int64_t first) {
     ensure(batches >= 0 && rows >= 1, "{} batches of {} rows", batches, rows);
-    ensure(first >= 0 && first <= batches, "batch {} of {} first", first, batches);
+    ensure(first >= 0 && first <= batches, "first batch {} of {}", first, batches);
     {
         const std::lock_guard lock(mutex_);
         ensure(batches_ == 0 && filling_threads_ == 0, "begin() without cancel() of a prefetcher");

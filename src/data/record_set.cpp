@@ -26,7 +26,7 @@ namespace {
 std::shared_ptr<const std::byte> map_file(const std::filesystem::path& path, std::size_t bytes) {
     const storage::Descriptor file = storage::open_for_reading(path);
     struct stat status {};
-    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}' failed", path.string());
     require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
             "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
     void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);

@@ -265,7 +265,7 @@ std::optional<std::int32_t> test_number(const fs::path& path) {
     return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
 }
 
-/// Adds to `reasons` how many `names` there are, which ImageNet-1k does not have, and the first.
+/// Adds to `reasons` the number and the first of `names`, none of which ImageNet-1k has.
 void report_names(const std::vector<const std::string*>& names, std::string_view what,
                   std::string_view expected, std::vector<std::string>& reasons) {
     if (names.empty()) return;

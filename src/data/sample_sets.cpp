@@ -44,12 +44,12 @@ StagingRequest staging_request(const SampleIndex& index) {
     return request;
 }
 
-SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
+SampleSets folder_sets(const config::Config& config, comm::Communicator& ranks,
                        DataDuplicator* duplicator) {
     require_three_channels(config);
     const bool is_staged = duplicator != nullptr;
-    SampleIndex training = load_samples(config.data.path, group, is_staged);
-    SampleIndex validation = load_samples(config.data.validation_path, group, is_staged);
+    SampleIndex training = load_samples(config.data.path, ranks, is_staged);
+    SampleIndex validation = load_samples(config.data.validation_path, ranks, is_staged);
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
@@ -90,11 +90,11 @@ void require_every_class(const AnnotatedPictures& set) {
     }
 }
 
-SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
+SampleSets annotated_sets(const config::Config& config, comm::Communicator& ranks,
                           DataDuplicator* duplicator) {
     require_three_channels(config);
     ClassChoice choice{config.data.class_names, !config.data.class_names.empty()};
-    AnnotatedPictures training = read_at_one_rank(group, [&] {
+    AnnotatedPictures training = read_at_one_rank(ranks, [&] {
         AnnotatedPictures read = read_training(config.data, choice);
         require_every_class(read);
         return read;
@@ -104,7 +104,7 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
             training.classes.size(), config.workload.classes);
     choice.names = training.classes;
     AnnotatedPictures validation =
-        read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
+        read_at_one_rank(ranks, [&] { return read_validation(config.data, choice); });
     const auto [staged, staged_validation] =
         stage_pictures(duplicator, staging_request(training.root, training.pictures),
                        staging_request(validation.root, validation.pictures));
@@ -131,7 +131,7 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     return sets;
 }
 
-SampleSets open_sets(const config::Config& config, comm::Communicator& group,
+SampleSets open_sets(const config::Config& config, comm::Communicator& ranks,
                      DataDuplicator* duplicator) {
     switch (config.data.kind) {
         case config::DataKind::synthetic:
@@ -139,14 +139,14 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
                     make_synthetic_samples(config, Split::validation),
                     {}};
         case config::DataKind::image_folder:
-            return folder_sets(config, group, duplicator);
+            return folder_sets(config, ranks, duplicator);
         case config::DataKind::voc:
         case config::DataKind::coco:
-            return annotated_sets(config, group, duplicator);
+            return annotated_sets(config, ranks, duplicator);
         case config::DataKind::climate_synthetic:
             return make_synthetic_climate(config);
         case config::DataKind::climate_hdf5:
-            return load_climate(config, group, duplicator);
+            return load_climate(config, ranks, duplicator);
     }
     return {};
 }
@@ -261,14 +261,14 @@ config::Config load_config(const config::Sources& sources) {
     return config;
 }
 
-SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
+SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ranks,
                             DataDuplicator* duplicator) {
-    comm::collective_try(group, [&] {
-        if (group.rank() == 0) require_data_paths(config.data);
+    comm::collective_try(ranks, [&] {
+        if (ranks.rank() == 0) require_data_paths(config.data);
     });
-    SampleSets sets = open_sets(config, group, duplicator);
+    SampleSets sets = open_sets(config, ranks, duplicator);
     sets.sha256 =
-        read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });
+        read_at_one_rank(ranks, [&] { return digest_of(sets, config.workload.problem_class); });
     if (duplicator != nullptr) sets.staging = duplicator->result();
     for (const std::string& note : sets.staging.notes) sets.notes.push_back(note);
     return sets;

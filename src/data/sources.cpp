@@ -74,7 +74,7 @@ constexpr std::size_t kMaxReplacements = 1000;  // samples tried for a row befor
 }  // namespace
 
 void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
-    ensure(boxes.size() * kBoxValues <= rows.size(), "{} boxes in {} rows", boxes.size(),
+    ensure(boxes.size() * kBoxValues <= rows.size(), "{} boxes exceed {} rows", boxes.size(),
            rows.size() / kBoxValues);
     float* row = rows.data();
     for (const Box& box : boxes) {
@@ -175,7 +175,7 @@ TrainingSource::~TrainingSource() = default;
 void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                                  std::int64_t first_batch) {
     // Epoch and repetition share a 32-bit field of the random stream's counter.
-    ensure(epoch < (1U << 16), "epoch {}", epoch);
+    ensure(epoch < (1U << 16), "epoch {} is above 65535", epoch);
     std::vector<std::uint16_t> occurrences(samples_->samples()), repetitions;
     repetitions.reserve(order.size());
     for (const std::uint32_t sample : order) {

@@ -250,7 +250,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
             ++report.skipped_samples;
         });
     });
-    require(report.samples > 0, ExitCode::data, "'{}': no sample has only finite values",
+    require(report.samples > 0, ExitCode::data, "'{}': every sample has a value that is not finite",
             options.files[0].string());
     writer->finish();
     storage::write_manifest(pending.path());

@@ -72,7 +72,7 @@ bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, st
         }
     }
     const double score = scores_[label];
-    if (vote_ == Vote::majority && score == 0) return false;  // because no member may have voted
+    if (vote_ == Vote::majority && score == 0) return false;  // perhaps no member has voted
     for (std::size_t index = 0; index < classes; ++index) {
         const bool is_lower = index < static_cast<std::size_t>(label) ? scores_[index] < score
                                                                       : scores_[index] <= score;

@@ -97,7 +97,7 @@ private:
     std::vector<bool> is_written_;      // [parameter] a step has written its gradient
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
-    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // all kernels share it; in arena_
+    std::size_t workspace_bytes_ = 0, workspace_offset_ = 0;  // in arena_, shared by all kernels
     int step_ = 0;                                            // index of the next kernel call
 };
 

@@ -35,7 +35,7 @@ std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
     return values;
 }
 
-/// Forbids cuts between the first and the last of these nodes.
+/// Forbids cuts between the first and the last of `nodes`.
 void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cuts) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {

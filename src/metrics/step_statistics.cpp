@@ -47,8 +47,8 @@ SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
             {known.back(), ""}};
 }
 
-/// Returns the phases of a rank's work that all ranks of a stage know. The input wait is unknown on
-/// GPUs.
+/// Returns the phases of a rank's work that are known on all ranks of a stage. The input wait is
+/// unknown on GPUs.
 std::vector<double PhaseSeconds::*> work_phases(const std::vector<RankRecord>& stage_ranks) {
     std::vector<double PhaseSeconds::*> known{&PhaseSeconds::input_wait, &PhaseSeconds::forward,
                                               &PhaseSeconds::backward};

@@ -110,7 +110,7 @@ private:
         return apply(name, conv, input, false);
     }
 
-    /// Adds backbone and feature pyramid. Returns the levels P2 to P6.
+    /// Adds the backbone and the feature pyramid. Returns the levels P2 to P6.
     std::vector<ValueId> add_pyramid() {
         const ValueId images = layers_.images(
             {options_.batch, options_.image_height, options_.image_width, options_.channels},

@@ -124,7 +124,7 @@ void ProbabilityEvaluator::check_samples(std::span<const std::int32_t> labels,
 std::string ProbabilityEvaluator::difference(const MemberPredictions& stored,
                                              const MemberPredictions& again,
                                              double tolerance) const {
-    constexpr double kOutliers = 0.01;  // share of rows where rounding may change more
+    constexpr double kOutliers = 0.01;  // share of rows where rounding may exceed `tolerance`
     const std::vector<float>& values = stored.validation.outputs;
     const auto classes = static_cast<std::size_t>(task_.classes);
     std::size_t rows = 0;

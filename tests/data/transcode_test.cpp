@@ -176,7 +176,7 @@ TEST_F(Transcode, SamplesThatAreNotFiniteAreRejectedOrSkipped) {
     options_.files.clear();
     add_file("b.h5", raw);
     std::filesystem::remove_all(options_.output);
-    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("no sample has only finite values"));
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("every sample has a value that is not finite"));
 }
 
 TEST_F(Transcode, BadSamplesMayBeSkippedOrAbsent) {

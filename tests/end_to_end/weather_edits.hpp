@@ -219,7 +219,7 @@ inline std::vector<Edit> edits_of_predictions() {
              copy.put(other, text.substr(0, text.size() / 2));
          },
          other},
-        {"score above 1", member, "detection 0 has score 2.5; must",
+        {"score above 1", member, "detection 0 has score 2.5 and box",
          [=](const ResultCopy& copy) { replace_number(copy, member, "\"score\":", "2.5"); }},
         {"box outside its image", member, "detection 0 has score 0.",
          [=](const ResultCopy& copy) { replace_number(copy, member, "\"bbox\":[", "900.5"); }},

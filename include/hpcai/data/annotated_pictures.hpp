@@ -50,7 +50,7 @@ struct ClassChoice {
 /// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
 /// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
 /// `choice` (unless ignore_others), for a list that is empty or has a name twice, and, if `choice`
-/// has no names, for images without any object. Throws Error(usage) for a name twice in `choice`.
+/// has no names, for images without any object. Throws Error(usage) if `choice` has a name twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 

@@ -8,12 +8,12 @@ namespace hpcai::data {
 
 class DevicePictures;
 
-/// One rank's rows of the batch of one step. Pixels are as decoded, because the device normalizes
-/// them; floating-point fields are already normalized.
+/// One rank's rows of the batch of one step. u8 pixels are not normalized, because the device does
+/// this; floating-point values are already normalized.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
     tensor::TensorView labels;  // (N) s32: class; -1 for padding and for skipped bad samples
-    /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G is SampleFormat::max_boxes, may be 0.
+    /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G = SampleFormat::max_boxes may be 0.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
     /// (N) s32, with which a detector draws regions: 32 random bits for each row of a training
     /// batch, 0 in evaluation; empty without boxes. The bits are a function of seed, model, epoch,

@@ -22,7 +22,7 @@ struct ClimateSettings {
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor of the effect of events (storms) on the fields
     double event_rate = 1;       // factor of the number of events
-    double distractor_rate = 1;  // factor of the number of unlabelled patterns like events
+    double distractor_rate = 1;  // factor of the number of unlabelled storm-like patterns
     /// Standard deviation of log(strength in the snapshot / typical strength) of an event; each
     /// category has its range of typical strengths. The normal distribution is clamped to two
     /// deviations, here and for extent_spread. Atmospheric rivers use half the value.

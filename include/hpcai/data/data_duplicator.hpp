@@ -20,8 +20,8 @@ namespace hpcai::data {
 /// each file. A pack is renamed to its final name when it is complete and synced. The index file of
 /// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
 /// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Source
-/// files must match their digests, if listed: images in shards in shards.jsonl, other files in a
-/// manifest.sha256 in the source's root.
+/// files must match their listed digests, if any: shards.jsonl lists those of images in shards, a
+/// manifest.sha256 in the source's root those of other files.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.

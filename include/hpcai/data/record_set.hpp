@@ -103,7 +103,7 @@ private:
 
     std::filesystem::path folder_;
     RecordIndex index_;
-    std::vector<std::int64_t> first_samples_{0};  // by file, then the number of samples
+    std::vector<std::int64_t> first_samples_{0};  // of each file, then the number of samples
     std::shared_ptr<Contents> contents_;          // shared by the copies of this object
 };
 

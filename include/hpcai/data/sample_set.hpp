@@ -109,11 +109,11 @@ struct SampleSets {
     StagingResult staging = {};
 };
 
-/// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all
+/// Makes the data sets of a run. Rank 0 of `ranks` lists folders and reads annotations for all
 /// ranks. A `duplicator` then copies the data that data.staging selects to each node. Throws
 /// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
 /// workload.channels is not 3 for images, and the errors of the duplicator. Collective.
-SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
+SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ranks,
                             DataDuplicator* duplicator = nullptr);
 
 /// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
@@ -123,7 +123,7 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
 /// the workload's size, a sample with more than data.max_boxes boxes, or an HDF5 file with heights
 /// at 100 hPa. Also throws if the sets differ in channels, normalization or element type. A
 /// `duplicator` copies the files to each node before they are opened. Collective.
-SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
                         DataDuplicator* duplicator = nullptr);
 
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.

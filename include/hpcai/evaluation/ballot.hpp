@@ -27,7 +27,7 @@ public:
     void add(std::span<const float> probabilities);
 
     /// Returns (samples, classes): the mean probabilities, or the fraction of members that
-    /// predict each class, as ensemble_vote. Empty before the first member.
+    /// predict each class, like ensemble_vote(). Empty before the first member.
     std::vector<float> result() const;
 
 private:

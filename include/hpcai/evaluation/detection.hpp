@@ -20,7 +20,7 @@ struct Box {
 };
 
 /// Returns the box from (x1, y1) to (x2, y2). If the corners are non-negative fp32 numbers, x +
-/// width rounds to x2 in fp32, likewise y, so files preserve the corners exactly.
+/// width rounds to x2 in fp32 and y + height to y2, so files preserve the corners exactly.
 Box box_from_corners(double x1, double y1, double x2, double y2);
 
 double area(const Box& box);

@@ -25,8 +25,8 @@ enum class Judgement { same, faster, slower, better, worse, unclear };
 double mcnemar_p(std::int64_t only_first, std::int64_t only_second);
 
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
-/// Biometrics Bulletin 1 (1945) 80-83). Of all divisions of the values into two sets of these
-/// sizes, it is the fraction whose rank sum is at least as far from its mean as the observed one.
+/// Biometrics Bulletin 1 (1945) 80-83). It is a fraction of all divisions of the values into two
+/// sets of these sizes: those whose rank sum is at least as far from the mean rank sum as observed.
 /// Neither set may be empty; at most 200 values in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 

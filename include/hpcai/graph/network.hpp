@@ -162,7 +162,7 @@ struct MemoryPlan {
 };
 
 /// Assigns offsets in one block such that tensors with overlapping lifetimes do not share memory.
-/// In descending size, each tensor gets the lowest offset that is free during its lifetime.
+/// Places tensors by descending size, each at the lowest offset that is free during its lifetime.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace hpcai::graph

@@ -15,7 +15,7 @@ struct StageCosts {
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then the sum of
-/// cut costs. In a tie the last cut is the earliest, then the one before. O(stages x nodes^2) time.
+/// cut costs. Ties: the earliest last cut, then the earliest before it. O(stages x nodes^2) time.
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.

@@ -23,15 +23,15 @@ struct UnknownReasons {
     std::string overlapped_communication;
 };
 
-/// Summarizes the ranks of `group`: the median step; the minimum, median, p99 (nearest rank) and
-/// maximum of each phase and of overlapped communication; the stragglers. A straggler's work (input
-/// wait, forward and backward together) takes more than kStragglerRatio times the median over the
-/// ranks with the same `stage`[rank].
+/// Summarizes the ranks of `group`: the median of their median steps; the minimum, median, p99
+/// (nearest rank) and maximum of each phase and of overlapped communication; the stragglers. A
+/// rank's work is the sum of input wait, forward and backward, without phases that are unknown on a
+/// rank of its pipeline stage, `stage`[rank].
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
 /// Returns the maximum of each number over all groups and the stragglers of all groups. A number
-/// that no group knows has the reason of the last group that has one, else `no_reason`.
+/// that is unknown in all groups has the reason of the last group that gives one, else `no_reason`.
 TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
                                         const std::string& no_reason);
 

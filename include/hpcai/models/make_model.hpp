@@ -22,7 +22,7 @@ graph::Graph make_model(const config::Config& config, const ModelInput& input = 
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
 /// Returns the batch size of a rank in evaluation: 32 for classification, else the smaller of 32
-/// and `training_rows`, the batch size in training.
+/// and `training_rows`, its micro-batch size in training.
 int evaluation_rows(const config::Config& config, int training_rows);
 
 /// The square cells whose classes a segmentation model predicts.

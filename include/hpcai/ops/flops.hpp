@@ -17,7 +17,7 @@ inline constexpr std::array kLedgers{LedgerName{Ledger::table3, "table3"},
                                      LedgerName{Ledger::aiperf, "aiperf"}};
 
 /// FLOPs of one operation on its batch, by pass. table3 does not define the backward pass of single
-/// operators: its training count is 3 x forward, so each gradient counts as many FLOPs as forward.
+/// operations: its training count is 3 x forward, so each gradient counts as many FLOPs as forward.
 struct Flops {
     std::int64_t forward = 0;
     std::int64_t weight_gradient = 0;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-/// Update rules of optimizers. In the formulas w are the parameters, lr is
+/// Update rules of optimizers. In the formulas w is one parameter tensor, lr is
 /// StepScalars::learning_rate and t = StepScalars::taken_steps + 1 is the number of this step. g =
 /// gradient_factor gradient + weight_decay w, without the second term if no weight decay applies.
 namespace hpcai::ops {
@@ -18,7 +18,7 @@ struct Sgd {
     bool momentum_correction = true;
 };
 
-/// SGD, where g (with weight decay) is multiplied by the trust ratio of its range (You, Gitman,
+/// SGD, where g (with weight decay) is multiplied by the trust ratio of its tensor (You, Gitman,
 /// Ginsburg 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), with |g| before the
 /// decay; 1 if |w| or |g| is 0. Without momentum correction this is MLPerf's LARS for ResNet-50.
 struct Lars {
@@ -44,7 +44,7 @@ struct Adam {
 
 /// w -= lr r u (You et al. 2020, algorithm 2; the LAMB of MLPerf's BERT without gradient clipping).
 /// u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay w with Adam's m and
-/// v, where g has no decay. r = |w| / |u| is the trust ratio of the range, 1 if |w| or |u| is 0.
+/// v, where g has no decay. r = |w| / |u| is the tensor's trust ratio, 1 if |w| or |u| is 0.
 struct Lamb {
     static constexpr int kStates = 2;  // m, v
     double beta1 = 0.9;

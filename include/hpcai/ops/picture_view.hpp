@@ -5,8 +5,8 @@
 
 namespace hpcai::ops {
 
-/// A crop of a decoded picture that becomes one image of a batch. Both are RGB bytes in device
-/// memory, with contiguous rows.
+/// A crop of a decoded picture that becomes one image of a batch. The picture and the image are RGB
+/// bytes in device memory, with contiguous rows.
 struct PictureView {
     std::int64_t offset_bytes = -1;  // of the picture; -1: no image is written
     std::int32_t picture_width = 0;  // in pixels, like the next four fields

@@ -118,7 +118,7 @@ private:
 
     /// Returns a random box around an event of radii `radius_y` and `radius_x`, in metres.
     Extent draw_box(double latitude, double longitude, double radius_y, double radius_x) {
-        // Not as arguments of the call below, because C++ does not specify their order.
+        // Drawn before the call, because C++ does not order the evaluation of arguments.
         const double reach_x = radius_x * lognormal_factor(settings_.extent_spread);
         const double reach_y = radius_y * lognormal_factor(settings_.extent_spread);
         return extent_around(latitude, longitude, reach_y, reach_x);

@@ -52,7 +52,7 @@ public:
     void mark_completed(int node_rank);
     bool all_completed() const;
 
-    /// Removes the folder, except files that this program did not write and their subfolders.
+    /// Removes the folder, except files that this program did not write and the folders with them.
     /// Requires lock_exclusive().
     void remove() noexcept;
 

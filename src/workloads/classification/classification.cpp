@@ -109,7 +109,7 @@ private:
         bootstrap_members(member.validation, leaders, quality);
         if (!config_.bagging.out_of_bag) return;
         if (leaders.rank() != 0)
-            quality.metric = TopAccuracyRecord{};  // is discarded except on rank 0
+            quality.metric = TopAccuracyRecord{};  // discarded: only rank 0's is used
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (member.out_of_bag.empty()) {
             metric.out_of_bag = no_value(
