@@ -30,7 +30,7 @@ constexpr double kReportSeconds = 30;       // after record_wait_seconds(), to r
 constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
-constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // to write a record
+constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // for write_mutex_
 constexpr std::size_t kMaxSilentNamed = 4;
 
 std::filesystem::path flight_directory_of(const context::RunContext& context) {
