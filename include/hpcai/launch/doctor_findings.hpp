@@ -28,7 +28,7 @@ struct RankHealth {
     std::string output_error;      // why the rank cannot write to it; empty if it can
     bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
     double free_bytes = 0;         // on the file system of the result directory
-    std::string golden_sha256;     // of the parameters after the golden steps; empty: none ran
+    std::string golden_sha256;     // of the parameters after the steps of --golden; empty: off
 };
 
 /// The result of one check of a launch.
@@ -58,8 +58,8 @@ Finding diagnose_program(std::span<const RankHealth> by_world_rank);
 /// run.level custom.
 Finding diagnose_rules(const config::Config& config);
 
-/// Checks program, configuration, binding and output, and golden steps if they ran. Returns one
-/// finding per check.
+/// Checks program, configuration, binding, output and, with --golden, trained parameters. Returns
+/// one finding per check.
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
 
