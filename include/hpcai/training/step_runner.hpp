@@ -17,7 +17,7 @@ namespace hpcai::training {
 /// Arguments of a StepRunner. All references must outlive the runner.
 struct StepSetup {
     const config::Config& config;
-    graph::Network& network;  // in training mode, for this rank's share of a batch or a micro-batch
+    graph::Network& network;  // in training mode, for a micro-batch or this rank's share of a batch
     device::Device& device;
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
