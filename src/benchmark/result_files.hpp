@@ -15,13 +15,14 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
-/// The writer of the members' files: this launch, or an earlier one; they may then have changed.
+/// The launch that wrote the members' files. With stored_groups it was an earlier launch, and the
+/// files may have changed since.
 enum class Origin { this_run, stored_groups };
 
 /// Scores the run and writes all files of its result, the manifest last, because it marks a
 /// complete result. Prints the summary to text_stream(); with this_run, also if writing fails.
-/// Throws Error(usage) if writing fails, Error(mismatch) with stored_groups if `verify` would
-/// reject it.
+/// Returns the record. Throws Error(usage) if writing fails, Error(mismatch) with stored_groups if
+/// `verify` would reject the result.
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 

@@ -184,8 +184,8 @@ private:
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(
-                    file, "loss of step {} is {}; must be {} within {}, as trained again", step,
-                    loss, expected, allowed);
+                    file, "loss of step {} is {}; must be {} within {}, according to the replay",
+                    step, loss, expected, allowed);
             sum = steps = 0;
         }
     }
