@@ -83,9 +83,9 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder that
-/// the leader listed, a complete checkpoint was deleted. A folder without all markers was never
-/// complete.
+/// Returns whether the checkpoint has ever been complete. A folder without all markers was never
+/// complete. A folder that the leader listed but a rank does not find counts as a complete one that
+/// was deleted.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists = fs::exists(training::checkpoint_folder(location_, step), error);

@@ -46,7 +46,7 @@ public:
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
-    /// Begins a phase between two steps, such as "checkpoint". It may take `seconds`; a negative
+    /// Begins a phase between two steps, such as "checkpoint", of at most `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
     void resume() { watchdog_.resume(); }  // ends the phase
