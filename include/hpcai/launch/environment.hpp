@@ -8,8 +8,8 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment record of a run whose program was built with fault injection, and
-/// the entry in SampleSets::disqualifications by which such a run is not rankable.
+/// If the program of a run was built with fault injection: a key in the environment record, and an
+/// entry in SampleSets::disqualifications, which makes the run unrankable.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
