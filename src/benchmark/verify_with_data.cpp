@@ -68,8 +68,8 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
         const std::string other = path_in(inside, **missing).string();
         throw Error(
             ExitCode::data,
-            fmt::format("verify: --data: expected '{}'{}, as the run read '{}'; found none", direct,
-                        other == direct ? "" : fmt::format(" or '{}'", other), **missing));
+            fmt::format("verify: --data: expected '{}'{}, because the run read '{}'; found none",
+                        direct, other == direct ? "" : fmt::format(" or '{}'", other), **missing));
     }
     for (std::string* path : paths) {
         if (!path->empty()) *path = path_in(root, *path).string();
