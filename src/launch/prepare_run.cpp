@@ -85,7 +85,7 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
-        const int begun = has_begun() ? series.number : series.number - 1;  // the latest run
+        const int begun = has_begun() ? series.number : series.number - 1;  // last run begun
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);

@@ -183,8 +183,8 @@ private:
     Phase phase_ = Phase::following;
     int collector_ = 0;  // group whose leader this leader follows, or its own group
     double phase_end_ = 0;
-    double reminder_ = 0;                 // when this leader repeats a message that has no answer
-    std::map<int, GroupStatus> reports_;  // by group, including this leader's
+    double reminder_ = 0;                       // when this leader asks again if it has no answer
+    std::map<int, GroupStatus> reports_;        // by group, including this leader's
     std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
     std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
     std::set<int> missing_replies_;  // groups that have not replied to the proposal or the result
