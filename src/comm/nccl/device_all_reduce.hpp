@@ -194,7 +194,7 @@ private:
     device::Device& device_;
     std::map<std::pair<const float*, std::size_t>, Sum> sums_;
     Buffer wire_;                    // used by every all-reduce
-    Buffer skip_flag_;               // int: a sum is not finite or skip_step() was called
+    Buffer skip_flag_;               // int, nonzero: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
     bool has_counted_step_ = false;  // sent_ has this step; false: the step may replay a graph
     SentBytes sent_per_recording_;   // bytes sent by one replay of the CUDA graph
