@@ -21,7 +21,7 @@ else
 fi
 
 
-# Prints another text after a run has written its progress or summary.
+# Prints a text that changes when a run writes its progress or summary.
 output_state() {
     find "$results" \( -name summary.txt -o -name progress.json \) \
         -printf '%p %i %T@ ' 2>/dev/null

@@ -155,7 +155,7 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     comm::MembershipAgreementDeadlines deadlines;
     deadlines.status_seconds =
         group::peer_wait_seconds(context_.config.run, since_training_.seconds());
-    // A stopped group waits for others at least its own stop time; checkpoints have equal sizes.
+    // Other groups may need as long as this group to stop: their checkpoints have the same size.
     deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, outcome.stop_seconds);
     deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(outcome.status, leaders, deadlines);
@@ -210,14 +210,14 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                       .record;
         text << fmt::format("group {}: {}\n", status.group,
                             group.failure.empty() ? kNoStatus : printable(group.failure));
-        // A group without a stored record has no new checkpoint. A checkpoint of a later step than
-        // the record's is from an earlier launch, and this launch found it damaged.
-        const bool is_stored = status.has_stopped() && !group.failure.empty();
+        // A stopped group resumes at most from the step of its record. Checkpoints of later steps
+        // are from an earlier launch, and this launch found them damaged.
+        const bool has_stop_record = status.has_stopped() && !group.failure.empty();
         const std::int64_t resumed_step =
-            is_stored ? results::last_checkpoint(context_.output, status.group, group.ranks,
-                                                 group.iterations)
-                      : results::last_checkpoint(context_.output, status.group, group.ranks);
-        const bool has_checkpoint = is_stored && resumed_step == group.iterations;
+            has_stop_record ? results::last_checkpoint(context_.output, status.group, group.ranks,
+                                                       group.iterations)
+                            : results::last_checkpoint(context_.output, status.group, group.ranks);
+        const bool has_checkpoint = has_stop_record && resumed_step == group.iterations;
         is_saved = is_saved && (has_checkpoint || !status.has_stopped());
         step = std::min(step.value_or(resumed_step), resumed_step);
     }

@@ -18,7 +18,7 @@ namespace hpcai::benchmark {
 /// combines their predictions (the vote), scores the run and writes the results. One per rank.
 class JobController {
 public:
-    /// All arguments must outlive the object. `since_start` measures from the start of this run.
+    /// `world`, `since_start` (of this run) and the members of `run` must outlive the object.
     JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : run_(run),
@@ -27,8 +27,8 @@ public:
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
 
-    /// Ends the run on this rank. Returns after the result is complete, if this rank takes part in
-    /// it. All ranks agree whether another run follows. Reports errors on standard error and
+    /// Ends the run on this rank. If the result has this rank's group, returns after the result is
+    /// complete. All ranks agree whether another run follows. Reports errors on standard error and
     /// returns their code; never throws. The exit codes are:
     ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
     ///    another run follows, then the worst code of all runs.

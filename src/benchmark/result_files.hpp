@@ -15,13 +15,14 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
-/// The origin of the members' files: this run, or an earlier launch, so that they may have changed.
+/// The launch that wrote the members' files. With stored_groups it was an earlier launch, and the
+/// files may have changed since.
 enum class Origin { this_run, stored_groups };
 
-/// Scores the run and writes all files of its result, the manifest last, which marks a complete
-/// result. Then prints the summary to text_stream(). Returns the record. Throws Error(usage) if the
-/// files cannot be written; then a summary of this_run is still printed. Throws Error(mismatch) for
-/// stored_groups if `verify` would reject the result.
+/// Scores the run and writes all files of its result, the manifest last, because it marks a
+/// complete result. Prints the summary to text_stream(); with this_run, also if writing fails.
+/// Returns the record. Throws Error(usage) if writing fails, Error(mismatch) with stored_groups if
+/// `verify` would reject the result.
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 

@@ -154,7 +154,7 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     return end;
 }
 
-/// Makes the runs of run.repeat as long as all ranks take part. Throws if a run cannot start.
+/// Makes one run, or those of run.repeat while all ranks take part. Throws if a run cannot start.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     for (bool is_first = true;; is_first = false) {

@@ -26,7 +26,7 @@ using workloads::Inspector;
 // the last bits of each layer's output. Other precisions round more coarsely. A device without the
 // run's precision recomputes the predictions in fp32.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
-constexpr int kMaxLossSteps = 20;  // maximum between stored losses if run.loss_steps is 0
+constexpr int kMaxLossSteps = 20;  // maximum steps per stored loss if run.loss_steps is 0
 // Maximum relative differences of losses. The first two are multiplied by the number of steps done.
 // kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
@@ -68,8 +68,8 @@ void move_data(const fs::path& folder, config::DataConfig& data) {
         const std::string other = path_in(inside, **missing).string();
         throw Error(
             ExitCode::data,
-            fmt::format("verify: --data: expected '{}'{}, as the run read '{}'; found none", direct,
-                        other == direct ? "" : fmt::format(" or '{}'", other), **missing));
+            fmt::format("verify: --data: expected '{}'{}, because the run read '{}'; found none",
+                        direct, other == direct ? "" : fmt::format(" or '{}'", other), **missing));
     }
     for (std::string* path : paths) {
         if (!path->empty()) *path = path_in(root, *path).string();
@@ -153,7 +153,7 @@ private:
         }
     }
 
-    /// Compares the losses of the first `steps` steps of a group, or of all; returns their number.
+    /// Compares the losses of a group's first steps, at most `steps`. Returns their number.
     std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
         const std::string file = workloads::group_prefix(group) + "steps.csv";
         const auto text = inspector_.read_text(file);
@@ -168,8 +168,8 @@ private:
         return steps;
     }
 
-    /// Compares each stored loss with the mean of the recomputed losses since the previous one. A
-    /// step without a loss has NaN. At most run.loss_steps (0: kMaxLossSteps) steps share a loss.
+    /// Compares each stored loss with the mean of the losses recomputed since the previous stored
+    /// loss; a step without one has NaN. At most run.loss_steps (0: kMaxLossSteps) steps share one.
     void compare_losses(const std::vector<double>& recomputed,
                         const std::vector<StepRecord>& stored, const std::string& file) {
         const int loss_steps = context_.config.run.loss_steps;
@@ -184,8 +184,8 @@ private:
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(
-                    file, "loss of step {} is {}; must be {} within {}, as trained again", step,
-                    loss, expected, allowed);
+                    file, "loss of step {} is {}; must be {} within {}, according to the replay",
+                    step, loss, expected, allowed);
             sum = steps = 0;
         }
     }

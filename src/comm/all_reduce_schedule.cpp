@@ -66,8 +66,8 @@ private:
     /// receives all messages at once.
     static int rotate(int index, int k, int size) { return (index + k) % size; }
 
-    /// Adds a reduce-scatter of `range`. The first `parts` members own one part each. All members
-    /// send each part to its owner, which adds it up. This rank is member number `index`.
+    /// Adds a reduce-scatter of `range`. The first `parts` members own one part each. Each owner
+    /// adds the values of its part that the other members send. This rank is member number `index`.
     void reduce_scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;

@@ -53,8 +53,8 @@ struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// Returns the biased exponent that is scaled to 2^14, normally of the largest value. Below
-    /// 2^-112 the scale would underflow.
+    /// Returns the biased exponent that is scaled to 2^14: that of the largest value, but at least
+    /// that of 2^-112, below which the scale would underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);

@@ -13,8 +13,8 @@ namespace hpcai::group {
 AuditRecord failed_audit(const context::RunContext& context,
                          const training::Divergence& divergence);
 
-/// Describes a failed audit in one line: the step, what differs, and on which of the `ranks` ranks
-/// that hold an affected shard.
+/// Describes a failed audit in one line: the step, what differs, and on which ranks. `ranks` is the
+/// number of ranks that hold an affected shard.
 std::string describe_divergence(const AuditRecord& audit, int ranks);
 
 }  // namespace hpcai::group

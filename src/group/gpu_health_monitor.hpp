@@ -22,7 +22,7 @@ public:
         poller_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
     }
 
-    /// Polls for the last time and returns the readings: one record, or none without polls. Waits
+    /// Polls for the last time and returns one record, or none if this object polls nothing. Waits
     /// at most `timeout_seconds` for a driver that does not answer. Later calls return the same.
     const std::vector<DeviceHealthRecord>& finish(double timeout_seconds) {
         if (!poller_) return records_;

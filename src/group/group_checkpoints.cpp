@@ -23,7 +23,7 @@ namespace {
 constexpr double kSecondsBetweenPolls = 1;
 constexpr double kMaxStepsBetweenPolls = 1000;
 
-// Stop requests in ascending priority, as the group follows the highest request of its ranks.
+// Stop requests in ascending priority, as the group follows the highest of its ranks' requests.
 // They are doubles for all_reduce_max().
 constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, kUserSignal = 4;
 
@@ -83,9 +83,9 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder that
-/// the leader listed, a complete checkpoint was deleted. A folder without all markers was never
-/// complete.
+/// Returns whether the checkpoint has ever been complete. A folder without all markers was never
+/// complete. A folder that the leader listed but a rank does not find counts as a complete one that
+/// was deleted.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists = fs::exists(training::checkpoint_folder(location_, step), error);
@@ -256,8 +256,8 @@ std::string GroupCheckpoints::finish_write() {
     return "";
 }
 
-/// Returns the highest request and the age of the last checkpoint. Sets the next poll about a
-/// second ahead, because each poll costs a small all-reduce.
+/// Returns the highest request and age of all ranks. Sets the next poll about a second ahead,
+/// because each poll costs a small all-reduce.
 GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer& trainer,
                                                                std::int64_t steps_done) {
     const auto steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_step_, 1));

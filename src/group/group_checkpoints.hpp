@@ -102,7 +102,7 @@ public:
     std::int64_t restore(training::Trainer& trainer);
 
     /// Sets when epochs end, and after how many epochs an uninterruptible phase follows, such as an
-    /// evaluation; 0: never. The run stops before a phase that would exceed its time limit.
+    /// evaluation; 0: never. The run stops before a phase that would exceed run.time_limit_seconds.
     void set_epochs(std::int64_t steps_per_epoch, int epochs_per_phase) {
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
@@ -114,7 +114,7 @@ public:
     /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
     /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
     /// GroupStop on all ranks. Its state is `unsaved` if the write failed, or `terminated` after
-    /// SIGTERM if an exit ends the job.
+    /// SIGTERM if the exit of one rank ends the others.
     void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Completes the checkpoint of the last step, unless checkpoints are off. Call it after the
@@ -126,10 +126,10 @@ public:
 
 private:
     struct Attempt;
-    /// The highest request of all ranks, and the longest time since the last checkpoint.
+    /// What all ranks know after agree_on_request().
     struct Agreement {
-        double request = 0;
-        double age_seconds = 0;
+        double request = 0;      // of highest priority: kContinue etc. of group_checkpoints.cpp
+        double age_seconds = 0;  // longest time since the last checkpoint
     };
 
     Attempt try_restore(training::Trainer& trainer, std::int64_t step);

@@ -30,7 +30,7 @@ constexpr double kReportSeconds = 30;       // after record_wait_seconds(), to r
 constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file system hangs
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
-constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // to write a record
+constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // for write_mutex_
 constexpr std::size_t kMaxSilentNamed = 4;
 
 std::filesystem::path flight_directory_of(const context::RunContext& context) {
@@ -73,8 +73,8 @@ training::WatchdogSettings GroupWatch::settings() {
                     context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { on_timeout(reason); };
     if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
-        // The exit of this process ends all ranks. It may exit when the other groups have ended and
-        // responsive ranks had time to report the failure.
+        // The exit of this process ends all ranks. The process may exit when the other groups have
+        // ended and responsive ranks had time to report the failure.
         settings.may_end = [this] {
             const bool have_ended = peer_groups_->have_ended();
             return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
@@ -239,7 +239,7 @@ WatchReport GroupWatch::report(const std::string& reason) {
     while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
     if (found.is_reporter) found.failure = describe_ranks(reason, watch);
-    // Stopped processes would outlive the run. The watchdog of a hanging process ends it.
+    // Stopped processes would outlive the run. Its own watchdog ends a hanging process.
     for (int rank = 0; rank < group_.size() && !context_.launch.exit_ends_others; ++rank) {
         if (process_state(rank) != ProcessState::stopped) continue;
         kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);

@@ -46,7 +46,7 @@ public:
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
-    /// Begins a phase between two steps, such as "checkpoint". It may take `seconds`; a negative
+    /// Begins a phase between two steps, such as "checkpoint", of at most `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
     void resume() { watchdog_.resume(); }  // ends the phase
@@ -56,9 +56,9 @@ public:
         return context_.config.run.first_step_timeout_seconds;
     }
 
-    /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits
-    /// for the records of lower ranks until one responds. The first responsive rank reads all
-    /// records and names the unresponsive or slowest rank. Kills the group's stopped processes
+    /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits,
+    /// for a limited time, until one of the lower ranks responds. The first responsive rank reads
+    /// all records and names the unresponsive or slowest rank. Kills the group's stopped processes
     /// (SIGSTOP) on this node unless that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);
 

@@ -12,7 +12,7 @@
 
 namespace hpcai::group {
 
-/// The stages and shards of a model. Each rank trains one of them.
+/// The shards of all stages of a model. Each rank trains one shard of one stage.
 struct Partition {
     Partition(const graph::Graph& model, const config::TrainingConfig& training,
               const plan::Layout& group_layout, int group_rank)

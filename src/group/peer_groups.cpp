@@ -14,7 +14,7 @@ namespace {
 constexpr double kExitGraceSeconds = 10;  // from the result to the exit of the other ranks
 constexpr double kSilentSeconds = 3600;   // the longest time that a rank waits for other ranks
 constexpr double kEnsembleSeconds = 10;   // to evaluate the ensemble
-constexpr double kTrainingShare = 0.5;    // of the training time: how long leaders wait
+constexpr double kTrainingShare = 0.5;    // leaders wait for this share of the training time
 
 bool is_active(const ProgressRecord& progress) {
     const bool is_unfinished =

@@ -104,7 +104,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
     const auto slowest = std::ranges::max_element(ends);
     progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
     const double training_left = *slowest - meters::UtcClock().seconds();
-    // Without a margin, groups of nearly equal speed would be named in turns.
+    // Without a margin, groups of nearly equal speed would be named alternately.
     const double margin = std::max(1.0, 0.1 * training_left);
     const auto last_groups =
         std::ranges::count_if(ends, [&](double end) { return end >= *slowest - margin; });

@@ -20,7 +20,7 @@ std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
-/// Returns the ranks whose text is not the most frequent one. If several texts tie, returns all.
+/// Returns the ranks without the most frequent text; all ranks if several texts are most frequent.
 std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> counts;
     for (const RankHealth& rank : ranks) ++counts[rank.*text];
@@ -173,7 +173,7 @@ Finding check_output(LaunchRanks ranks) {
     return pass("output", "all ranks can write, " + space);
 }
 
-/// Compares the parameters after the golden steps, which every rank trained alone. Devices of
+/// Compares the parameters after the steps of --golden, which every rank trained alone. Devices of
 /// different kinds may round differently.
 Finding check_golden_steps(LaunchRanks ranks) {
     const auto others = minority(ranks, &RankHealth::golden_sha256);

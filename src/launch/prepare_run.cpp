@@ -85,7 +85,7 @@ struct Resumption {
             "{} has {} and {}; start `{}` with the same number of ranks per node",
             folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
             layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
-        const int begun = has_begun() ? series.number : series.number - 1;  // the latest run
+        const int begun = has_begun() ? series.number : series.number - 1;  // last run begun
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
@@ -97,17 +97,17 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts the facts without topology, because any rank may write a result. Collective.
+    /// Broadcasts the facts, because any rank may write a result, but no topology. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
-        facts.topology = {1, 1, 1, 1, {{}}};  // a map of all ranks would be large
+        facts.topology = {1, 1, 1, 1, {{}}};  // the map of all ranks would be large
         const std::string text = comm::broadcast(everyone, records::to_json(facts));
         if (everyone.rank() != 0) launch = records::from_json<LaunchRecord>(text, kLaunchName);
         is_trained = !comm::broadcast(everyone, std::string(is_trained ? "yes" : "")).empty();
     }
 
     /// Copies the facts of earlier launches of the run to `next`, the record of this launch. If all
-    /// groups have finished, also copies the environment in which the groups were trained.
+    /// groups have finished, also copies the environment of their training, but keeps kFaultsFact.
     void keep_facts(LaunchRecord& next) {
         if (!has_begun()) return;
         next.started_utc = launch.started_utc;
@@ -118,7 +118,7 @@ struct Resumption {
     }
 
     /// Throws Error(data) on all ranks unless the run began with these samples. Marks the data as
-    /// disqualified if the program of the first launch was built with fault injection. Collective.
+    /// disqualified if the program of an earlier launch was built with fault injection. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const {
         comm::collective_try(everyone, [&] {

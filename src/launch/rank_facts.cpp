@@ -44,7 +44,7 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
         ranks, [](const context::RankFacts& rank) { return rank.determinism.is_thread_invariant; });
     if (!is_repeatable) return {true, "none: a rank's device does not guarantee it", ""};
 
-    std::set<std::string> conditions;  // different ones
+    std::set<std::string> conditions;
     for (const context::RankFacts& rank : ranks) conditions.insert(rank.determinism.conditions);
     DeterminismRecord record;
     record.requested = true;

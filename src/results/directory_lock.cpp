@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kRetryInterval{50};
 constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` holds the lock briefly
 
 /// After a node has died, the file server keeps its locks: 90 s with NFS 4, about 100 s with
-/// Lustre. A requeued job must wait that long.
+/// Lustre. A requeued job waits longer than both.
 constexpr double kJobLockTimeoutSeconds = 180;
 
 void require_not_taken(const fs::path& output, const FileLock& lock) {

@@ -68,7 +68,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // The files, all that `score` has, show whether replicas diverged, but no exit codes.
+        // `score` has only files, which show whether replicas diverged but not the exit codes.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : outcome.groups[index].exit_code);

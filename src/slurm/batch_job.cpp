@@ -22,8 +22,7 @@ void require_supported(const BatchJob& job, bool is_supported, std::string_view 
             option, kSchedulers[static_cast<std::size_t>(job.scheduler)]);
 }
 
-/// Returns the option as the scheduler expects it. A form of PBS that begins with ':' is a resource
-/// of each node.
+/// Returns the option as the scheduler expects it. In PBS, ':' begins a resource of each node.
 std::string form_of(const BatchJob& job, const std::string& name, const std::string& value) {
     static const std::map<std::string, std::array<const char*, 3>> kForms{
         // [option][Scheduler]
@@ -74,9 +73,9 @@ std::string slurm_directives(const BatchJob& job) {
 std::string pbs_directives(const BatchJob& job) {
     require(job.cpus_per_rank > 0, ExitCode::usage,
             "sbatch: --cpus-per-rank: required with --scheduler pbs");
-    // A requeued job of an array would submit the whole array again. PBS has no array of one job.
-    require_supported(job, job.array.empty() || (job.array.size() > 1 && job.requeues == 0),
-                      "array with one value or --requeue");
+    require_supported(job, job.array.size() != 1, "array with one value");
+    // The script restarts its job by qsub, which would submit the whole array again.
+    require_supported(job, job.array.empty() || job.requeues == 0, "array with --requeue");
     std::string select = fmt::format("#PBS -l select={}:ncpus={}:mpiprocs={}", job.nodes,
                                      job.ranks_per_node * job.cpus_per_rank, job.ranks_per_node);
     if (job.gpus_per_node > 0) select += fmt::format(":ngpus={}", job.gpus_per_node);

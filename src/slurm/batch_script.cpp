@@ -77,8 +77,8 @@ std::string option_words(const char* option, const std::vector<std::string>& val
     return words;
 }
 
-/// Returns commands that set `hpcai500` to the program or its container and check that this exists.
-/// Without it, mpirun with --enable-recovery would hang silently.
+/// Returns commands that set `hpcai500` to the command that runs the program, in its container if
+/// any, and check that this command exists: otherwise mpirun --enable-recovery would hang silently.
 std::string find_program(const BatchJob& job) {
     std::string container, folder, binds;
     if (!job.container.empty()) {
@@ -91,7 +91,7 @@ std::string find_program(const BatchJob& job) {
         container =
             fmt::format("apptainer exec{} --bind \"$PWD\"{} {} ",
                         job.gpus_per_node > 0 ? " --nv" : "", binds, shell_quote(job.container));
-        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));  // to bind
+        folder = fmt::format("mkdir -p {} || exit 2\n", shell_quote(job.results));  // for --bind
     }
     return fmt::format("{}set -u\nhpcai500=({}\"${{HPCAI500:-hpcai500}}\")\n", folder, container) +
            R"(if ! command -v "${hpcai500[0]}" >/dev/null; then
@@ -206,7 +206,7 @@ std::string launch(const BatchJob& job) {
 }
 
 constexpr const char* kOutputState = R"(
-# Prints another text after a run has written its progress or summary.
+# Prints a text that changes when a run writes its progress or summary.
 output_state() {
     find "$results" \( -name summary.txt -o -name progress.json \) \
         -printf '%p %i %T@ ' 2>/dev/null

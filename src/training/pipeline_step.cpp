@@ -171,7 +171,7 @@ private:
         return KernelObserver(log_, [this](const graph::KernelCall&) { boundary_.test(); });
     }
 
-    /// Takes the samples from the batch or the first shard, else padding. Passes the labels on.
+    /// Loads the batch, or padding without one, from the first shard. Passes the labels on.
     void load_samples(const data::Batch* batch) {
         const std::size_t image_bytes =
             network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);

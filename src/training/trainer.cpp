@@ -171,7 +171,7 @@ void Trainer::run_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name and the step to failures of `work`, except to announced ones and timeouts.
+/// Adds this rank's name and the step to failures of `work`, except announced ones and timeouts.
 void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
@@ -269,7 +269,7 @@ std::vector<std::span<float>> Trainer::shared_values() {
 /// Audits before a checkpoint, because a resume copies one replica to all ranks, even a wrong one.
 void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
-    // If an audit is due, train_steps has just made it.
+    // An audit that is due was just made by train_steps().
     if (!audit_.is_due(steps_done_)) audit_.audit(steps_done_);
 }
 

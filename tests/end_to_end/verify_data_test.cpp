@@ -59,8 +59,8 @@ TEST_F(VerifiedData, AreThoseOfAnUnchangedResultInAnotherFolder) {
     const Outcome nowhere = verify(*folder_ / "result", {"--data", "nowhere"});
     EXPECT_EQ(nowhere.exit_code, 4);
     EXPECT_THAT(nowhere.error,
-                HasSubstr("verify: --data: expected 'nowhere/train' or 'nowhere/set/train', as the "
-                          "run read 'set/train'; found none"));
+                HasSubstr("verify: --data: expected 'nowhere/train' or 'nowhere/set/train', "
+                          "because the run read 'set/train'; found none"));
 }
 
 TEST_F(VerifiedData, RejectSwappedWeights) {

@@ -244,10 +244,10 @@ TEST(BatchScript, RefusesWhatItsSchedulerDoesNotHave) {
     EXPECT_TRUE(refused(job, "launcher srun: not supported with --scheduler pbs"));
     job = example_of(Scheduler::pbs);
     job.array = {{{"bagging.M=1"}, 8}};
-    EXPECT_TRUE(refused(job, "array with one value or --requeue: not supported"));
+    EXPECT_TRUE(refused(job, "array with one value: not supported"));
     job.array.push_back({{"bagging.M=2"}, 8});
     job.requeues = 1;
-    EXPECT_TRUE(refused(job, "array with one value or --requeue: not supported"));
+    EXPECT_TRUE(refused(job, "array with --requeue: not supported"));
     job.requeues = 0;
     EXPECT_FALSE(refused(job, ""));
     job.cpus_per_rank = 0;

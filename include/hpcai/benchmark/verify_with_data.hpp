@@ -14,7 +14,7 @@ struct DataToVerify {
     std::int64_t steps = 0;  // steps of each group to train again; 0: none
 };
 
-/// Verifies the result of one run like results::verify_result. If that finds nothing, compares the
+/// Verifies the result of one run like results::verify_result. If it has no findings, compares the
 /// result with the data in `with.folder`: names and labels of the samples, and the predictions of
 /// each model, which are recomputed from its stored weights on this machine. Let C be
 /// the common folder of all data paths; with.folder/<name of C> or with.folder replaces C.

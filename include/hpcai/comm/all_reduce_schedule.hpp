@@ -93,8 +93,8 @@ struct ScheduleStep {
 /// rounded when a rank sends them, when a partial sum over inner ranks is sent to outer ranks, and
 /// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32, in an
 /// order that depends only on AllReduceOptions and the number of values, except with native. All
-/// steps use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so one
-/// buffer as long as the values holds all residuals of error feedback.
+/// steps use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so error
+/// feedback needs one residual for each value.
 struct AllReduceSchedule {
     std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;

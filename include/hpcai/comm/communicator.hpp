@@ -71,7 +71,7 @@ public:
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
 
     /// Starts to send and receive these messages. Messages between two ranks with the same `tag`
-    /// match in the order in which both ranks start them. Not collective. The buffers are not
+    /// match in the order in which each rank starts them. Not collective. The buffers are not
     /// copied: after a failure, pass their memory to keep_alive().
     virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                                     std::span<const Incoming> receives,

@@ -90,7 +90,7 @@ enum class MembershipAgreementKind : std::int32_t {
     query,      // follower to collector, halfway through the follower's wait: expects a notice
     notice,     // heartbeat of a collector; leaders follow the collector of the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
-    joined,     // follower to collector; the follower joins no other until it is `withdrawn`
+    joined,     // follower to collector; it joins no other collector before `withdrawn`
     declined,   // leader to collector: the leader is not its follower or has decided
     withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined, in a tree
@@ -123,8 +123,8 @@ struct AddressedMessage {
 /// Following: each leader sends its status to a collector, first the leader of group 0. If the
 /// collector is lost, or silent for status_seconds, the leader follows the leader of the next
 /// group. After the leaders of groups 0 to 3, or when its own group is next, it becomes a
-/// collector. The leader of a stopped group waits stopped_seconds in all, but at least 2 x
-/// reply_seconds for each collector, because the scheduler may end the job soon.
+/// collector. As the scheduler may end the job soon, the leader of a stopped group waits only
+/// stopped_seconds in all, but at least 2 x reply_seconds for each collector.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
 /// completed groups, including its own, are over. Failed groups do not count, so an early failure
@@ -183,8 +183,8 @@ private:
     Phase phase_ = Phase::following;
     int collector_ = 0;  // group whose leader this leader follows, or its own group
     double phase_end_ = 0;
-    double reminder_ = 0;                 // when this leader repeats a message that has no answer
-    std::map<int, GroupStatus> reports_;  // by group, including this leader's
+    double reminder_ = 0;                       // when this leader asks again if it has no answer
+    std::map<int, GroupStatus> reports_;        // by group, including this leader's
     std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
     std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
     std::set<int> missing_replies_;  // groups that have not replied to the proposal or the result

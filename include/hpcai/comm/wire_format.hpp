@@ -18,7 +18,7 @@ std::size_t wire_bytes(WireFormat format, std::size_t values);
 
 /// Encodes `values` to `wire`, which has wire_bytes() bytes at a 4-byte aligned address. For error
 /// feedback (Seide et al. 2014) `residual` has one number for each value, else it is empty. encode
-/// adds it to the values before rounding and replaces it by the rounding errors, or by 0 where an
+/// adds these numbers before rounding and replaces them by the rounding errors, or by 0 where an
 /// error is not finite. fp32 neither reads nor changes `residual`.
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
             std::span<float> residual);

@@ -25,7 +25,7 @@ graph::Graph make_training_graph(const context::RunContext& context,
 /// A model on one rank of the group that trains it.
 class Model {
 public:
-    /// Builds the training networks of `graph`, which is not fused, and their initial weights. The
+    /// Builds the training networks of the unfused `graph` and their initial weights. The
     /// random weights depend on the seed and the group number. Not collective. Throws Error(data)
     /// if training.initial_weights does not fit, Error(internal) if memory does not suffice.
     Model(graph::Graph graph, const context::RunContext& context,

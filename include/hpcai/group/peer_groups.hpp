@@ -6,9 +6,9 @@
 
 namespace hpcai::group {
 
-/// Returns how long the leader of a group that trained for `training_seconds` waits for the leaders
-/// of other groups, whose bootstraps may be larger and whose nodes may be slower: half of the
-/// training time, but at least run.group_timeout_seconds.
+/// Returns how long the leader of a group that trained for `training_seconds` waits for other
+/// leaders: half of that time, but at least run.group_timeout_seconds. Other groups may have larger
+/// bootstraps or slower nodes.
 double peer_wait_seconds(const config::RunConfig& run, double training_seconds);
 
 /// Observes the other groups of a run through their files. A rank of a failed group uses it to stay

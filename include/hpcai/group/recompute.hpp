@@ -12,8 +12,8 @@
 /// Recomputes parts of a finished run, possibly on another machine, to verify its result.
 namespace hpcai::group {
 
-/// Opens the device for one of `ranks` ranks of this process. It computes in `precision`, as in
-/// result.json, or in fp32 if the device lacks that.
+/// Opens the device for one of `ranks` ranks of this process. It computes in `precision`, named as
+/// in result.json, or in fp32 if the device lacks that.
 context::Resources open_resources(const config::Config& config, const std::string& precision,
                                   const data::SampleSets& samples, int ranks);
 

@@ -26,9 +26,9 @@ struct RankHealth {
     int allowed_numa_nodes = 1;
     std::string output_rejection;  // why a run would reject the result directory; empty: accepted
     std::string output_error;      // why the rank cannot write to it; empty if it can
-    bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
+    bool sees_output = true;       // whether the rank sees a file that rank 0 wrote there
     double free_bytes = 0;         // on the file system of the result directory
-    std::string golden_sha256;     // of the parameters after the golden steps; empty: none ran
+    std::string golden_sha256;     // of the parameters after the steps of --golden; empty: off
 };
 
 /// The result of one check of a launch.
@@ -46,8 +46,8 @@ struct LaunchCommand {
     bool by_srun = false;
 };
 
-/// For rank 0, returns a line break and a warning for the log of a run if the rank may use fewer
-/// cores than its share of the node, such as by mpirun's default binding; else an empty string.
+/// Returns a line break and a warning for the log of rank 0 if that rank may use fewer cores than
+/// its share of the node, such as by mpirun's default binding; else an empty string.
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place);
 
@@ -58,8 +58,8 @@ Finding diagnose_program(std::span<const RankHealth> by_world_rank);
 /// run.level custom.
 Finding diagnose_rules(const config::Config& config);
 
-/// Checks program, configuration, binding and output, and golden steps if they ran. Returns one
-/// finding per check.
+/// Checks program, configuration, binding, output and, with --golden, trained parameters. Returns
+/// one finding per check.
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
                                      const LaunchCommand& launch);
 

@@ -8,8 +8,8 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment record of a run whose program was built with fault injection, and
-/// the entry in SampleSets::disqualifications by which such a run is not rankable.
+/// If the program of a run was built with fault injection: a key in the environment record, and an
+/// entry in SampleSets::disqualifications, which makes the run unrankable.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
@@ -26,8 +26,8 @@ std::string binary_digest();
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
 /// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment
-/// variables. Others may hold secrets and are never copied. Collective: preloaded libraries are
-/// those of the last rank that has any.
+/// variables. Other variables may hold secrets and are never copied. Collective: preloaded
+/// libraries are those of the last rank that has any.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,

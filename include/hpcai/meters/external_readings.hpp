@@ -46,7 +46,7 @@ struct MeteredEnergy {
 
 /// Integrates the energy of the phase: power by the trapezoidal rule, a counter by its difference,
 /// with linear interpolation at both ends. Throws Error(data) naming the file if the readings do
-/// not cover the phase, and naming file and line if they have a longer gap in it than allowed.
+/// not cover the phase, and naming file and line if a gap in the phase is longer than allowed.
 /// Throws Error(usage) if the phase has no length.
 MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
                         const IntegrationSettings& settings);

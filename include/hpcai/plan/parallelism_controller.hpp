@@ -49,8 +49,8 @@ struct Layout {
 ///   - training.batch_norm_samples neither divides the samples of a rank's micro-batch nor is k
 ///     times these samples, where k divides the number of replicas.
 ///
-/// The error is Error(launch) if eq. 5 cannot hold, or if another number of ranks may help. It
-/// may if P_degree is `auto` and, for the batch and batch_norm_samples, data_degree is `auto`, too.
+/// The error is Error(launch) if eq. 5 cannot hold, or if another number of ranks may help: if
+/// P_degree is `auto` and, for the batch and batch_norm_samples, data_degree is `auto`, too.
 /// Otherwise it is Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);

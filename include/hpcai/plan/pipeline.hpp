@@ -21,10 +21,10 @@ struct PipelineTask {
 /// Returns the tasks of stage `stage` of `stages` in a step, in order. Forward and backward passes
 /// are each in the order of the micro-batches, so that gradient sums are the same in all schedules.
 /// gpipe: all forward passes, then all backward passes (Huang et al. 2019, who reverse the order of
-/// the backward passes); a single stage runs 1f1b. 1f1b: as many forward passes as there are later
-/// stages, or all if there are fewer, then a forward and a backward pass in turn, then the
-/// remaining backward passes (PipeDream-Flush, Narayanan et al. 2021).
-/// Stages that run these tasks in order and wait only for the inputs of a pass never deadlock.
+/// the backward passes); a single stage runs 1f1b. 1f1b (PipeDream-Flush, Narayanan et al. 2021):
+/// one forward pass for each later stage, but at most one for each micro-batch; then a forward and
+/// a backward pass in turn; then the remaining backward passes. Stages that run these tasks in
+/// order and wait only for the inputs of a pass never deadlock.
 std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int stages, int stage,
                                          int micro_batches);
 

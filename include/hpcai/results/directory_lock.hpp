@@ -12,8 +12,8 @@
 namespace hpcai::results {
 
 /// Locks a result directory against other programs until the lock or this process ends. Throws
-/// Error(usage) if a lock of another program prevents it for one second, or for three minutes in a
-/// batch job, because a file server may keep the locks of a dead node that long. Warns on standard
+/// Error(usage) if a lock of another program prevents it for one second, or in a batch job for
+/// three minutes: a file server may keep a dead node's locks for two minutes. Warns on standard
 /// error if `kind` is exclusive and the file system has no locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);

@@ -14,9 +14,9 @@
 namespace hpcai::results {
 
 /// Reads the record of a group that finished. The result is empty if the record is missing, damaged
-/// or of another group, or has a failure, if a file is missing (except weights without
-/// run.keep_weights), or if the predictions do not have the recorded digest. `reason`, which may be
-/// null, then receives the explanation.
+/// or of another group, or has a failure; if another file is missing; or if the predictions do not
+/// have the recorded digest. `reason`, which may be null, then receives the explanation. Weights
+/// may be missing without run.keep_weights.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::Config& config, int group,
                                                std::string* reason = nullptr);

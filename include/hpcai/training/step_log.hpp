@@ -153,7 +153,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-/// Adds the kernels of a traced step to the log's trace. Calls `after_kernel(call)` after each.
+/// Adds the kernels of a traced step to the log's trace. Calls `after_kernel` after each kernel.
 template <typename AfterKernel>
 class KernelObserver final : public graph::Observer {
 public:

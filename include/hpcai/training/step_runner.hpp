@@ -17,7 +17,7 @@ namespace hpcai::training {
 /// Arguments of a StepRunner. All references must outlive the runner.
 struct StepSetup {
     const config::Config& config;
-    graph::Network& network;  // in training mode, for this rank's share of a batch or a micro-batch
+    graph::Network& network;  // in training mode, for a micro-batch or this rank's share of a batch
     device::Device& device;
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
@@ -30,7 +30,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters. The others were built from the first (Network's `twin`).
+    // flight. They share parameters. The first was the `twin` from which the others were built.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
@@ -136,10 +136,10 @@ private:
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share);
 
 /// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
-/// backward with all-reduces, update. If device.recording is set, the device and, with several
-/// ranks, the reducer support capture, and before_all_reduce is null, the third step is captured
-/// once (as a CUDA graph) and later steps replay the graph. The host then waits only to read
-/// results and in GradientReducer::end_step().
+/// backward with all-reduces, update. The third step is captured as a CUDA graph, which later steps
+/// replay, if device.recording is set, before_all_reduce is null, and the device (with several
+/// ranks also the reducer) supports capture. The host then waits only to read results and in
+/// GradientReducer::end_step().
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);

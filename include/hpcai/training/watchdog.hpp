@@ -16,8 +16,9 @@ namespace hpcai::training {
 class StepTimeout {
 public:
     /// Time limits in seconds of the first step and of later steps. If `later_limit` is 0, the
-    /// second step has `first_limit`, too. Later steps then have ten times the longest step after
-    /// the first, at least 300 s and at least the duration of the first step.
+    /// second step has `first_limit`, too, and later steps have ten times the duration of the
+    /// longest step after the first, but at least 300 s and at least the duration of the first
+    /// step.
     StepTimeout(double first_limit, double later_limit)
         : first_limit_(first_limit), later_limit_(later_limit) {}
 

@@ -19,8 +19,7 @@ namespace hpcai::comm {
 /// All-reduces over GPUs by AllReduceSchedule, with NCCL messages and kernels that round and add.
 /// Sums (except the bits of NaN) and error feedback of int8 equal those of
 /// make_point_to_point_reducer. `device` must outlive this object, which must outlive the work that
-/// it enqueues. Throws as NcclGroup, Device and
-/// all_reduce_topology do.
+/// it enqueues. Throws as NcclGroup, Device and all_reduce_topology do.
 class DeviceAllReduce {
 public:
     /// `rank` is this rank in the group of `size` ranks.
@@ -155,7 +154,7 @@ private:
         return values.subspan(piece.values.begin, piece.values.count());
     }
 
-    /// Returns the ranks to which a schedule of `rank` may send; the same may send to `rank`.
+    /// Returns the ranks that may exchange messages with `rank` in a schedule.
     static std::set<int> find_peers(const AllReduceTopology& topology, int rank) {
         std::set<int> peers(topology.inner.begin(), topology.inner.end());
         peers.insert(topology.outer.begin(), topology.outer.end());
@@ -195,7 +194,7 @@ private:
     device::Device& device_;
     std::map<std::pair<const float*, std::size_t>, Sum> sums_;
     Buffer wire_;                    // used by every all-reduce
-    Buffer skip_flag_;               // int: a sum is not finite or skip_step() was called
+    Buffer skip_flag_;               // int, nonzero: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
     bool has_counted_step_ = false;  // sent_ has this step; false: the step may replay a graph
     SentBytes sent_per_recording_;   // bytes sent by one replay of the CUDA graph

@@ -212,7 +212,7 @@ private:
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
     std::optional<bool> left_gpu_;  // result of end(); empty: not ended
-    std::future<void> aborted_;     // ready when NCCL has aborted; invalid: no abort runs
+    std::future<void> aborted_;     // ready when NCCL has aborted; invalid: none began
 };
 
 }  // namespace hpcai::comm
