@@ -29,8 +29,8 @@ struct Verification {
 Verification verify(const std::filesystem::path& directory);
 
 /// Returns "; results inside, newest first: a/run-2, a/run-1" with up to three result directories
-/// in `folder`, for the error that `folder` is not one. Empty if it contains none. Escapes
-/// control characters.
+/// in `folder`, for the error that `folder` itself is not a result. Empty if it contains none.
+/// Escapes control characters.
 std::string describe_results_inside(const std::filesystem::path& folder);
 
 /// Returns a JUnit report (XML): a test case for each file that was checked or has findings, which
