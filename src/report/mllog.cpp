@@ -111,7 +111,7 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
     for (const MllogSetting& setting : settings) log.point(setting);
 }
 
-/// Adds an evaluation of `seconds` after `epoch`, which is counted from 1.
+/// Adds the evaluation after `epoch`, which is counted from 1. It took `seconds`.
 void add_evaluation(const RunRecord& record, int epoch, const Quantity& quality,
                     const Quantity& seconds, Log& log) {
     const ordered_json number{{"epoch_num", epoch}};
