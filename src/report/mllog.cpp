@@ -137,7 +137,7 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
                 add_evaluation(record, quality.epoch, {quality.quality, ""}, {}, log);
         }
     }
-    // The rest of the training time is audits between epochs, and an epoch that has failed.
+    // The rest of the training time is that of audits between epochs and of an epoch that failed.
     log.advance({group.training_seconds.value.value_or(0) - known_seconds, ""});
 }
 

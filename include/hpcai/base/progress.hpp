@@ -21,7 +21,7 @@ struct Progress {
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
-    int groups_training = 1;  // number known to train; not in render()
+    int groups_training = 1;  // groups known to train; not in render()
 };
 
 /// Returns a line without line feed, e.g.

@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// All-reduce bytes (gradients, BatchNorm statistics) of a rank in the group that spans most nodes.
+/// All-reduce bytes (gradients, BatchNorm statistics) of a rank of the group on the most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm

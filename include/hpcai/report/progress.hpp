@@ -21,7 +21,7 @@ bool have_all_finished(const RunProgress& run);
 bool is_over(const RunProgress& run);
 
 /// Seconds without a heartbeat after which an unfinished run counts as dead. The second number is
-/// for a lock that seems free: some file systems do not show the locks of other nodes.
+/// for a lock that is unknown or seems free: some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
@@ -34,7 +34,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
 /// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. The lines
-/// before it report a silence of at least kSilenceSeconds and the command to complete a run that is
+/// above it report a silence of at least kSilenceSeconds and the command to complete a run that is
 /// over or whose lock is free. If the lock is free but the last heartbeat is less than
 /// kUnlockedSilenceSeconds old, the command has the remark "unless another node runs it". If no
 /// group has failed, the table shows terminated groups as stopped. Long lines are broken, except in
