@@ -17,7 +17,7 @@ void CounterStream::refill() {
 
 std::uint32_t CounterStream::below(std::uint32_t n) {
     if (n <= 1) return 0;
-    const std::uint32_t rejected = (0u - n) % n;  // 2^32 mod n values would bias results
+    const std::uint32_t rejected = (0u - n) % n;  // 2^32 mod n; smaller low words cause a bias
     std::uint64_t product = 0;
     do {
         product = std::uint64_t{next_u32()} * n;

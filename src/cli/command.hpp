@@ -106,7 +106,7 @@ public:
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// A repeatable option with one string per use, or a positional list of the other arguments.
+    /// A repeatable option with one string per use, or a positional list of all other arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;

@@ -92,8 +92,8 @@ std::vector<std::string> setting_names(const std::string& word) {
     return names;
 }
 
-/// Returns a hint for a folder, configuration file or key that is not given by --data, --config or
-/// --set.
+/// Returns a hint for an argument that seems to be a folder, configuration file or key without its
+/// option --data, --config or --set.
 std::string option_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
     const auto has = [&](const char* option) { return command.get_option_no_throw(option); };

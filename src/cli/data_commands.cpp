@@ -166,7 +166,7 @@ data::LabelledField field_at(const ShowOptions& options) {
         return data::read_field(records, options.sample,
                                 channel_number(records.channel_names(), options.channel));
     }
-    std::optional<data::ClimateFile> file;  // with the sample, after the loop
+    std::optional<data::ClimateFile> file;  // after the loop, the file that has the sample
     std::int64_t first = 0, samples = 0;
     for (const std::filesystem::path& path : data::climate_files_at(options.path)) {
         first = samples;

@@ -17,7 +17,7 @@ struct EvaluateOptions {
     std::vector<std::string> predictions;
     std::string aggregation;             // how the models are combined; empty: not given
     std::optional<double> overlap;       // IoU above which boxes are merged
-    std::optional<double> lowest_score;  // of merged boxes
+    std::optional<double> lowest_score;  // detections below it are ignored
     std::int64_t cells = 0;              // per sample for segmentation; 0: rows are samples
     bool json = false;
 };

@@ -58,7 +58,7 @@ void write_or_print(const std::string& text, const std::string& output, const Co
     if (output.empty()) {
         context.out << text;
     } else {
-        require_replaceable("--output", output, text.substr(0, 10));  // as "Ranking of"
+        require_replaceable("--output", output, text.substr(0, 10));  // such as "Ranking of"
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }

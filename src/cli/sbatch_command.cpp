@@ -156,7 +156,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
                  job.results,
                  std::filesystem::path(config.training.initial_weights).parent_path().string()};
     for (const std::string& file : options.config.files) job.binds.push_back(file);
-    for (std::string& path : job.binds) {  // other relative paths are in the working directory
+    for (std::string& path : job.binds) {  // ".." leaves the working directory
         if (std::filesystem::path(path).lexically_normal().string().starts_with(".."))
             path = std::filesystem::absolute(path).lexically_normal().string();
     }

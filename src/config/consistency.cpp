@@ -272,7 +272,7 @@ private:
                config_.data.kind == DataKind::climate_synthetic;
     }
 
-    /// Checks that keys which only other kinds of sources read have their defaults.
+    /// Checks that a key has its default if only other kinds of sources read it.
     void check_source_keys() const {
         constexpr const char* kFiles = "image_folder, voc, coco or climate_hdf5";
         constexpr std::pair<const char*, std::string_view> kReaders[] = {
@@ -337,7 +337,7 @@ private:
         check(config_.data.resident_mib == 0, "data.resident_mib",
               "0, as resident images support no micro-batches, pipeline or model parallelism");
         check(config_.data.decoder == Decoder::cpu, "data.decoder",
-              "cpu, as the GPU decodes for no micro-batches, pipeline or model parallelism");
+              "cpu, as GPU decoding supports no micro-batches, pipeline or model parallelism");
     }
 
     /// Checks that keys of `training` that the optimizer does not use have their defaults.

@@ -95,8 +95,8 @@ std::vector<Key> run_lifecycle_keys() {
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
             "checkpoint_seconds. The last two checkpoints are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "Minimum time between checkpoints, which are written at ends of epochs, if "
-            "checkpoint_steps is 0. 0 writes one only when the run is asked to stop."),
+            "If checkpoint_steps is 0: minimum time between checkpoints, which are written at ends "
+            "of epochs. 0 writes one only when the run is asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -114,7 +114,7 @@ std::vector<Key> run_lifecycle_keys() {
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
             "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
             "the group ends. A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
-            "longest time between two reads so far, at least 300 s and the time until the first."),
+            "longest time between reads, but at least 300 s and the time until the first read."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Finished groups wait this long for a silent group, or half of their own training time "
             "if that is longer. They then evaluate the ensemble without it."),

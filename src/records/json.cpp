@@ -81,7 +81,7 @@ public:
         (*this)(key, quantities);
     }
 
-    /// Adds the name of the alternative as `key`, then the keys of the alternative.
+    /// Writes the name of the alternative under `key`, then the alternative's own keys.
     template <typename... Alternatives>
     void operator()(const std::string& key, const std::variant<Alternatives...>& value) {
         std::visit(

@@ -15,7 +15,7 @@ void check(const LaunchRecord& launch, const Place& place);
 void check(const GroupResult& result, const Place& place);
 void check(const RooflineRecord& record, const Place& place);
 void check(const ProgressRecord& progress, const Place& place);
-/// The values of other records are independent.
+/// Accepts every record of another type.
 void check(const auto& /*record*/, const Place& /*place*/) {}
 
 }  // namespace hpcai::records

@@ -20,7 +20,7 @@ constexpr std::size_t kUnfoldedRows = 30;
 
 /// What the metric of a task adds to the page.
 struct MetricParts {
-    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other votes and test data
+    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other votes or samples
     std::vector<Fact> facts = {};
     Markup classes = {};  // a section, or empty
 };

@@ -111,7 +111,7 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
     for (const MllogSetting& setting : settings) log.point(setting);
 }
 
-/// Adds an evaluation of `seconds` after `epoch`, which is counted from 1.
+/// Adds the evaluation after `epoch`, which is counted from 1. It took `seconds`.
 void add_evaluation(const RunRecord& record, int epoch, const Quantity& quality,
                     const Quantity& seconds, Log& log) {
     const ordered_json number{{"epoch_num", epoch}};
@@ -137,7 +137,7 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
                 add_evaluation(record, quality.epoch, {quality.quality, ""}, {}, log);
         }
     }
-    // The rest of the training time is audits between epochs, and an epoch that has failed.
+    // The rest of the training time is that of audits between epochs and of an epoch that failed.
     log.advance({group.training_seconds.value.value_or(0) - known_seconds, ""});
 }
 

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string text_of(const ordered_json& event) {
-    // Host and node names need not be UTF-8.
+    // Names of hosts and of graph nodes need not be UTF-8.
     return event.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -60,7 +60,7 @@ private:
     std::string_view name_;
     JsonLimits limits_;
     std::size_t events_ = 0;
-    std::vector<std::set<std::string>> keys_;  // a set per open object or, without keys, array
+    std::vector<std::set<std::string>> keys_;  // one per open object or array; an array has no keys
 };
 
 /// Removes the middle of a long message, because the parser quotes the text, however long.

@@ -29,7 +29,7 @@ std::string check_manifest(Inspector& inspector);
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
-/// Reports speeds above the measured ceiling or the published peaks of the devices, with margins.
+/// Reports speeds that exceed the measured ceiling or the devices' published peaks by a margin.
 void check_speed(const RunRecord& record, Inspector& inspector);
 
 /// Checks launch.json against the record, except for the places of ranks in a run with several

@@ -127,8 +127,8 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Judges a time, or a rate, by the confidence interval `ratio` of the ratio of run times. `scale`
-/// converts it to a ratio of times per unit of work.
+/// Judges a time, or a rate, by `ratio`, the confidence interval of the ratio of run times. `scale`
+/// converts this ratio to that of the times per unit of work.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     if (!metric.first.value || !metric.second.value) {

@@ -66,7 +66,7 @@ TEST(Consistency, AcceptsDecodingByTheGpuForFoldersOfImagesOnly) {
     EXPECT_THAT(message_of(folder + "}\nrun: {deterministic: true}"),
                 HasSubstr("data.decoder: expected cpu, as run.deterministic is true"));
     EXPECT_THAT(message_of(folder + "}\nparallel: {micro_batches: 2}"),
-                HasSubstr("data.decoder: expected cpu, as the GPU decodes for no micro-batches"));
+                HasSubstr("data.decoder: expected cpu, as GPU decoding supports no micro-batches"));
 }
 
 TEST(Consistency, LeavesClassesToCountToLoad) {

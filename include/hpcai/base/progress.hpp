@@ -21,7 +21,7 @@ struct Progress {
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
-    int groups_training = 1;  // known to train; not in render()
+    int groups_training = 1;  // groups known to train; not in render()
 };
 
 /// Returns a line without line feed, e.g.
@@ -34,7 +34,7 @@ struct ProgressSettings {
     double plain_interval_seconds = 30;  // limit of the growing interval in a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
-    std::function<void(const Progress&)> print = {};  // if set, is called instead
+    std::function<void(const Progress&)> print = {};  // if set, called instead of printing a line
 };
 
 /// Prints progress to `out`: for the first and the last step, and between them at most one line per

@@ -51,7 +51,7 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum between two at ends of epochs; 0: only at a stop
+    double checkpoint_seconds = 600;  // minimum between epoch-end checkpoints; 0: only at a stop
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
@@ -116,10 +116,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // absent: 1, or P_degree / the given degrees in a pipeline
+    std::optional<int> pipeline_degree;  // absent: with stages P_degree / the given degrees, else 1
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // absent: 1, or P_degree / the given degrees with shards
+    std::optional<int> model_degree;  // absent: with shards P_degree / the given degrees, else 1
 };
 
 struct DataConfig {

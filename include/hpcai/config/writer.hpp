@@ -10,7 +10,7 @@ namespace hpcai::config {
 /// Returns every key with its value, as YAML that parses to the same Config.
 std::string to_yaml(const Config& config);
 
-/// Returns the same as a JSON object of sections. Names are sorted; `auto` is the string "auto".
+/// Returns all keys and values as a JSON object of sections. Names are sorted; `auto` is "auto".
 std::string to_json(const Config& config);
 
 /// Returns meaning, unit, default and legal values of one key ("training.batch_size"), of the keys

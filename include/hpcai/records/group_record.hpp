@@ -139,7 +139,7 @@ struct DeviceHealthRecord {
                  corrected_ecc_errors, uncorrected_ecc_errors, xids);
 };
 
-/// The training of one base model. Its quality is quality.members[group].
+/// The training of one base model. RunRecord::quality.members[group] has its quality.
 struct GroupRecord {
     int group = 0;
     int ranks = 0;
@@ -178,7 +178,7 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;  // damaged training (largest of all ranks) and test samples
+    std::int64_t bad_samples = 0;  // damaged: largest training count of a rank + test samples
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;

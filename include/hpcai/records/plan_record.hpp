@@ -96,7 +96,7 @@ struct PlanMemoryRecord {
     double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
     double input_bytes = 0;         // prefetched batches; cached and resident images
-    double exchange_bytes = 0;      // buffers of messages, shards, all-reduces; int8 errors
+    double exchange_bytes = 0;      // buffers of messages, shards, all-reduces; errors of int8
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// All-reduce bytes (gradients, BatchNorm statistics) of a rank in the group that spans most nodes.
+/// All-reduce bytes (gradients, BatchNorm statistics) of a rank of the group on the most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm

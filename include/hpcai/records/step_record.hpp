@@ -42,7 +42,7 @@ struct RankRecord {
     double p99_step_seconds = PhaseSeconds::kUnknown;  // by the nearest-rank method
     double longest_step_seconds = PhaseSeconds::kUnknown;
     PhaseSeconds mean;  // per step, over the measured steps
-    // All-reduces of gradients that overlapped with computation, mean per step
+    // Seconds of gradients' all-reduces that overlapped with computation, mean per step
     double overlapped_communication = PhaseSeconds::kUnknown;
     double peak_memory_bytes = PhaseSeconds::kUnknown;  // host memory, until the end of training
 };

@@ -36,7 +36,7 @@ struct VerdictRecord {
     std::vector<std::string> reasons;  // why it is not VALID or not rankable, a line each
     ExitCode exit_code = ExitCode::invalid;
     bool rankable = false;
-    std::vector<RuleRecord> rules;  // all rules of run.level
+    std::vector<RuleRecord> rules;  // all conditions of the rules of run.level
     HPCAI_RECORD(VerdictRecord, status, reasons, exit_code, rankable, rules);
 };
 

@@ -8,9 +8,9 @@
 
 /// CSV of any table, and the CSV files of a group, `groups/<m>/steps.csv` and
 /// `groups/<m>/ranks.csv`: a header and a line for each record. Numbers are exact; a missing or
-/// non-finite number is an empty cell. Readers throw Error(data) for an empty text; with the line
-/// number for a wrong header, a wrong number of cells or a missing newline; for an invalid cell
-/// also with column, value and legal values. `name` is the file in messages.
+/// non-finite number is an empty cell. Readers throw Error(data) for an empty text, a wrong header,
+/// a wrong number of cells, a missing newline or an invalid cell. The message has the file `name`;
+/// the line, unless the text is empty; and for an invalid cell the column, value and legal values.
 namespace hpcai::report {
 
 std::string steps_to_csv(std::span<const StepRecord> steps);

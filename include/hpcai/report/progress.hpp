@@ -8,8 +8,8 @@ namespace hpcai::report {
 
 /// The exit code of `hpcai500 status`. It is watchdog while a program runs, a group has not ended
 /// or an evaluation is missing: files alone do not show whether the run continues or has died.
-/// Otherwise the first that applies: internal if a group could not save its checkpoint, watchdog if
-/// some groups failed and others were terminated, stopped if any stopped, all_groups_failed.
+/// Otherwise it is internal if a checkpoint was not saved, else watchdog if groups failed and
+/// others were terminated, else stopped if any stopped or was terminated, else all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
 
 /// Returns true if there are groups and all have finished.
@@ -21,7 +21,7 @@ bool have_all_finished(const RunProgress& run);
 bool is_over(const RunProgress& run);
 
 /// Seconds without a heartbeat after which an unfinished run counts as dead. The second number is
-/// for a lock that seems free: some file systems do not show the locks of other nodes.
+/// for a lock that is unknown or seems free: some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
@@ -34,10 +34,10 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
 /// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. The lines
-/// before it report a silence of at least kSilenceSeconds and the command to complete a run that is
+/// above it report a silence of at least kSilenceSeconds and the command to complete a run that is
 /// over or whose lock is free. If the lock is free but the last heartbeat is less than
-/// kUnlockedSilenceSeconds old, the command has the remark "unless another node runs it". Shows
-/// groups that were terminated as stopped if no group has failed. Long lines are broken, except in
+/// kUnlockedSilenceSeconds old, the command has the remark "unless another node runs it". If no
+/// group has failed, the table shows terminated groups as stopped. Long lines are broken, except in
 /// the table and the last line. Escapes control characters.
 std::string progress_table(RunProgress run);
 

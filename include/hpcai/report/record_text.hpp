@@ -12,10 +12,10 @@ namespace hpcai::report {
 
 /// Describes up to four of the ranks with the least progress: "rank 1 (world rank 3 on node02,
 /// process 4711) is in forward of step 12, 63.0 s after its last step; ahead of that: 3 of 4
-/// ranks". May be empty.
+/// ranks". Empty if there are no records.
 std::string describe_laggards(std::span<const FlightRecord> records);
 
-/// The least number of runs of a result of problem class mini that can be ranked (docs/RULES.md).
+/// The least number of runs with which a result of problem class mini is ranked (docs/RULES.md).
 inline constexpr int kMiniRuns = 3;
 
 /// "image_classification", or "image_classification-mini" in problem class mini.

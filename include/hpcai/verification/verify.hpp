@@ -21,24 +21,24 @@ struct Verification {
     std::string agreed;               // from verify_with_data(): what agrees with the data
 };
 
-/// Verifies the result in `directory`: its files against the manifest, the files that the benchmark
-/// reads against their schemas, and every number that follows from steps, predictions or weights.
-/// docs/METRICS.md ("Verification") lists the checks. Numbers must be equal bit for bit, except
-/// where the order of a sum over ranks or the machine's pow() may change the last bits. Uses
-/// neither MPI nor a device. Throws Error(usage) if there is no such directory.
+/// Verifies the result in `directory`: its files against the manifest, the format of each file that
+/// it parses, and every number that follows from steps, predictions or weights. docs/METRICS.md
+/// ("Verification") lists the checks and the tolerances; without a tolerance, numbers must be equal
+/// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory.
 Verification verify(const std::filesystem::path& directory);
 
 /// Returns "; results inside, newest first: a/run-2, a/run-1" with up to three result directories
-/// in `folder`, for the error that `folder` is not one. Empty if it contains none. Escapes
-/// control characters.
+/// in `folder`, for the error that `folder` itself is not a result. Empty if it contains none.
+/// Escapes control characters.
 std::string describe_results_inside(const std::filesystem::path& folder);
 
-/// Returns a JUnit report (XML): a test case for each file that was checked or has findings, which
-/// fails with the file's findings. `name` names the result; `explain` is that of Finding::shown.
+/// Returns a JUnit report (XML) with a test case for each file that was checked or has findings. A
+/// case fails with its findings, if any. `name` names the result; `explain` is that of
+/// Finding::shown.
 std::string to_junit(const std::string& name, const Verification& verification, bool explain);
 
-/// Verifies a `record` that is not stored yet against the files of its groups and of evaluation/ in
-/// `directory`. Throws Error(mismatch) with the first finding.
+/// Verifies a `record` before it is stored. Compares it with the files of its groups and of
+/// evaluation/ in `directory`. Throws Error(mismatch) with the first finding.
 void require_verified(const std::filesystem::path& directory, const RunRecord& record);
 
 }  // namespace hpcai::verification
