@@ -128,7 +128,8 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             if (!one.incomplete.empty() && results::is_locked(directory) != true)
                 one.incomplete +=
                     fmt::format("; `{}` resumes the runs",
-                                results::resume_command(checked.record->topology.ranks, directory));
+                                results::resume_command(checked.record->topology.ranks,
+                                                        checked.record->environment, directory));
         }
     } else {
         checked = results::verify_result(directory);

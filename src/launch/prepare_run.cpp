@@ -79,12 +79,13 @@ struct Resumption {
         std::error_code error;
         const fs::path folder = output_of(series);
         const TopologyRecord& topology = launch.topology;
-        require(
-            layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
-            "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
-            "{} has {} and {}; start `{}` with the same number of ranks per node",
-            folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
-            layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
+        require(layout.groups == topology.groups && layout.degree == topology.degree,
+                ExitCode::launch,
+                "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
+                "{} has {} and {}; start `{}` with the same number of ranks per node",
+                folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
+                layout.groups, layout.degree,
+                results::resume_command(topology.ranks, launch.environment, series.folder));
         const int begun = has_begun() ? series.number : series.number - 1;  // the latest run
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
@@ -177,7 +178,7 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {}, got {}; start it as `{}`", series.folder.string(),
                 counted(ranks, "rank"), everyone.size(),
-                results::resume_command(ranks, series.folder));
+                results::resume_command(ranks, found.launch.environment, series.folder));
     });
     series.number = comm::broadcast(everyone, std::vector{series.number}).front();
     found.launch.started_utc = comm::broadcast(everyone, found.launch.started_utc);
