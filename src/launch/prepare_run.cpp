@@ -197,14 +197,13 @@ std::string chosen_folder(const context::RunRequest& request, const config::RunC
 /// Reads the configuration and chooses the folder at the start of a series. Collective.
 void open_series(const context::RunRequest& request, comm::Communicator& everyone,
                  context::RepeatedRuns& series) {
-    config::Sources sources = request.config;
+    const config::Sources sources = request.sources();
     if (!request.resume.empty()) {
         comm::collective_try(everyone, [&] {
             if (everyone.rank() != 0) return;
             results::require_run(request.resume);
             require_allowed_overrides(request.config.overrides);
         });
-        sources.files = {request.resume + "/config.yaml"};
     }
     series.config = agree_on_config(sources, everyone);
     series.stored_config =

@@ -52,7 +52,7 @@ TEST_F(RefusedStart, NamesTheRanksThatTheLayoutNeeds) {
 
 TEST_F(RefusedStart, NamesAFolderThatIsMissing) {
     expect_refused(run_ranks(folder_.path(), 2, {"data.validation_path=set/test"}), 4,
-                   {"set/test"});
+                   {"--set data.validation_path=set/test: data.validation_path: 'set/test' does"});
 }
 
 TEST_F(RefusedStart, NamesAClassWithoutPictures) {
