@@ -55,20 +55,14 @@ prediction::SweepRange sweep_range(const std::string& text) {
     return {*first, *last};
 }
 
-/// Returns `name` if it has a slash or is a file. Otherwise returns the path of <name>.yaml in
-/// configs/machines of this program's installation, bundle or source tree.
+/// Returns `name` if it has a slash or is a file, else the path of the shipped machine.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
     if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    const auto machines = config::shipped_machines();
+    if (const auto found = machines.find(name); found != machines.end()) return found->second;
     std::vector<std::string> names;
-    for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
-        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored)) {
-            names.push_back(entry.path().stem());
-            if (names.back() == name) return entry.path().lexically_normal();
-        }
-    }
-    std::ranges::sort(names);
+    for (const auto& machine : machines) names.push_back(machine.first);
     throw Error(
         ExitCode::usage,
         fmt::format("plan: --machine: expected a file or one of {}, got {}{}",
