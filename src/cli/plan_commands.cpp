@@ -72,11 +72,16 @@ std::string machine_file(const std::string& name) {
 /// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
-    if (!options.roofline.empty())
-        request.roofline = records::read_file<RooflineRecord>(options.roofline);
+    if (!options.roofline.empty()) {
+        request.roofline = config::name_key("plan: --roofline", [&] {
+            return records::read_file<RooflineRecord>(options.roofline);
+        });
+    }
     if (options.machine.empty()) return;
     options.machine = machine_file(options.machine);
-    request.machine = config::read_machine(config::read_file(options.machine), options.machine);
+    request.machine = config::name_key("plan: --machine", [&] {
+        return config::read_machine(config::read_file(options.machine), options.machine);
+    });
     const std::optional<double> value = request.machine->device_value("gpus_per_node");
     if (!value) return;
     const int gpus = static_cast<int>(*value);

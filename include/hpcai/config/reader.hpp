@@ -33,6 +33,17 @@ auto locate_errors(const Sources& sources, const Work& work) {
     }
 }
 
+/// Returns work(), which reads the file that a key or option names. An Error that it throws then
+/// begins with this name.
+template <typename Work>
+auto name_key(const std::string& key, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw Error(error.code(), key + ": " + error.what());
+    }
+}
+
 /// Parses one YAML document and then applies `overrides` ("training.batch_size=64").
 /// `file_name` is for messages ("quickstart.yaml:3:5: ..."). Throws Error(usage) for the first
 /// error, such as unknown, duplicate or ill-typed keys, aliases, merge keys, second documents,
