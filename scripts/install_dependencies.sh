@@ -15,6 +15,7 @@ packages=(
     libgtest-dev libgmock-dev
     patchelf # scripts/bundle.sh
     iproute2 # scripts/multihost_test.sh
+    help2man # manual pages of cmake --install
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -221,8 +221,8 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
         is_saved = is_saved && (has_checkpoint || !status.has_stopped());
         step = std::min(step.value_or(resumed_step), resumed_step);
     }
-    const std::string resume =
-        results::resume_command(context_.controller.layout().ranks, context_.folder());
+    const std::string resume = results::resume_command(context_.controller.layout().ranks,
+                                                       run_.launch.environment, context_.folder());
     text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
     if (&text != &out)
         out << results::event_line("stopped", context_.output, context_.launch.series_number(),

@@ -181,8 +181,11 @@ ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const context::RepeatedRuns runs;
     training::faults_of_environment();  // throws on all ranks if the faults are invalid
     std::list<RunSession> sessions;
+    const config::Sources sources = request.sources();
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
-        return run_repetitions({world, request, out}, runs, sessions);
+        return config::locate_errors(sources, [&] {
+            return run_repetitions({world, request, out}, runs, sessions);
+        });
     });
 }
 

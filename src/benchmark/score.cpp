@@ -79,7 +79,8 @@ StoredGroups read_groups(const fs::path& output, const config::Config& config,
     return groups;
 }
 
-void require_finished_groups(const ScoreRequest& request, const StoredGroups& groups, int ranks) {
+void require_finished_groups(const ScoreRequest& request, const StoredGroups& groups,
+                             const LaunchRecord& launch) {
     constexpr std::size_t kMaxNamed = 8;
     std::vector<std::string> missing;
     for (const comm::GroupStatus& status : groups.statuses) {
@@ -91,7 +92,8 @@ void require_finished_groups(const ScoreRequest& request, const StoredGroups& gr
         missing.resize(kMaxNamed);
         missing.push_back(fmt::format("and {} more", more));
     }
-    const std::string resume = results::resume_command(ranks, request.directory);
+    const std::string resume =
+        results::resume_command(launch.topology.ranks, launch.environment, request.directory);
     require(!groups.finished.empty(), ExitCode::all_groups_failed,
             "{}: no group has finished ({}); `{}` resumes the groups", request.directory,
             fmt::join(missing, "; "), resume);
@@ -138,7 +140,7 @@ ExitCode score_run(const ScoreRequest& request, const std::string& command_line,
     results::require_same_config(output, config::to_yaml(config), launch);
     context::precision_named(launch.precision);  // throws if the precision is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
-    require_finished_groups(request, groups, launch.topology.ranks);
+    require_finished_groups(request, groups, launch);
     const context::RunContext context =
         results::context_of(output, launch.topology, std::move(config));
     const data::SampleSets samples = open_samples(context, launch);

@@ -32,11 +32,18 @@ void add_config_options(Command command, config::Sources& sources, Presence conf
                       "change one key; repeatable");
 }
 
-void require_replaceable(std::string_view option, const std::string& file, std::string_view head) {
+void require_place(std::string_view option, const std::string& file) {
     std::error_code error;
     const auto folder = std::filesystem::path(file).parent_path();
     require(folder.empty() || std::filesystem::is_directory(folder, error), ExitCode::usage,
             "{}: expected a file in an existing folder, got {}", option, in_quotes(file));
+    require(!std::filesystem::is_directory(file, error), ExitCode::usage,
+            "{}: expected a file, got the folder {}", option, in_quotes(file));
+}
+
+void require_replaceable(std::string_view option, const std::string& file, std::string_view head) {
+    require_place(option, file);
+    std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
     std::string earlier(head.size(), '\0');
     if (std::filesystem::is_regular_file(file, error))  // reading a pipe could wait forever

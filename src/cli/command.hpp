@@ -74,15 +74,22 @@ public:
     /// Adds a subcommand. This command then requires one of its subcommands.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
-    /// Adds a subcommand that runs `action` and owns the returned targets of its options.
+    /// Adds a subcommand that runs `action` and owns the returned targets of its options. If these
+    /// have the configuration's sources as `config`, errors name the place of a key.
     template <typename Options>
     std::pair<Command, Options&> add_command(const CommandText& text,
                                              ExitCode (*action)(const Options&,
                                                                 const Context&)) const {
         const auto options = std::make_shared<Options>();
         const Command command = add_command(text);
-        command.set_action(
-            [options, action](const Context& context) { return action(*options, context); });
+        command.set_action([options, action](const Context& context) {
+            const auto work = [&] { return action(*options, context); };
+            if constexpr (requires { options->config.overrides; }) {
+                return config::locate_errors(options->config, work);
+            } else {
+                return work();
+            }
+        });
         return {command, *options};
     }
 
@@ -199,8 +206,11 @@ struct ConfigOptions {
     bool json = false;
 };
 
-/// Throws Error(usage), naming `option`, if the folder of `file` is missing, or if `file` exists
-/// and does not begin with `head`, the beginning of an earlier output.
+/// Throws Error(usage), naming `option`, if the folder of `file` is missing or `file` is a folder.
+void require_place(std::string_view option, const std::string& file);
+
+/// As require_place(). Also throws if `file` exists and does not begin with `head`, the beginning
+/// of an earlier output.
 void require_replaceable(std::string_view option, const std::string& file, std::string_view head);
 
 /// Adds --json, which sets `json`.

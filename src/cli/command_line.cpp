@@ -12,6 +12,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/config/machine.hpp>
 #include <hpcai/config/nearest.hpp>
 
 namespace hpcai::cli {
@@ -88,6 +89,16 @@ std::vector<std::string> setting_names(const std::string& word) {
             if (key.type == config::KeyType::boolean) values = {"true", "false"};
         }
         for (const std::string& value : values) names.push_back(begin + value);
+    }
+    return names;
+}
+
+std::vector<std::string> sections_and_keys() {
+    std::vector<std::string> names;
+    for (const config::Key& key : config::keys()) {
+        const std::string name = key.full_name(), section = name.substr(0, name.find('.'));
+        if (std::ranges::count(names, section) == 0) names.push_back(section);
+        names.push_back(name);
     }
     return names;
 }
@@ -350,6 +361,10 @@ std::vector<std::string> CommandLine::completions(const std::vector<std::string>
                                       : subcommand_names(*command);
     } else if (option->check_lname("set")) {
         names = setting_names(word);
+    } else if (option->check_lname("machine")) {
+        for (const auto& machine : config::shipped_machines()) names.push_back(machine.first);
+    } else if (command->check_name("explain")) {
+        names = sections_and_keys();
     } else if (const std::string type = option->get_type_name(); type.find('|') != type.npos) {
         names = CLI::detail::split(type, '|');
     }

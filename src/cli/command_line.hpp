@@ -33,7 +33,7 @@ public:
     [[nodiscard]] Action parse(const std::vector<std::string>& arguments, std::ostream& out);
 
     /// Returns what may replace the last of `words`, which follow the program's name: commands,
-    /// options, choices, or keys of --set and their choices. Empty where a file is expected.
+    /// options, choices, machines, or keys and their choices. Empty where a file is expected.
     [[nodiscard]] std::vector<std::string> completions(const std::vector<std::string>& words) const;
 
 private:

@@ -120,6 +120,7 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
     std::filesystem::path settings = options.output;
     require(settings.extension() == ".safetensors", ExitCode::usage,
             "export: --output: expected a file *.safetensors, got {}", in_quotes(options.output));
+    require_place("export: --output", options.output);
     settings.replace_extension(".json");
     for (const std::filesystem::path& file : {std::filesystem::path(options.output), settings}) {
         std::error_code ignored;

@@ -131,6 +131,7 @@ std::string configuration_of(const InitOptions& options) {
 
 ExitCode init(const InitOptions& options, const Context& context) {
     std::error_code ignored;
+    require_place("init: --output", options.output);
     require(!fs::exists(options.output, ignored), ExitCode::usage,
             "init: --output: {} exists; name another file", printable(options.output));
     const std::string text = configuration_of(options);

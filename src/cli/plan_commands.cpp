@@ -55,20 +55,14 @@ prediction::SweepRange sweep_range(const std::string& text) {
     return {*first, *last};
 }
 
-/// Returns `name` if it has a slash or is a file. Otherwise returns the path of <name>.yaml in
-/// configs/machines of this program's installation, bundle or source tree.
+/// Returns `name` if it has a slash or is a file, else the path of the shipped machine.
 std::string machine_file(const std::string& name) {
     std::error_code ignored;
     if (name.find('/') != name.npos || fs::is_regular_file(name, ignored)) return name;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    const auto machines = config::shipped_machines();
+    if (const auto found = machines.find(name); found != machines.end()) return found->second;
     std::vector<std::string> names;
-    for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
-        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored)) {
-            names.push_back(entry.path().stem());
-            if (names.back() == name) return entry.path().lexically_normal();
-        }
-    }
-    std::ranges::sort(names);
+    for (const auto& machine : machines) names.push_back(machine.first);
     throw Error(
         ExitCode::usage,
         fmt::format("plan: --machine: expected a file or one of {}, got {}{}",
@@ -78,11 +72,16 @@ std::string machine_file(const std::string& name) {
 /// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
-    if (!options.roofline.empty())
-        request.roofline = records::read_file<RooflineRecord>(options.roofline);
+    if (!options.roofline.empty()) {
+        request.roofline = config::name_key("plan: --roofline", [&] {
+            return records::read_file<RooflineRecord>(options.roofline);
+        });
+    }
     if (options.machine.empty()) return;
     options.machine = machine_file(options.machine);
-    request.machine = config::read_machine(config::read_file(options.machine), options.machine);
+    request.machine = config::name_key("plan: --machine", [&] {
+        return config::read_machine(config::read_file(options.machine), options.machine);
+    });
     const std::optional<double> value = request.machine->device_value("gpus_per_node");
     if (!value) return;
     const int gpus = static_cast<int>(*value);

@@ -93,6 +93,7 @@ ExitCode add_results(std::vector<std::string> directories,
 }
 
 ExitCode table(const TableOptions& options, const Context& context) {
+    require_place("table: --output", options.output);
     std::vector<report::TableRow> rows;
     std::set<std::filesystem::path> seen;  // a run may also be given in its series
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
@@ -128,7 +129,8 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             if (!one.incomplete.empty() && results::is_locked(directory) != true)
                 one.incomplete +=
                     fmt::format("; `{}` resumes the runs",
-                                results::resume_command(checked.record->topology.ranks, directory));
+                                results::resume_command(checked.record->topology.ranks,
+                                                        checked.record->environment, directory));
         }
     } else {
         checked = results::verify_result(directory);
@@ -149,6 +151,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
 }
 
 ExitCode rank(const RankOptions& options, const Context& context) {
+    require_place("rank: --output", options.output);
     std::vector<verification::Submission> submissions;
     std::map<std::string, std::string> seen;  // directory of each manifest
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
@@ -181,6 +184,7 @@ ExitCode report(const ReportOptions& options, const Context& context) {
         context.out << "wrote report.html and mllog in " << printable(options.directory) << '\n';
         return ExitCode::ok;
     }
+    require_place("report: --output", options.output);
     const RunRecord record = results::read_result(options.directory);
     const auto files = results::render_report_files(options.directory, record);
     write_or_print(files.at("report.html"), options.output, context);

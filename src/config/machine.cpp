@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +15,9 @@
 #include "document.hpp"
 
 namespace hpcai::config {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 /// A number in the description of a machine, and the factor that converts it to SI units.
@@ -113,6 +117,17 @@ Machine read_machine(const std::string& yaml, const std::string& file_name) {
             Link{latency.value_or(0), *bandwidth};
     }
     return machine;
+}
+
+std::map<std::string, fs::path> shipped_machines() {
+    std::error_code ignored;
+    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    std::map<std::string, fs::path> machines;
+    for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
+        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored))
+            machines.emplace(entry.path().stem(), entry.path().lexically_normal());
+    }
+    return machines;
 }
 
 }  // namespace hpcai::config

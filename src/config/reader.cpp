@@ -24,6 +24,11 @@ void check_size(std::size_t bytes, const std::string& file_name) {
 
 class ConfigReader {
 public:
+    void read(const Sources& sources) {
+        for (const std::string& file : sources.files) read_file_text(read_file(file), file);
+        for (const std::string& given : sources.overrides) apply_override(given);
+    }
+
     void read_file_text(const std::string& yaml, const std::string& file_name) {
         check_size(yaml.size(), file_name);
         file_name_ = file_name;
@@ -54,6 +59,12 @@ public:
         const std::string text = given.substr(equals + 1);
         set(key, override_value(key, text, origin), origin);
         locations_[key.full_name()] = where;
+    }
+
+    /// Returns "file:line:column: " of a key that is set, else "".
+    std::string location_of(const std::string& full_name) const {
+        const auto found = locations_.find(full_name);
+        return found == locations_.end() ? "" : found->second + ": ";
     }
 
     Config finish() const {
@@ -109,9 +120,18 @@ Config parse(const std::string& yaml, const std::string& file_name,
 
 Config load(const Sources& sources) {
     ConfigReader reader;
-    for (const std::string& file : sources.files) reader.read_file_text(read_file(file), file);
-    for (const std::string& given : sources.overrides) reader.apply_override(given);
+    reader.read(sources);
     return reader.finish();
+}
+
+std::string locate(const Sources& sources, const std::string& message) {
+    try {
+        ConfigReader reader;
+        reader.read(sources);
+        return reader.location_of(message.substr(0, message.find(": "))) + message;
+    } catch (const Error&) {
+        return message;
+    }
 }
 
 std::string read_file(const std::string& path) {

@@ -250,7 +250,7 @@ config::Config load_config(const config::Sources& sources) {
         config.workload.classes = kClimateCategories;
         return config;
     }
-    require_data_paths(config.data);
+    config::locate_errors(sources, [&] { require_data_paths(config.data); });
     const auto names = config.data.kind == config::DataKind::image_folder
                            ? class_names(config.data.path)
                        : config.data.class_names.empty() ? read_training(config.data, {}).classes

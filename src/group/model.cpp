@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/config/reader.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/shard.hpp>
@@ -87,7 +88,9 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_partitioned ? 0 : states);
     training::initialize(graph_, context.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {
-        training::read_initial_weights(training.initial_weights, graph_, *store_);
+        config::name_key("training.initial_weights", [&] {
+            training::read_initial_weights(training.initial_weights, graph_, *store_);
+        });
     }
     if (resources.precision.is_pure) round_to_f16(*store_);
     if (is_partitioned) {

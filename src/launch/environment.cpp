@@ -7,15 +7,19 @@
 
 #include <sys/utsname.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/context/build.hpp>
 #include <hpcai/launch/environment.hpp>
+#include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/faults.hpp>
 #include <hpcai/verification/derive.hpp>
 
 namespace hpcai::launch {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::array kVariables{
     "SLURM_CPUS_PER_TASK",  "SLURM_JOB_ID",      "SLURM_NNODES",    "SLURM_NTASKS",
@@ -25,11 +29,63 @@ constexpr std::array kVariables{
     "NVIDIA_TF32_OVERRIDE", "DNNL_MAX_CPU_ISA",  "OMP_WAIT_POLICY", "NCCL_PROTO",
 };
 
+constexpr const char* kNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
 bool has_faults_disqualification(const data::SampleSets& samples) {
     return std::ranges::count(samples.disqualifications, kFaultsDisqualification) > 0;
 }
 
+std::vector<std::string> arguments_of(const fs::path& process) {
+    std::ifstream file(process / "cmdline", std::ios::binary);
+    std::vector<std::string> arguments;
+    for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+    return arguments;
+}
+
+std::string parent_of(const fs::path& process) {
+    std::ifstream file(process / "status");
+    for (std::string name, value; file >> name && std::getline(file >> std::ws, value);)
+        if (name == "PPid:") return value;
+    return "0";
+}
+
+/// Returns whether `word` has the form NAME=VALUE.
+bool is_assignment(const std::string& word) {
+    const std::size_t name = word.find_first_not_of(kNameCharacters);
+    return name > 0 && name != std::string::npos && word[name] == '=';
+}
+
+/// Returns whether another command may follow these words of a launcher's command line.
+bool is_reusable(const std::vector<std::string>& words) {
+    constexpr std::array kLaunchers{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"};
+    return std::ranges::count(kLaunchers, fs::path(words.front()).filename()) > 0 &&
+           std::ranges::none_of(words, [](const std::string& word) {
+               return word == ":" || is_assignment(word) ||
+                      (word.starts_with('-') && word.ends_with("env"));
+           });
+}
+
 }  // namespace
+
+std::string find_launcher(const fs::path& processes) {
+    constexpr int kMaxGenerations = 5;
+    const std::vector<std::string> own = arguments_of(processes / "self");
+    std::string process = "self";
+    for (int generation = 0; generation < kMaxGenerations; ++generation) {
+        process = parent_of(processes / process);
+        std::vector<std::string> words = arguments_of(processes / process);
+        if (own.empty() || words.size() <= own.size()) continue;
+        if (!std::equal(own.rbegin(), own.rend(), words.rbegin())) continue;
+        words.resize(words.size() - own.size());
+        if (!is_reusable(words)) continue;
+        std::string command;
+        for (const std::string& word : words)
+            command += (command.empty() ? "" : " ") + shell_quote(word);
+        return command;
+    }
+    return "";
+}
 
 std::string binary_digest() {
     try {
@@ -71,6 +127,9 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
     for (const std::string& names : comm::all_gather_strings(everyone, preloaded_libraries())) {
         if (!names.empty()) facts[verification::kPreloadedFact] = names;
     }
+    const std::string launcher =
+        comm::broadcast(everyone, everyone.rank() == 0 ? find_launcher() : "");
+    if (!launcher.empty()) facts[results::kLauncherFact] = launcher;
     utsname system{};
     if (uname(&system) == 0) {
         facts["operating_system"] =

@@ -79,12 +79,13 @@ struct Resumption {
         std::error_code error;
         const fs::path folder = output_of(series);
         const TopologyRecord& topology = launch.topology;
-        require(
-            layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
-            "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
-            "{} has {} and {}; start `{}` with the same number of ranks per node",
-            folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
-            layout.groups, layout.degree, results::resume_command(topology.ranks, series.folder));
+        require(layout.groups == topology.groups && layout.degree == topology.degree,
+                ExitCode::launch,
+                "{}: the run began with bagging.M {} and bagging.P_degree {}, but this launch of "
+                "{} has {} and {}; start `{}` with the same number of ranks per node",
+                folder.string(), topology.groups, topology.degree, counted(layout.ranks, "rank"),
+                layout.groups, layout.degree,
+                results::resume_command(topology.ranks, launch.environment, series.folder));
         const int begun = has_begun() ? series.number : series.number - 1;  // last run begun
         const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
@@ -177,7 +178,7 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {}, got {}; start it as `{}`", series.folder.string(),
                 counted(ranks, "rank"), everyone.size(),
-                results::resume_command(ranks, series.folder));
+                results::resume_command(ranks, found.launch.environment, series.folder));
     });
     series.number = comm::broadcast(everyone, std::vector{series.number}).front();
     found.launch.started_utc = comm::broadcast(everyone, found.launch.started_utc);
@@ -196,14 +197,13 @@ std::string chosen_folder(const context::RunRequest& request, const config::RunC
 /// Reads the configuration and chooses the folder at the start of a series. Collective.
 void open_series(const context::RunRequest& request, comm::Communicator& everyone,
                  context::RepeatedRuns& series) {
-    config::Sources sources = request.config;
+    const config::Sources sources = request.sources();
     if (!request.resume.empty()) {
         comm::collective_try(everyone, [&] {
             if (everyone.rank() != 0) return;
             results::require_run(request.resume);
             require_allowed_overrides(request.config.overrides);
         });
-        sources.files = {request.resume + "/config.yaml"};
     }
     series.config = agree_on_config(sources, everyone);
     series.stored_config =

@@ -55,8 +55,7 @@ bool is_official(const config::WorkloadConfig& workload) {
            workload.epochs == official.epochs;
 }
 
-/// Returns the ranks per node. Without --ranks-per-node, assumes as many as the roofline's
-/// fullest node has, or a group if no node with several ranks was measured.
+/// Returns the ranks per node. Adds an assumption unless --ranks-per-node is given.
 int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
                    std::vector<std::string>& assumptions) {
     if (request.ranks_per_node) return std::min(*request.ranks_per_node, request.ranks);
@@ -66,11 +65,11 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
     } else if (bagging.groups) {
         ranks = std::max(1, ranks / *bagging.groups);
     }
-    const int measured = request.roofline ? request.roofline->ranks_of_fullest_node : 1;
-    if (measured > 1) ranks = std::min(request.ranks, measured);
+    const std::optional<int> measured = measured_ranks_per_node(request);
+    ranks = std::min(request.ranks, measured.value_or(ranks));
     assumptions.push_back(
         fmt::format("nodes of {}, as in {}, because --ranks-per-node is not given",
-                    counted(ranks, "rank"), measured > 1 ? "--roofline" : "a group"));
+                    counted(ranks, "rank"), measured ? "--roofline" : "a group"));
     return ranks;
 }
 
@@ -315,6 +314,11 @@ private:
 };
 
 }  // namespace
+
+std::optional<int> measured_ranks_per_node(const EstimateRequest& request) {
+    const int ranks = request.roofline ? request.roofline->ranks_of_fullest_node : 1;
+    return ranks > 1 ? std::optional(ranks) : std::nullopt;
+}
 
 PlanRecord estimate(const config::Config& config, const EstimateRequest& request) {
     return Estimator(config, request).estimate();

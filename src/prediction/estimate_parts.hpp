@@ -38,6 +38,10 @@ struct ModelShards {
 /// Throws as graph::partition_stages and graph::shard do.
 ModelShards shard_model(const config::Config& config, const plan::Layout& layout);
 
+/// Returns the ranks of the roofline's fullest node; empty if no node had several ranks. A plan
+/// then has nodes of one group.
+std::optional<int> measured_ranks_per_node(const EstimateRequest& request);
+
 /// Returns the memory of a rank of the stage that needs the most, without fullest_node_bytes.
 /// `exchange` has the bytes of a rank's buffers for messages, shards and all-reduces, [stage].
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,

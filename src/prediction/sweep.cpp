@@ -5,6 +5,8 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
+#include "estimate_parts.hpp"
+
 namespace hpcai::prediction {
 namespace {
 
@@ -37,10 +39,9 @@ public:
         require(request.roofline.has_value(), ExitCode::usage,
                 "--sweep: expected --roofline FILE or --machine FILE with rates, got none");
         // All points have the same number of ranks per node, so that nodes are equally loaded.
-        if (!request_.ranks_per_node) {
-            request_.ranks_per_node = request.roofline->ranks_of_fullest_node;
-        }
         degree_ = config.bagging.degree.value_or(1);
+        if (!request_.ranks_per_node)
+            request_.ranks_per_node = measured_ranks_per_node(request).value_or(degree_);
         samples_ = std::max(1, config.training.batch_size / degree_);
         config_.parallel = {};  // Fig. 9 of the paper has data parallelism only
         // The reference is one rank of a full node, which shares the node with the other ranks.

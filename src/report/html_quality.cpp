@@ -6,6 +6,7 @@
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
+#include <hpcai/report/record_text.hpp>
 
 #include "chart.hpp"
 #include "markup.hpp"
@@ -253,8 +254,9 @@ Markup limits_of(const IntervalRecord& interval, std::string_view format) {
 Markup quality_facts(const RunRecord& record, const MetricParts& parts) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
+    const Quantity& penalty = record.scores.penalty_coefficient;
     std::vector<Fact> rows{
-        {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:#.4g}"),
+        {"penalty coefficient", quantity(penalty, penalty_format(penalty)),
          fmt::format("(ensemble / target) to the power of {}, eq. 8",
                      number({quality.exponent, ""}, "{}"))},
         {"ensemble gain", quantity(quality.ensemble_gain, "{:+.4f}"),

@@ -142,6 +142,11 @@ std::string errors_text(const DeviceHealthRecord& health) {
     return fmt::format("{}", fmt::join(errors, ", "));
 }
 
+std::string_view penalty_format(const Quantity& penalty) {
+    constexpr double kMinFourDigitInteger = 999.95;
+    return penalty.value.value_or(0) < kMinFourDigitInteger ? "{:#.4g}" : "{:.4g}";
+}
+
 std::string roofline_text(const RooflineRecord& record) {
     TextPage page;
     page.wrapped(2, "roofline of {}", one_line(record.device));

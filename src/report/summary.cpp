@@ -77,7 +77,8 @@ void print_scores(TextPage& page, const RunRecord& record) {
     page.entry("FLOPS", "{}, counted by {}", human_flops(scores.flops),
                ledger_text(record.flops.convention));
     page.entry("penalty coefficient", "{} = (quality / target) ^ {}",
-               number(scores.penalty_coefficient, "{:#.4g}"), record.quality.exponent);
+               number(scores.penalty_coefficient, penalty_format(scores.penalty_coefficient)),
+               record.quality.exponent);
     const Quantity& quality = record.quality.ensemble;
     const double gap = record.quality.target - quality.value.value_or(0);
     page.entry("quality", "{} of the ensemble ({})", quality_text(quality),
@@ -105,16 +106,16 @@ void print_quality(TextPage& page, const RunRecord& record) {
     page.line("");
     page.entry("mean of members", "{}", quality_text(result.members_mean));
     page.entry("ensemble gain", "{}", number(result.ensemble_gain, "{:+.4f}"));
-    const IntervalRecord& interval = result.confidence_interval;
-    const auto print_interval = [&](const auto& name, const IntervalRecord& limits, auto text) {
-        if (!limits.low.value) return;
-        page.entry(name, "{} to {} ({})", text(limits.low), text(limits.high),
-                   one_line(limits.method));
+    const auto print_interval = [&](const char* score, const char* variation,
+                                    const IntervalRecord& interval, auto text) {
+        if (!interval.low.value) return;
+        page.entry(fmt::format("{} {:.0f} % CI", score, 100 * interval.level), "{} to {}{} ({})",
+                   text(interval.low), text(interval.high), variation, one_line(interval.method));
     };
-    print_interval(fmt::format("ensemble {:.0f} % CI", 100 * interval.level), interval,
+    print_interval("quality", " with other test samples", result.confidence_interval, quality_text);
+    print_interval("quality", " with other members and test samples", result.members_interval,
                    quality_text);
-    print_interval("CI over members", result.members_interval, quality_text);
-    print_interval("VFLOPS interval", record.scores.vflops_interval, human_flops);
+    print_interval("VFLOPS", "", record.scores.vflops_interval, human_flops);
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
         const Quantity& quality = numbers->out_of_bag;
         page.entry("out of bag", "{}{}", quality_text(quality),

@@ -18,8 +18,12 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
     return group_directory(output, group) / "flight";
 }
 
-std::string resume_command(int ranks, const std::filesystem::path& output) {
-    return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
+std::string resume_command(int ranks, const std::map<std::string, std::string>& environment,
+                           const std::filesystem::path& output) {
+    const auto launcher = environment.find(kLauncherFact);
+    return fmt::format("{} hpcai500 resume {}",
+                       launcher == environment.end() ? fmt::format("mpirun -np {}", ranks)
+                                                     : printable(launcher->second),
                        printable(shell_quote(output.string())));
 }
 

@@ -69,7 +69,8 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
 /// unknown. Users may have moved both since the run.
 std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
     try {
-        return resume_command(read_launch_file(directory).topology.ranks, folder);
+        const LaunchRecord launch = read_launch_file(directory);
+        return resume_command(launch.topology.ranks, launch.environment, folder);
     } catch (const Error&) {  // `resume` reports the error
         return "";
     }

@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include <hpcai/comm/collectives.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/speed/roofline.hpp>
 
@@ -93,7 +94,10 @@ CeilingRecord find_ceiling(const context::RunContext& context, const context::Re
                            comm::Communicator& everyone) {
     if (context.config.run.roofline == "measure")
         return measure_ceiling(context, resources, everyone);
-    if (context.config.run.roofline != "off") return read_ceiling(context, resources, everyone);
+    if (context.config.run.roofline != "off") {
+        return config::name_key("run.roofline",
+                                [&] { return read_ceiling(context, resources, everyone); });
+    }
     CeilingRecord ceiling;
     ceiling.precision = name_of(resources.precision);
     ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =

@@ -192,11 +192,11 @@ private:
     }
 
     /// Makes a finding from the text or the error of `work`, which must be equal on all ranks.
-    static launch::Finding run_check(const char* check, const std::function<std::string()>& work) {
+    launch::Finding run_check(const char* check, const std::function<std::string()>& work) const {
         try {
             return {check, work(), "", false, ExitCode::ok};
         } catch (const Error& error) {
-            return {check, error.what(), "", true, error.code()};
+            return {check, config::locate(request_.config, error.what()), "", true, error.code()};
         }
     }
 

@@ -38,6 +38,14 @@ TEST(Completion, OffersKeysAndTheirValues) {
     EXPECT_EQ(completions({"run", "--set", "bagging.M="}), "bagging.M=auto\n");
 }
 
+TEST(Completion, OffersMachinesAndWhatCanBeExplained) {
+    EXPECT_EQ(completions({"plan", "--machine", "h"}), "h100\nh200\n");
+    EXPECT_EQ(completions({"plan", "--roofline", "h"}), "") << "a file";
+    EXPECT_EQ(completions({"config", "explain", "bag"}).substr(0, 18), "bagging\nbagging.M\n");
+    EXPECT_EQ(completions({"config", "explain", "run.see"}), "run.seed\n");
+    EXPECT_EQ(completions({"config", "explain", "bagging", ""}), "") << "only one";
+}
+
 /// Writes the script of `shell` to the file `script`, runs `commands` there, and returns the
 /// output.
 std::string in_shell(const std::string& shell, const std::string& commands) {

@@ -247,6 +247,8 @@ TEST_F(DataCommands, InitChoosesTheSizeOfTheMedianPicture) {
 }
 
 TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
+    expect_refused(run_in(folder_.path(), {"init", "--data", "none", "--output", "no/x.yaml"}), 2,
+                   "init: --output: expected a file in an existing folder, got 'no/x.yaml'");
     expect_refused(run_in(folder_.path(), {"init", "--data", "none", "--output", "x.yaml"}), 2,
                    "init: --data: expected a folder, got 'none'");
     expect_refused(run_in(folder_.path(), {"init", "--data", "set/train", "--output", "x.yaml"}), 2,

@@ -88,7 +88,10 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
     expect_refused(plan({"--nodes", "16", "--machine", "h20"}), 2,
                    "plan: --machine: expected a file or one of a100, epyc_7763, h100, h200, got "
                    "'h20'; did you mean 'h200'?");
-    expect_refused(plan({"--nodes", "16", "--machine", "./h200"}), 2, "'./h200': cannot be read");
+    expect_refused(plan({"--nodes", "16", "--machine", "./h200"}), 2,
+                   "plan: --machine: './h200': cannot be read");
+    expect_refused(plan({"--nodes", "16", "--roofline", "none.json"}), 4,
+                   "plan: --roofline: cannot read 'none.json': No such file");
 }
 
 TEST(Plan, CountsTheTrainingFolder) {

@@ -100,10 +100,21 @@ TEST(Verify, ReplacesNoFileOfAnotherKind) {
     EXPECT_NE(text_of(folder / "report"), first) << "it lists the earlier report";
 }
 
-TEST(Verify, RejectsAReportInAMissingFolderBeforeItReadsTheResult) {
+TEST(Outputs, OfResultsAreRejectedInAMissingFolderBeforeAResultIsRead) {
     const TemporaryFolder folder;
-    expect_refused(run_in(folder.path(), {"verify", "none", "--junit", "no/report.xml"}), 2,
-                   "verify: --junit: expected a file in an existing folder, got 'no/report.xml'");
+    std::filesystem::create_directory(folder / "full.safetensors");
+    for (const auto& [command, option, name] : {std::tuple{"verify", "--junit", "x.xml"},
+                                                {"rank", "--output", "x.html"},
+                                                {"table", "--output", "x.csv"},
+                                                {"report", "--output", "x.html"},
+                                                {"export", "--output", "x.safetensors"}}) {
+        const std::string file = "no/" + std::string(name);
+        const std::string where = fmt::format("{}: {}: ", command, option);
+        expect_refused(run_in(folder.path(), {command, "none", option, file}), 2,
+                       where + "expected a file in an existing folder, got '" + file + "'");
+        expect_refused(run_in(folder.path(), {command, "none", option, "full.safetensors"}), 2,
+                       where + "expected a file, got the folder 'full.safetensors'");
+    }
 }
 
 TEST(Verify, DoesNotWaitForAPipeThatIsItsOutput) {

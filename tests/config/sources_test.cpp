@@ -53,6 +53,26 @@ TEST_F(Sources, AreTheDefaultsThenTheFilesInOrderThenOverrides) {
     EXPECT_EQ(load({}).run.seed, Config{}.run.seed);
 }
 
+TEST_F(Sources, LocateTheKeyThatALaterErrorNames) {
+    const std::string first = file("a.yaml", "data:\n  path: train\n  validation_path: val\n");
+    const std::string second = file("b.yaml", "data:\n  path: other\n");
+    const config::Sources sources{{first, second}, {"data.validation_path=a b"}};
+    EXPECT_EQ(locate(sources, "data.path: 'other': x"), second + ":2:9: data.path: 'other': x");
+    EXPECT_EQ(locate(sources, "data.validation_path: x"),
+              "--set data.validation_path=a b: data.validation_path: x");
+    EXPECT_EQ(locate(sources, "data.kind: x"), "data.kind: x") << "has its default";
+    EXPECT_EQ(locate(sources, first + ": x"), first + ": x");
+    EXPECT_EQ(locate({{folder_ / "none"}, {}}, "data.path: x"), "data.path: x");
+    EXPECT_EQ(locate_errors(sources, [] { return 3; }), 3);
+    try {
+        locate_errors(sources, [] { throw Error(ExitCode::data, "data.path: x"); });
+        FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::data);
+        EXPECT_EQ(error.what(), second + ":2:9: data.path: x");
+    }
+}
+
 TEST_F(Sources, NameTheFileOfAnError) {
     const std::string good = file("good.yaml", "workload:\n  epochs: 2\n");
     const std::string bad = file("bad.yaml", "training:\n  warmup_epochs: 2\n");

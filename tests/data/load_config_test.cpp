@@ -63,8 +63,9 @@ TEST(LoadConfig, CountsTheClassesOfAnnotatedPicturesUnlessTheyAreNamed) {
 TEST(LoadConfig, NamesTheKeyOfAMissingFolderAndTheFolderOfASingleClass) {
     const test::TemporaryFolder folder;
     const auto training = (folder.path() / "train").string();
-    expect_refused(of_folder(training), ExitCode::data,
-                   "data.path: '" + training + "' does not exist");
+    expect_refused(
+        of_folder(training), ExitCode::data,
+        "--set data.path=" + training + ": data.path: '" + training + "' does not exist");
     test::write_text(folder.path() / "train/a/1.jpg", "x");
     expect_refused(of_folder(training), ExitCode::data,
                    training + ": expected two or more classes, got one");

@@ -52,7 +52,7 @@ TEST_F(RefusedStart, NamesTheRanksThatTheLayoutNeeds) {
 
 TEST_F(RefusedStart, NamesAFolderThatIsMissing) {
     expect_refused(run_ranks(folder_.path(), 2, {"data.validation_path=set/test"}), 4,
-                   {"set/test"});
+                   {"--set data.validation_path=set/test: data.validation_path: 'set/test' does"});
 }
 
 TEST_F(RefusedStart, NamesAClassWithoutPictures) {
@@ -77,7 +77,7 @@ TEST_F(RefusedStart, LeavesAnOutputThatIsNotEmptyAsItIs) {
 TEST_F(RefusedStart, NamesInitialWeightsThatDoNotFit) {
     write(folder_ / "old.safetensors", "no weights");
     expect_refused(run_ranks(folder_.path(), 2, {"training.initial_weights=old.safetensors"}), 4,
-                   {"old.safetensors"});
+                   {"old.safetensors: training.initial_weights: ", "'old.safetensors'"});
 }
 
 TEST_F(RefusedStart, ReportsWhatAMachineWithoutGpuLacks) {

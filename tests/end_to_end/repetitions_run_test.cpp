@@ -210,7 +210,7 @@ TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
     write(copy / "result" / kSummary, summary.dump());
     const results::RunStatus between = results::read_status(copy / "result");
     EXPECT_FALSE(between.is_final) << "the third begins soon";
-    EXPECT_TRUE(between.text.starts_with("resume: mpirun -np 2 hpcai500 resume ")) << between.text;
+    EXPECT_TRUE(between.text.starts_with("resume: " + resume_command(2, ""))) << between.text;
     fs::last_write_time(copy / "result" / kSummary,
                         fs::file_time_type::clock::now() - std::chrono::minutes(11));
     EXPECT_TRUE(results::read_status(copy / "result").is_final) << "the third has not begun";
@@ -248,7 +248,8 @@ TEST_F(Repetitions, AreMadeByResumeIfTheyHaveNotBegun) {
     EXPECT_EQ(refused.exit_code, 3) << refused.error;
     EXPECT_EQ(messages(refused),
               (std::vector<std::string>{"hpcai500: result: the run began with 2 ranks, got 1; "
-                                        "start it as `mpirun -np 2 hpcai500 resume result`"}));
+                                        "start it as `" +
+                                        resume_command(2) + "`"}));
     EXPECT_FALSE(fs::exists(copy / "result" / kSummary)) << "a rejected launch writes nothing";
     const Outcome end = resume(copy.path(), 2);
     ASSERT_EQ(end.exit_code, 0) << end.error;

@@ -70,8 +70,7 @@ TEST_F(ResumedRun, ReportsThatAStopHasNotBeenSaved) {
     const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
     EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";
     EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNSAVED  groups=1 unsaved=1"));
-    EXPECT_EQ(last_line(resume(1, "result").out),
-              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(last_line(resume(1, "result").out), "STOPPED step=1 resume: " + resume_command(1));
 }
 
 }  // namespace

@@ -75,9 +75,8 @@ TEST_F(ResumedRun, ReportsHowTheRightNumberOfRanksResumesIt) {
     EXPECT_EQ(fewer.exit_code, 3);
     EXPECT_THAT(
         messages(fewer),
-        testing::ElementsAre(
-            "hpcai500: result: the run began with 2 ranks, got 1; start it as `mpirun -np 2 "
-            "hpcai500 resume result`"));
+        testing::ElementsAre("hpcai500: result: the run began with 2 ranks, got 1; start it as `" +
+                             resume_command(2) + "`"));
     EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
     std::string config = text_of(folder_ / "result/config.yaml");
     const std::string rate = "learning_rate: ";
@@ -111,7 +110,7 @@ TEST_F(ResumedRun, ContinuesFromTheCheckpointBeforeADamagedOne) {
     EXPECT_THAT(log,
                 HasSubstr("group 0 has to be trained: it has stored no record since the one in "
                           "'result/attempts/2/groups/0'"));
-    EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 2 hpcai500 resume result");
+    EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: " + resume_command(2));
     EXPECT_EQ(resume(2, "result").exit_code, 0);
     expect_the_same("result", "whole", 1);
 }
@@ -131,7 +130,7 @@ TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
     const nlohmann::json last = nlohmann::json::parse(last_line(stopped.out));
     EXPECT_EQ(last["event"], "stopped");
     EXPECT_EQ(last["step"], 2);
-    EXPECT_EQ(last["resume"], "mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(last["resume"], resume_command(1));
 }
 
 TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {
@@ -146,8 +145,7 @@ TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {
                           "rank-0.safetensors': has 4 bytes; its marker states "));
     EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");
     fs::remove_all(folder);
-    EXPECT_EQ(last_line(resume(1, "result").out),
-              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(last_line(resume(1, "result").out), "STOPPED step=1 resume: " + resume_command(1));
     EXPECT_TRUE(fs::exists(folder_ / "result/attempts/2/result.json"));
 }
 
@@ -199,7 +197,7 @@ TEST_F(ResumedRun, StopsNextToAGroupThatHasFinished) {
     const Outcome stopped = resume(2, "result");
     EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
     EXPECT_THAT(stopped.out, HasSubstr("group 0: finished\ngroup 1: stopped at step 1 by "));
-    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: mpirun -np 2 hpcai500 resume result");
+    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: " + resume_command(2));
     EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0"));
     EXPECT_EQ(resume(2, "result").exit_code, 8);
     EXPECT_EQ(resume(2, "result").exit_code, 0);
@@ -286,9 +284,8 @@ TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
     const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("by SIGUSR1"));
-    EXPECT_THAT(
-        last_line(outcome.out),
-        testing::MatchesRegex("STOPPED step=[0-9]+ resume: mpirun -np 2 hpcai500 resume result"));
+    EXPECT_THAT(last_line(outcome.out),
+                testing::MatchesRegex("STOPPED step=[0-9]+ resume: " + resume_command(2)));
     const Json record = json_of(folder_ / "result/groups/0/record.json");
     const fs::path newest =
         folder_ / fmt::format("result/checkpoints/0/step-{:012}",
@@ -357,11 +354,11 @@ TEST_F(ResumedRun, OfSeveralRepetitionsFinishesOneAndMakesTheOthers) {
     ASSERT_EQ(begin(1, repeated, "whole").exit_code, 0);
     const Outcome stopped = begin(1, {repeated[0], repeated[1], kOneStep}, "result");
     EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
-    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: " + resume_command(1));
     const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
     EXPECT_EQ(status.exit_code, 8);
     EXPECT_TRUE(status.out.starts_with("repetition 1 of 3\n")) << status.out;
-    EXPECT_THAT(status.out, HasSubstr("\nresume: mpirun -np 1 hpcai500 resume result\n"));
+    EXPECT_THAT(status.out, HasSubstr("\nresume: " + resume_command(1) + "\n"));
     const Outcome end =
         cli::execute_in(folder_.path(), {cli::environment("HPCAI500_BINARY"), "resume", "result",
                                          "--set", "run.time_limit_seconds=0"});

@@ -41,9 +41,8 @@ protected:
     Outcome resume_to_the_end(int ranks, const std::string& output, Outcome outcome, int steps) {
         for (int step = 1; step <= steps; ++step) {
             EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
-            EXPECT_EQ(last_line(outcome.out),
-                      fmt::format("STOPPED step={} resume: mpirun -np {} hpcai500 resume {}", step,
-                                  ranks, output));
+            EXPECT_EQ(last_line(outcome.out), fmt::format("STOPPED step={} resume: {}", step,
+                                                          resume_command(ranks, output)));
             EXPECT_FALSE(fs::exists(folder_ / (output + "/result.json")));
             expect_kept(output, step);
             outcome = resume(ranks, output);

@@ -75,8 +75,8 @@ TEST(RooflineRun, IsRejectedWithAnInvalidFile) {
     make_pictures(folder.path());
     write(folder / "tiny.yaml", kConfig);
     write(folder / "bad.json", "{\"schema\": \"hpcai500-roofline/1\"}");
-    for (const auto& [file, words] :
-         {std::pair{"bad.json", "bad.json"}, {"none.json", "none.json"}}) {
+    for (const auto& [file, words] : {std::pair{"bad.json", "run.roofline: bad.json"},
+                                      {"none.json", "run.roofline: cannot read 'none.json'"}}) {
         const Outcome ran = run_ranks(folder.path(), 2, {std::string("run.roofline=") + file});
         EXPECT_EQ(ran.exit_code, 4) << ran.error;
         ASSERT_EQ(messages(ran).size(), 1U) << ran.error;

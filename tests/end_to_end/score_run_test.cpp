@@ -118,7 +118,8 @@ TEST_F(ScoredRun, HasTheResultThatItsVoteWouldHaveHad) {
 TEST_F(ScoredRun, NamesTheGroupsThatHaveNotFinishedAndVotesWithoutThemWhereItMay) {
     run_and_die({"bagging.out_of_bag=true", "bagging.sampler=bootstrap"});
     fs::remove(folder_ / "result/groups/1/record.json");
-    EXPECT_THAT(score().error, HasSubstr("(group 1: it has stored no record); `mpirun -np 2"));
+    EXPECT_THAT(score().error,
+                HasSubstr("(group 1: it has stored no record); `" + resume_command(2)));
     ProgressRecord progress;
     progress.host = "node7";
     progress.step = 5;
@@ -130,8 +131,9 @@ TEST_F(ScoredRun, NamesTheGroupsThatHaveNotFinishedAndVotesWithoutThemWhereItMay
     EXPECT_THAT(messages(refused),
                 testing::ElementsAre(
                     "hpcai500: result: 1 of 2 groups have finished (group 1: training at step 5 of "
-                    "12 on node7 in its last report, at 2023-11-14T22:13:20Z); `mpirun -np 2 "
-                    "hpcai500 resume result` resumes the others, and with --allow-partial the "
+                    "12 on node7 in its last report, at 2023-11-14T22:13:20Z); `" +
+                    resume_command(2) +
+                    "` resumes the others, and with --allow-partial the "
                     "finished groups vote without them"));
     EXPECT_TRUE(is_unscored());
     const Outcome partial = score({"--allow-partial"});

@@ -265,7 +265,8 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
 TEST_F(StandInGpu, ReportsThatResidentPicturesDoNotFit) {
     const Outcome outcome = train("gpu", 1, "fp32", {"data.resident_mib=2147483647"});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
-    EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: 2147483647 MiB "))
+    EXPECT_TRUE(messages(outcome).at(0).starts_with(
+        "hpcai500: --set data.resident_mib=2147483647: data.resident_mib: 2147483647 MiB "))
         << outcome.error;
     EXPECT_FALSE(fs::exists(folder_ / "gpu"));
 }

@@ -304,6 +304,22 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     EXPECT_TRUE(record.points[1].bagging_flops.value);
 }
 
+TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {
+    config::Config config = single(8);
+    config.bagging.degree = 2;
+    EstimateRequest request = measured(1);
+    request.ranks_per_node.reset();
+    request.machine = config::Machine{.within_node = config::Link{1e-6, 1e11},
+                                      .between_nodes = config::Link{1, 1e6}};
+    const SweepPoint assumed = sweep(config, request, {2, 2}).points[0];
+    request.ranks_per_node = 2;
+    EXPECT_EQ(assumed.bagging_flops.value,
+              sweep(config, request, {2, 2}).points[0].bagging_flops.value);
+    request.ranks_per_node = 1;
+    EXPECT_LT(*sweep(config, request, {2, 2}).points[0].bagging_flops.value,
+              *assumed.bagging_flops.value / 2);
+}
+
 TEST(Sweep, RejectsAnInvalidRange) {
     for (const SweepRange range : {SweepRange{0, 4}, {4, 2}, {1, 2'000'000}}) {
         storage::error_of(ExitCode::usage, [&] { sweep(single(8), measured(2), range); });

@@ -69,6 +69,12 @@ TEST(Summary, StatesWhetherTheTargetWasReachedAndTheDigitsOfASmallPenalty) {
     const std::string text = summary(record, kManifest);
     EXPECT_NE(text.find("\ntarget              : 0.7630, reached\n"), std::string::npos) << text;
     EXPECT_NE(text.find("\npenalty coefficient : 1.250e-06 = "), std::string::npos) << text;
+    for (const auto& [penalty, shown] :
+         {std::pair{999.94, "999.9"}, {999.96, "1000"}, {3125, "3125"}}) {
+        record.scores.penalty_coefficient.value = penalty;
+        EXPECT_NE(summary(record, kManifest).find(fmt::format("coefficient : {} = ", shown)),
+                  std::string::npos);
+    }
     record.quality.ensemble.value = 0.75;
     EXPECT_NE(summary(record, kManifest).find(": 0.7630, missed by 0.013\n"), std::string::npos);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,5 +42,9 @@ struct Machine {
 /// keys, numbers out of range, a latency without a bandwidth, an empty text, and YAML with a syntax
 /// that config::parse rejects.
 Machine read_machine(const std::string& yaml, const std::string& file_name);
+
+/// Returns the files <name>.yaml by name in configs/machines of this program's installation, bundle
+/// or source tree.
+std::map<std::string, std::filesystem::path> shipped_machines();
 
 }  // namespace hpcai::config

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/config/config.hpp>
 
 namespace hpcai::config {
@@ -17,6 +18,31 @@ struct Sources {
 /// Reads and checks a configuration. Throws Error(usage) as read_file() and parse() do, but
 /// workload.classes may be `auto`, for which data::load_config() counts the classes.
 Config load(const Sources& sources);
+
+/// Returns `message`. If it begins with a key ("data.path: ..."), adds the place where the sources
+/// set the key ("quickstart.yaml:4:9: "). If the sources cannot be read, adds nothing.
+std::string locate(const Sources& sources, const std::string& message);
+
+/// Returns work(). An Error that it throws gets the message of locate().
+template <typename Work>
+auto locate_errors(const Sources& sources, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw Error(error.code(), locate(sources, error.what()));
+    }
+}
+
+/// Returns work(), which reads the file that a key or option names. An Error that it throws then
+/// begins with this name.
+template <typename Work>
+auto name_key(const std::string& key, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw Error(error.code(), key + ": " + error.what());
+    }
+}
 
 /// Parses one YAML document and then applies `overrides` ("training.batch_size=64").
 /// `file_name` is for messages ("quickstart.yaml:3:5: ..."). Throws Error(usage) for the first

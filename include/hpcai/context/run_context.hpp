@@ -25,6 +25,12 @@ struct RunRequest {
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
     std::string resume = {};   // folder of a run or series; then config.files and output are empty
+
+    /// Returns the sources of the configuration. A run to resume has them in its folder.
+    config::Sources sources() const {
+        return resume.empty() ? config
+                              : config::Sources{{resume + "/config.yaml"}, config.overrides};
+    }
 };
 
 /// The state that all runs of one invocation share. The first run sets configurations and folder.

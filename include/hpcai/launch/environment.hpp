@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -25,9 +26,14 @@ std::string binary_digest();
 /// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
+/// Returns the part of mpirun's command line before this program, such as "mpirun -np 2". Empty
+/// unless a parent process in `processes` is such a launcher, and if the command starts several
+/// programs or sets environment variables, whose values may be secrets.
+std::string find_launcher(const std::filesystem::path& processes = "/proc");
+
 /// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment
 /// variables. Other variables may hold secrets and are never copied. Collective: preloaded
-/// libraries are those of the last rank that has any.
+/// libraries are those of the last rank that has any, and the launcher is that of rank 0.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/roofline_record.hpp>
@@ -20,6 +21,9 @@ inline constexpr int kMiniRuns = 3;
 
 /// "image_classification", or "image_classification-mini" in problem class mini.
 std::string problem_name(const WorkloadRecord& workload);
+
+/// The fmt format of a penalty coefficient: four digits, without a point after the last.
+std::string_view penalty_format(const Quantity& penalty);
 
 /// The machine, each measured operation with a line per pass, bandwidths, all-reduces and training
 /// steps. wrap() breaks the lines.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 
 /// Paths in a result directory, its checkpoints, and the command that resumes its run.
@@ -15,8 +16,14 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
 /// Returns groups/<group>/flight, the folder of flight records.
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
 
-/// Returns the command that resumes the run, such as "mpirun -np 4 hpcai500 resume DIR".
-std::string resume_command(int ranks, const std::filesystem::path& output);
+/// Key in the environment record: the command that started the ranks, without hpcai500, such as
+/// "mpirun --bind-to none -np 4". Not recorded if unknown.
+inline constexpr const char* kLauncherFact = "launcher";
+
+/// Returns the command that resumes a run of `ranks` ranks, such as "mpirun -np 4 hpcai500 resume
+/// DIR". If `environment`, a record of the run, has kLauncherFact, the command begins with it.
+std::string resume_command(int ranks, const std::map<std::string, std::string>& environment,
+                           const std::filesystem::path& output);
 
 /// Returns checkpoints/<group> in a result directory.
 std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
