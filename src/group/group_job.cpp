@@ -136,7 +136,8 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 
-/// Writes the leader's files, each atomically and the record last. Then removes the checkpoints.
+/// Writes the leader's files, each atomically and the record last. Then removes the checkpoints
+/// that run.keep_checkpoints does not keep.
 void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& steps,
            const StepTimes& times) {
     const context::RunContext& context = job.context;
@@ -152,6 +153,10 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
     storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
     if (!times.trace.empty()) storage::write_file_durably(directory / "trace.json", times.trace);
+    results::keep_checkpoints(
+        context.output, context.place.group,
+        config::kept_steps(context.config,
+                           outcome.result.record.iterations / context.config.workload.epochs));
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
 }
