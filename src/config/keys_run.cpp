@@ -115,8 +115,8 @@ std::vector<Key> run_lifecycle_keys() {
             "connection setup. On expiry the group ends. Also the timeout of the second read if "
             "step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
-            "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
-            "the group ends. A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
+            "Watchdog timeout between later reads, including audits but not evaluations. "
+            "A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
             "longest time between two reads so far, at least 300 s and the time until the first."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Finished groups wait this long for a silent group, or half of their own training time "

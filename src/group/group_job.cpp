@@ -30,6 +30,7 @@
 #include "group_watch.hpp"
 #include "predict.hpp"
 #include "progress_reporter.hpp"
+#include "resumable_record.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
@@ -129,6 +130,10 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
         predict_out_of_bag(context, resources, model, group, outcome);
     }
     autotune_log.finish(resources.device->tuning());
+    std::int64_t warned = resources.samples.validation->decoder_warnings().count;
+    group.all_reduce_sum(std::span(&warned, 1));
+    outcome.result.decoder_warnings =
+        warned + max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
