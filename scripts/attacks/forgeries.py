@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forged results, F1 to F11. Numbers follow from each other, because `score` computes them from the edited files."""
+import itertools
 import json
 import random
 import shutil
@@ -259,14 +260,27 @@ def nothing_trained(workspace):
     return *workspace.judge(forged), workspace.verify_with_data(forged.directory)
 
 
-@row("F11b", "losses of all steps invented", DATA)
-def invented_losses(workspace):
-    forged = workspace.forge("F11b")
+def invent_losses(forged, first_line):
+    """Invents the losses of steps.csv from a line on."""
     draw = random.Random(1)
     for group in GROUPS:
-        forged.edit_table(f"groups/{group}/steps.csv",
-                          lambda column, text: repr(draw.uniform(0.1, 0.9)) if column == "loss" else text)
+        lines = itertools.count()
+        forged.edit_table(f"groups/{group}/steps.csv", lambda column, text, lines=lines: repr(draw.uniform(0.1, 0.9))
+                          if column == "loss" and next(lines) >= first_line else text)
         last = (forged.directory / f"groups/{group}/steps.csv").read_text().splitlines()[-1].split(",")[5]
         with forged.record(group) as record:
             record["record"]["final_training_loss"] = float(last)
+
+
+@row("F11b", "losses of all steps invented", DATA)
+def invented_losses(workspace):
+    forged = workspace.forge("F11b")
+    invent_losses(forged, 0)
+    return *workspace.judge(forged), workspace.verify_with_data(forged.directory, replay=3)
+
+
+@row("F11c", "losses invented from the second epoch on, at whose beginning a checkpoint is kept", DATA)
+def invented_later_losses(workspace):
+    forged = workspace.forge("F11c")
+    invent_losses(forged, 96 // 8)
     return *workspace.judge(forged), workspace.verify_with_data(forged.directory, replay=3)

@@ -16,7 +16,7 @@ MAX_CORRECTIONS = 20
 SEALED = ("result.json", "summary.txt", "report.html", "manifest.sha256", "environment.json", "mllog", "evaluation")
 
 # A ResNet-50 with an eighth of the channels, which trains for a second.
-CONFIG = """run: {name: attack, seed: 1, level: custom}
+CONFIG = """run: {name: attack, seed: 1, level: custom, keep_checkpoints: 1}
 workload:
   {kind: image_classification, model: resnet50_v1.5, classes: 4, image_size: 32, backbone_width: 8,
    target_quality: 0.25, penalty_exponent: 5, epochs: 2}

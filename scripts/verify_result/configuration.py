@@ -8,8 +8,8 @@ from findings import MalformedFile
 SETTINGS = {  # all keys of the configuration, by section
     "run":
         "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
-        "roofline meters evaluate_epochs repeat keep_weights checkpoint_steps checkpoint_seconds "
-        "time_limit_seconds progress first_step_timeout_seconds step_timeout_seconds "
+        "roofline meters evaluate_epochs repeat keep_weights keep_checkpoints checkpoint_steps "
+        "checkpoint_seconds time_limit_seconds progress first_step_timeout_seconds step_timeout_seconds "
         "group_timeout_seconds",
     "submission":
         "system_name organization contact hardware operating_system communication_libraries "

@@ -77,7 +77,7 @@ class GroupCheck:
         self.compare("record.ranks", group["ranks"], self.record["topology"]["degree"], "result.json")
         hosts = sorted({place["host"] for place in self.run.places_of(self.number)})
         self.compare("record.hosts", group["hosts"], hosts, "topology.map in result.json")
-        counts = {"bad_samples": self.stored["bad_samples"]}
+        counts = {key: self.stored[key] for key in ("bad_samples", "decoder_warnings")}
         for key in ("samples_drawn", "samples_trained", "iterations", "skipped_steps"):
             counts["record." + key] = group[key]
         for key in ("passed", "diverged_at_step"):

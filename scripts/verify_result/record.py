@@ -50,7 +50,7 @@ def check_record(run):
     run.must_be("training_digest", run.record["training_digest"], digests, "groups/<m>/weights.safetensors")
     scores = ScoresCheck(run, checked, task)
     scores.check()
-    check_parameters(run, scores.bad_samples)
+    check_parameters(run, {"bad samples": scores.bad_samples, "decoder warnings": scores.decoder_warnings})
     check_ceiling(run)
     for group, quality in zip(scores.groups, scores.members):
         run.attempt(check_log, run, group, quality)
@@ -86,8 +86,8 @@ def check_flops(run, model):
             run.must_be("flops." + key, ledger[key], wanted, "the model's layers")
 
 
-def check_parameters(run, bad_samples):
-    """The rows of the summary's parameters, without their meanings."""
+def check_parameters(run, counts):
+    """The rows of the summary's parameters, without their meanings. `counts` are those of the groups, by row."""
     record, config = run.record, run.config
     rows = [(row["key"], row["value"]) for row in record["parameters"]]
     facts = [row for row in rows if row[0] not in config]
@@ -101,12 +101,12 @@ def check_parameters(run, bad_samples):
                                 ("training.precision", precision, "workload.precision")):
         run.must_be(f"parameters has {key}, which", dict(rows).get(key), wanted, source)
     wanted = ["staged"] if record["staging"]["scope"] != "none" else []
-    wanted += ["bad samples"] if bad_samples > 0 else []
+    wanted += [key for key, count in counts.items() if count > 0]
     run.must_be("parameters, without settings,", [key for key, _ in facts], wanted,
                 "staging and work.groups")
-    if bad_samples > 0:
-        run.must_be("parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples),
-                    "work.groups")
+    for key, count in counts.items():
+        if count > 0:
+            run.must_be(f"parameters has {key}, which", dict(facts).get(key), str(count), "work.groups")
 
 
 def check_ceiling(run):

@@ -19,7 +19,8 @@ class ScoresCheck:
         self.groups = [group.group for group in checked]
         self.finished = [group for group in self.groups if not group["failure"]]
         self.members = [None if group.group["failure"] else group.quality for group in checked]
-        self.bad_samples = sum(group.stored.get("bad_samples", 0) for group in checked)
+        self.bad_samples, self.decoder_warnings = (
+            sum(group.stored.get(key, 0) for group in checked) for key in ("bad_samples", "decoder_warnings"))
         self.kind = task_of(run.config)
 
     def check(self):

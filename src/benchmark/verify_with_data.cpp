@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include <hpcai/base/units.hpp>
@@ -100,8 +101,9 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    /// Also compares losses of the first `steps` steps, if not 0. Returns a line for each part of
-    /// the result that was compared; differences are reported to the inspector.
+    /// Also compares losses of the first `steps` steps, if not 0, and of as many after each kept
+    /// checkpoint. Returns a line for each part of the result that was compared; differences are
+    /// reported to the inspector.
     std::string check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
@@ -120,18 +122,16 @@ public:
             return "";
         }
         check_predictions(samples);
-        const std::string agreed = fmt::format(
+        std::string agreed = fmt::format(
             "agree: {} training and {} test samples (workload.samples_sha256)\n"
             "agree: labels of the test samples\nagree: predictions and quality of each trained "
             "model\n",
             samples.training->samples(), test_samples);
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
-        for (const GroupRecord& group : record_.work.groups) {
-            if (group.failure.empty())
-                steps = std::min(steps, check_losses(samples, group.group, steps));
-        }
-        return fmt::format("{}agree: losses of the first {} of each trained model\n", agreed,
-                           counted(steps, "step"));
+        std::vector<std::int64_t> epochs = config::kept_steps(context_.config, 1);
+        epochs.insert(epochs.begin(), 0);
+        for (const std::int64_t epoch : epochs) agreed += check_losses(samples, epoch, steps);
+        return agreed;
     }
 
 private:
@@ -153,39 +153,55 @@ private:
         }
     }
 
-    /// Compares the losses of a group's first steps, at most `steps`. Returns their number.
-    std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t steps) {
+    /// Compares the losses of `steps` steps of each group after the end of `epoch`, or from the
+    /// beginning. Returns a line about them.
+    std::string check_losses(const data::SampleSets& samples, std::int64_t epoch,
+                             std::int64_t steps) {
+        for (const GroupRecord& group : record_.work.groups) {
+            if (group.failure.empty()) steps = check_losses(samples, group.group, epoch, steps);
+        }
+        const std::string after =
+            epoch == 0 ? "" : fmt::format(" after the checkpoint of epoch {}", epoch);
+        return fmt::format("agree: losses of the first {}{} of each trained model\n",
+                           counted(steps, "step"), after);
+    }
+
+    /// Compares the losses of up to `steps` steps of a group; returns their number.
+    std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t epoch,
+                              std::int64_t steps) {
         const std::string file = workloads::group_prefix(group) + "steps.csv";
         const auto text = inspector_.read_text(file);
         if (!text) return 0;
         inspector_.attempt(file, [&] {
             const std::vector<StepRecord> stored = report::steps_from_csv(*text, file);
-            steps = std::min<std::int64_t>(steps, std::ssize(stored));
-            compare_losses(group::train_first_steps(context_, samples, record_.workload.precision,
-                                                    {group, steps}),
-                           stored, file);
+            const std::int64_t first =
+                epoch * (std::ssize(stored) / context_.config.workload.epochs);
+            steps = std::min<std::int64_t>(steps, std::ssize(stored) - first);
+            compare_losses(group::train_again(context_, samples, record_.workload.precision,
+                                              {group, first, steps}),
+                           std::span(stored).subspan(static_cast<std::size_t>(first)), file);
         });
         return steps;
     }
 
     /// Compares each stored loss with the mean of the losses recomputed since the previous stored
     /// loss; a step without one has NaN. At most run.loss_steps (0: kMaxLossSteps) steps share one.
-    void compare_losses(const std::vector<double>& recomputed,
-                        const std::vector<StepRecord>& stored, const std::string& file) {
+    void compare_losses(const std::vector<double>& recomputed, std::span<const StepRecord> stored,
+                        const std::string& file) {
         const int loss_steps = context_.config.run.loss_steps;
         const int max_steps = loss_steps > 0 ? loss_steps : kMaxLossSteps;
         double sum = 0;
         int steps = 0;  // in `sum`
         for (std::size_t step = 0; step < recomputed.size(); ++step) {
             sum += recomputed[step];
-            const double loss = stored.at(step).loss, expected = sum / ++steps;
+            const double loss = stored[step].loss, expected = sum / ++steps;
             if (std::isnan(loss) && steps < max_steps) continue;
             const double allowed = loss_tolerance(step) * std::max(expected, kMinLoss);
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(
                     file, "loss of step {} is {}; must be {} within {}, according to the replay",
-                    step, loss, expected, allowed);
+                    stored[step].step, loss, expected, allowed);
             sum = steps = 0;
         }
     }

@@ -103,8 +103,8 @@ void add_verify_command(Command parent) {
                      "paths, a copy of it, or its parent");
     // Later losses no longer agree, because rounding errors grow from step to step.
     command.add_integer("--replay", options.data.steps, {1, 30},
-                        "also train the first N steps of each model again and compare the losses; "
-                        "needs --data");
+                        "also train N steps of each model again, from the beginning and from each "
+                        "kept checkpoint, and compare the losses; needs --data");
 }
 
 }  // namespace hpcai::cli

@@ -29,7 +29,7 @@ std::vector<Key> data_source_keys() {
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},
             "Action for a damaged file: fail (exit code 4), skip (training uses another sample, "
             "evaluation ignores the file), or count (use what was decoded). The log names damaged "
-            "files, and the result counts them."),
+            "files."),
         key("max_boxes", &C::max_boxes, between(1, 1024, "boxes"),
             "Maximum number of boxes of a sample; more are an error."),
         key("synthetic_samples", &C::synthetic_samples, between(1, kMaxInt, "samples"),

@@ -91,9 +91,12 @@ std::vector<Key> run_lifecycle_keys() {
         key("keep_weights", &C::keep_weights,
             "Keeps the trained weights. false (level custom only) deletes them after the ensemble "
             "evaluation; export then fails."),
+        key("keep_checkpoints", &C::keep_checkpoints, between(0, 100, "checkpoints"),
+            "Checkpoints of each group to keep for `verify --replay`, at evenly spread ends of "
+            "epochs."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 uses "
-            "checkpoint_seconds. The last two checkpoints are kept until the group finishes."),
+            "checkpoint_seconds."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
             "If checkpoint_steps is 0: minimum time between checkpoints, which are written at ends "
             "of epochs. 0 writes one only when the run is asked to stop."),

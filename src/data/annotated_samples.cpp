@@ -96,8 +96,9 @@ private:
 
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
-        DecodedImage decoded = decode_image(read_picture(
-            staged_.get(), sample, [&] { return read_picture(set_.root / picture.path); }));
+        DecodedImage decoded = noted(sample, decode_image(read_picture(staged_.get(), sample, [&] {
+                                         return read_picture(set_.root / picture.path);
+                                     })));
         const std::string fault = size_mismatch(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);

@@ -215,6 +215,11 @@ std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     return pixels;
 }
 
+DecodedImage SampleSet::noted(std::uint32_t sample, DecodedImage decoded) const {
+    if (!decoded.warning.empty()) warned_.record(sample, name(sample), decoded.warning);
+    return decoded;
+}
+
 DecodedImage SampleSet::decode_full_size(std::uint32_t sample) const {
     throw Error(ExitCode::internal, fmt::format("{} cannot be decoded at full size", name(sample)));
 }

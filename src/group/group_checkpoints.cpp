@@ -162,7 +162,8 @@ void GroupCheckpoints::phase_ended(std::int64_t steps_done, double seconds) {
 
 bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     const int every = context_.config.run.checkpoint_steps;
-    return every > 0 && steps_done % every == 0;
+    return (every > 0 && steps_done % every == 0) ||
+           std::ranges::count(kept_steps_, steps_done) > 0;
 }
 
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
@@ -177,7 +178,8 @@ void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64
     if (steps_done >= next_poll_step_ || phases_.is_due(steps_done) || checks_age(steps_done)) {
         const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
         if (request != kContinue) stop(trainer, steps_done, request);
-        if (checks_age(steps_done) && age_seconds >= run.checkpoint_seconds) {
+        if (checks_age(steps_done) && age_seconds >= run.checkpoint_seconds &&
+            pending_step_ != steps_done) {
             checkpoint(trainer, steps_done);
         }
     }
@@ -229,8 +231,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
-/// or else all checkpoints except the last two complete ones. Returns why the write failed; empty
-/// if no rank failed. Each rank logs its own failure.
+/// or else all checkpoints except the last two complete ones and those to keep. Returns why the
+/// write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
@@ -252,7 +254,9 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    training::remove_checkpoints_except(location_.folder, before.value_or(step), step);
+    std::vector<std::int64_t> kept = kept_steps_;
+    kept.insert(kept.end(), {before.value_or(step), step});
+    training::remove_checkpoints_except(location_.folder, kept);
     return "";
 }
 

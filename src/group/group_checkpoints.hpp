@@ -88,7 +88,8 @@ private:
 
 /// Writes the checkpoints of a group and ends the group when the run is asked to stop. Every rank
 /// has an object, and all ranks make the same calls. A checkpoint is copied to host memory between
-/// two steps and written during later steps. The two newest complete checkpoints are kept.
+/// two steps and written during later steps. The two newest complete checkpoints are kept, and
+/// those of config::kept_steps().
 class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
@@ -106,6 +107,7 @@ public:
     void set_epochs(std::int64_t steps_per_epoch, int epochs_per_phase) {
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
+        kept_steps_ = config::kept_steps(context_.config, steps_per_epoch);
     }
     /// Call it after each epoch, with the duration of the phase. Ignored if no phase was due.
     void phase_ended(std::int64_t steps_done, double seconds);
@@ -160,6 +162,7 @@ private:
     std::shared_ptr<training::Checkpoint> end_of_training_;  // written after the final audit
     std::int64_t next_poll_step_ = 0, last_poll_step_ = 0;
     std::int64_t steps_per_epoch_ = 1;
+    std::vector<std::int64_t> kept_steps_;
     Stopwatch since_poll_;
     Stopwatch since_checkpoint_;  // before the first checkpoint, since the construction
     double delay_seconds_ = 0;    // by which checkpoints delayed steps

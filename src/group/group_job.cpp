@@ -30,6 +30,7 @@
 #include "group_watch.hpp"
 #include "predict.hpp"
 #include "progress_reporter.hpp"
+#include "resumable_record.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
@@ -129,6 +130,10 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
         predict_out_of_bag(context, resources, model, group, outcome);
     }
     autotune_log.finish(resources.device->tuning());
+    std::int64_t warned = resources.samples.validation->decoder_warnings().count;
+    group.all_reduce_sum(std::span(&warned, 1));
+    outcome.result.decoder_warnings =
+        warned + max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
@@ -136,7 +141,8 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 
-/// Writes the leader's files, each atomically and the record last. Then removes the checkpoints.
+/// Writes the leader's files, each atomically and the record last. Then removes the checkpoints
+/// that run.keep_checkpoints does not keep.
 void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& steps,
            const StepTimes& times) {
     const context::RunContext& context = job.context;
@@ -152,6 +158,10 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
     storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
     if (!times.trace.empty()) storage::write_file_durably(directory / "trace.json", times.trace);
+    results::keep_checkpoints(
+        context.output, context.place.group,
+        config::kept_steps(context.config,
+                           outcome.result.record.iterations / context.config.workload.epochs));
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
 }

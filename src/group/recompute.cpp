@@ -5,6 +5,9 @@
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/group/model.hpp>
 #include <hpcai/group/recompute.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/checkpoint.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
 
@@ -28,10 +31,22 @@ private:
     std::int64_t batches_;
 };
 
-/// Trains the first `steps` steps as one rank of a group. Returns the mean loss of this rank's
-/// samples in each step.
+/// Loads the kept checkpoint of `step` on all ranks. Its markers have the digest of config.yaml.
+void load_checkpoint(const context::RunContext& context, std::int64_t step,
+                     comm::Communicator& ranks, training::Trainer& trainer) {
+    const auto folder = results::kept_checkpoint_directory(context.output, context.place.group);
+    const training::CheckpointLocation location{
+        folder, storage::sha256_hex_of_file(context.output / "config.yaml"), ranks.rank(),
+        ranks.size()};
+    trainer.restore(training::read_checkpoint(location, step).snapshot);
+    require(trainer.steps_done() == step, ExitCode::data, "'{}': has the state of step {}",
+            training::checkpoint_folder(location, step).string(), trainer.steps_done());
+    trainer.broadcast_parameters();
+}
+
+/// Trains steps as one rank of a group. Returns the mean loss of this rank's samples in each step.
 std::vector<double> train_as_rank(const context::RunContext& context,
-                                  const context::Resources& resources, std::int64_t steps,
+                                  const context::Resources& resources, StepRange wanted,
                                   comm::Communicator& ranks) {
     const config::Config& config = context.config;
     const data::SampleSets& samples = resources.samples;
@@ -52,9 +67,12 @@ std::vector<double> train_as_rank(const context::RunContext& context,
                               *resources.device, model.store(), ranks);
     std::vector<double> losses;
     const auto add_loss = [&](const training::StepReport& step) { losses.push_back(step.loss); };
-    for (int epoch = 0; epoch < config.workload.epochs && trainer.steps_done() < steps; ++epoch) {
-        source.begin(static_cast<std::uint32_t>(epoch));
-        FirstBatches batches(source.batches(), steps - trainer.steps_done());
+    if (wanted.first > 0) load_checkpoint(context, wanted.first, ranks, trainer);
+    const std::int64_t end = wanted.first + wanted.steps;
+    training::TrainingPosition position = trainer.position();
+    for (int epoch = position.epoch; epoch * steps_per_epoch < end; ++epoch) {
+        source.begin(static_cast<std::uint32_t>(epoch), std::exchange(position.steps, 0));
+        FirstBatches batches(source.batches(), end - epoch * steps_per_epoch);
         trainer.train_epoch(epoch, batches, add_loss);
     }
     return losses;
@@ -86,9 +104,8 @@ training::Predictions predict_test_samples(const context::RunContext& context,
     return predict(context, resources, store, resources.samples.validation, *self).predictions;
 }
 
-std::vector<double> train_first_steps(const context::RunContext& context,
-                                      const data::SampleSets& samples, const std::string& precision,
-                                      FirstSteps wanted) {
+std::vector<double> train_again(const context::RunContext& context, const data::SampleSets& samples,
+                                const std::string& precision, StepRange wanted) {
     context::RunContext run = context;
     run.config.device.kind = config::DeviceKind::cpu;
     run.config.run.loss_steps = 1;
@@ -98,7 +115,7 @@ std::vector<double> train_first_steps(const context::RunContext& context,
         mine.place = run.controller.place(run.controller.world_rank_of(wanted.group, ranks.rank()));
         const context::Resources resources =
             open_resources(mine.config, precision, samples, ranks.size());
-        std::vector<double> found = train_as_rank(mine, resources, wanted.steps, ranks);
+        std::vector<double> found = train_as_rank(mine, resources, wanted, ranks);
         if (ranks.rank() == 0) losses = std::move(found);
     });
     return losses;

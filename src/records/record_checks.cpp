@@ -91,6 +91,7 @@ void check(const GroupResult& result, const Place& place) {
     const GroupRecord& record = result.record;
     for (const auto& [key, count] :
          {std::pair{"bad_samples", result.bad_samples},
+          {"decoder_warnings", result.decoder_warnings},
           {"record.samples_drawn", record.samples_drawn},
           {"record.samples_trained", record.samples_trained},
           {"record.iterations", record.iterations},

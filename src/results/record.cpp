@@ -74,7 +74,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
                                                    : outcome.groups[index].exit_code);
     }
     record.verdict = verification::make_verdict(context.config, facts);
-    verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
+    verification::add_summary_facts(record.staging, groups, record.parameters);
 }
 
 /// Returns the hosts of all ranks. The ranks of a group that an earlier launch finished have the

@@ -6,6 +6,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/training/checkpoint.hpp>
 
 namespace hpcai::results {
@@ -42,6 +43,26 @@ std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int
         if (is_complete) return step;
     }
     return 0;
+}
+
+std::filesystem::path kept_checkpoint_directory(const std::filesystem::path& output, int group) {
+    return group_directory(output, group) / "checkpoints";
+}
+
+void keep_checkpoints(const std::filesystem::path& output, int group,
+                      const std::vector<std::int64_t>& steps) {
+    for (const std::int64_t step : steps) {
+        const auto from =
+            training::checkpoint_folder({checkpoint_directory(output, group), "", 0, 1}, step);
+        if (!storage::path_exists(from)) continue;
+        const auto folder = kept_checkpoint_directory(output, group);
+        storage::make_folder_durably(folder);
+        std::error_code error;
+        std::filesystem::remove_all(folder / from.filename(), error);
+        std::filesystem::rename(from, folder / from.filename(), error);
+        require(!error, ExitCode::usage, "'{}' cannot be moved to '{}': {}", from.string(),
+                folder.string(), error.message());
+    }
 }
 
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {

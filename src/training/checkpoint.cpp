@@ -99,12 +99,12 @@ std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
     return steps;
 }
 
-void remove_checkpoints_except(const fs::path& folder, std::int64_t first,
-                               std::int64_t second) noexcept {
+void remove_checkpoints_except(const fs::path& folder,
+                               const std::vector<std::int64_t>& kept) noexcept {
     std::error_code error;
     try {
         for (const std::int64_t step : list_checkpoints(folder)) {
-            if (step == first || step == second) continue;
+            if (std::ranges::count(kept, step) > 0) continue;
             const fs::path checkpoint = checkpoint_folder({folder, "", 0, 1}, step);
             for (fs::directory_iterator entry(checkpoint, error), end; !error && entry != end;
                  entry.increment(error)) {

@@ -313,7 +313,7 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
     return parameters;
 }
 
-void add_summary_facts(const StagingRecord& staging, std::int64_t bad_samples,
+void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResult>& groups,
                        std::vector<ParameterRecord>& parameters) {
     const auto text = [](std::int64_t bytes) {
         return format_bytes(static_cast<std::uint64_t>(bytes));
@@ -323,10 +323,16 @@ void add_summary_facts(const StagingRecord& staging, std::int64_t bad_samples,
                               fmt::format("copied to the nodes' disks; {} were already there",
                                           text(staging.reused_bytes))});
     }
-    if (bad_samples > 0) {
-        parameters.push_back({"bad samples", std::to_string(bad_samples),
-                              "damaged files, which the logs of the groups name"});
-    }
+    const auto add_sum = [&](const char* key, std::int64_t GroupResult::*count,
+                             const char* meaning) {
+        std::int64_t sum = 0;
+        for (const GroupResult& group : groups) sum += group.*count;
+        if (sum > 0) parameters.push_back({key, std::to_string(sum), meaning});
+    };
+    add_sum("bad samples", &GroupResult::bad_samples,
+            "damaged files, which the logs of the groups name");
+    add_sum("decoder warnings", &GroupResult::decoder_warnings,
+            "undamaged images, which `hpcai500 data check` names");
 }
 
 }  // namespace hpcai::verification

@@ -103,7 +103,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     derive_topology(claim.controller, record.topology);
     record.parameters =
         summary_settings(claim.config, claim.controller.layout(), record.workload.precision);
-    add_summary_facts(record.staging, facts_of(record, groups).bad_samples, record.parameters);
+    add_summary_facts(record.staging, groups, record.parameters);
     recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
     record.quality = quality;

@@ -125,6 +125,19 @@ TEST_F(Sources, ReadAPngNamedLikeAJpegAndAJpegWithAWarning) {
     EXPECT_EQ(samples(0, 8)->evaluation_sample(4, view_of(whole)), "");
 }
 
+TEST_F(Sources, CountAnImageWithADecoderWarningOnce) {
+    test::write_file_bytes(path(4), test::read_fixture("warning_version.jpg"));
+    Bytes pixels(3 * 8 * 8);
+    for (const int cache_mib : {0, 1}) {
+        const auto set = samples(cache_mib, 8);
+        for (const std::uint32_t sample : {3U, 4U, 4U}) {
+            set->training_sample(sample, CounterStream(5, RandomPurpose::test, 0), view_of(pixels));
+            EXPECT_EQ(set->decoder_warnings().count, sample == 3 ? 0 : 1);
+        }
+        EXPECT_EQ(set->decoder_warnings().first.at(0).name, set->name(4));
+    }
+}
+
 TEST_F(Sources, RanksTogetherMakeTheBatchOfOne) {
     const auto order = sequence(16, 15);
     SourceSettings settings;

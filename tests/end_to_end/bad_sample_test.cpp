@@ -8,7 +8,7 @@
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/report/csv.hpp>
 
-#include "launch.hpp"
+#include "result_edits.hpp"
 
 /// Unreadable images during training.
 namespace hpcai::end_to_end {
@@ -105,6 +105,26 @@ TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {
         fs::remove_all(folder_ / "result");
     }
     EXPECT_NE(digests[0], digests[1]) << "one trains on other images than the other";
+}
+
+TEST_F(BadSample, IsNoImageWithADecoderWarningWhichTheResultCounts) {
+    const fs::path warned = cli::source("tests/data/fixtures/warning_version.jpg");
+    const data::SampleIndex tests = data::scan_image_folder(folder_ / "set/val");
+    for (const fs::path& replaced : {picture(5), picture(6), fs::path(tests.location_of(0))})
+        fs::copy_file(warned, replaced, fs::copy_options::overwrite_existing);
+    const Outcome outcome = run_one_group("fail");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    const nlohmann::json record = json_of(folder_ / "result/groups/0/record.json");
+    EXPECT_EQ(record["bad_samples"], 0);
+    EXPECT_EQ(record["decoder_warnings"], 3);
+    EXPECT_THAT(text_of(folder_ / "result/summary.txt"),
+                testing::ContainsRegex("decoder warnings +: 3\n"));
+    expect_verified(folder_ / "result");
+    expect_told(folder_ / "result", {"fewer decoder warnings", "groups/0/record.json", "parameters",
+                                     [](const ResultCopy& copy) {
+                                         copy.set("groups/0/record.json", "/decoder_warnings", 2);
+                                     },
+                                     "result.json"});
 }
 
 /// Returns a sample of group 1 that group 0 does not train on.

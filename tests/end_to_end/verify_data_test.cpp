@@ -145,21 +145,24 @@ TEST_F(VerifiedData, RejectALossThatTheFirstStepsDoNotHave) {
 }
 
 TEST_F(VerifiedData, HaveTheLossesOfAGroupOfSeveralRanks) {
-    const Outcome run = run_ranks(folder_->path(), 2,
-                                  {"bagging.M=1", "bagging.P_degree=2", "run.loss_steps=2",
-                                   "training.batch_norm_samples=8", "communication.precision=bf16"},
-                                  "pair");
+    const Outcome run = run_ranks(
+        folder_->path(), 2,
+        {"bagging.M=1", "bagging.P_degree=2", "run.loss_steps=2", "workload.epochs=2",
+         "run.keep_checkpoints=1", "training.batch_norm_samples=8", "communication.precision=bf16"},
+        "pair");
     ASSERT_EQ(run.exit_code, 0) << run.error;
     const ResultCopy copy(*folder_ / "pair");
-    EXPECT_EQ(verify(copy.path(), {"--data", "set", "--replay", "3"}).exit_code, 0);
+    const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
+    EXPECT_THAT(outcome.out, HasSubstr("agree: losses of the first 3 steps after the checkpoint of "
+                                       "epoch 1 of each trained model\n"));
     const std::string file = "groups/0/steps.csv";
     std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
     ASSERT_TRUE(std::isnan(steps[0].loss));
     steps[1].loss = PhaseSeconds::kUnknown;
     copy.put(file, report::steps_to_csv(steps));
     score_again(folder_->path(), copy);
-    const Outcome outcome = verify(copy.path(), {"--data", "set", "--replay", "3"});
-    EXPECT_THAT(outcome.out, testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan"));
+    EXPECT_THAT(verify(copy.path(), {"--data", "set", "--replay", "3"}).out,
+                testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan"));
 }
 
 TEST_F(VerifiedData, RepeatNoStepsOfAPipeline) {
@@ -183,6 +186,64 @@ TEST_F(VerifiedData, NeedTheWeights) {
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_THAT(outcome.error, HasSubstr("--data needs the weights of the run, but "
                                          "run.keep_weights is false in light"));
+}
+
+/// A run of nine steps that keeps the checkpoint of step 3, after the first of three epochs.
+class KeptCheckpoints : public VerifiedData {
+protected:
+    static void SetUpTestSuite() {
+        VerifiedData::SetUpTestSuite();
+        const Outcome run = run_ranks(
+            folder_->path(), 2,
+            {"workload.epochs=3", "run.keep_checkpoints=1", "run.checkpoint_steps=1"}, "kept");
+        ASSERT_EQ(run.exit_code, 0) << run.error;
+    }
+    static Outcome replay(const ResultCopy& copy, const std::string& steps) {
+        return verify(copy.path(), {"--data", "set", "--replay", steps});
+    }
+    static constexpr const char* kFile =
+        "groups/0/checkpoints/step-000000000003/rank-0.safetensors";
+};
+
+TEST_F(KeptCheckpoints, GiveTheLossesOfTheStepsAfterThem) {
+    const ResultCopy copy(*folder_ / "kept");
+    EXPECT_FALSE(fs::exists(copy.path() / "checkpoints"));
+    EXPECT_FALSE(fs::exists(copy.path() / "groups/0/checkpoints/step-000000000002"));
+    EXPECT_THAT(copy.text("manifest.sha256"), HasSubstr(kFile));
+    expect_verified(copy.path());
+    const Outcome outcome = replay(copy, "4");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(outcome.out,
+                HasSubstr("agree: losses of the first 4 steps of each trained model\n"
+                          "agree: losses of the first 4 steps after the checkpoint of epoch 1 of "
+                          "each trained model\n"));
+}
+
+TEST_F(KeptCheckpoints, RejectALaterLossThatDoesNotFollow) {
+    const ResultCopy copy(*folder_ / "kept");
+    const std::string file = "groups/1/steps.csv";
+    std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
+    steps[4].loss *= 0.98;
+    copy.put(file, report::steps_to_csv(steps));
+    score_again(folder_->path(), copy);
+    EXPECT_EQ(replay(copy, "1").exit_code, 0) << "steps 0 and 3";
+    const Outcome outcome = replay(copy, "2");
+    EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+    EXPECT_THAT(outcome.out, testing::StartsWith("groups/1/steps.csv: loss of step 4 is "));
+}
+
+TEST_F(KeptCheckpoints, AreRejectedIfEditedOrMissing) {
+    const ResultCopy copy(*folder_ / "kept");
+    copy.flip_bit(kFile, 100);
+    EXPECT_THAT(verify(copy.path(), {}).out, HasSubstr(std::string(kFile) + ": has the SHA-256 "));
+    score_again(folder_->path(), copy);
+    EXPECT_EQ(verify(copy.path(), {}).exit_code, 0);
+    EXPECT_THAT(replay(copy, "1").out, HasSubstr("rank-0.safetensors': has the SHA-256 "));
+    fs::remove_all(copy.path() / "groups/0/checkpoints");
+    score_again(folder_->path(), copy);
+    const Outcome outcome = replay(copy, "1");
+    EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("step-000000000003/rank-0.done'"));
 }
 
 }  // namespace

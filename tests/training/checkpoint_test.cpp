@@ -102,7 +102,7 @@ TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedExceptForTwo) {
     }
     fs::create_directories(place().folder / "step-12");  // not a checkpoint's name
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 30, 20, 9}));
-    remove_checkpoints_except(place().folder, 20, 30);
+    remove_checkpoints_except(place().folder, {20, 30});
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{30, 20}))
         << "also without a newer one, which an earlier launch may have left incomplete";
     EXPECT_TRUE(list_checkpoints(folder_ / "nowhere").empty());
@@ -230,7 +230,7 @@ protected:
             for (std::int64_t step = 2; step <= last; ++step) {
                 write_checkpoint(place(), checkpoint_of(step));
                 if (listener >= 0 && ::write(listener, &step, sizeof step) != sizeof step) _exit(5);
-                remove_checkpoints_except(place().folder, step - 1, step);
+                remove_checkpoints_except(place().folder, {step - 1, step});
             }
         } catch (const std::exception& error) {
             const std::string message = error.what();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,6 +48,7 @@ struct RunConfig {
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
     int repeat = 1;
     bool keep_weights = true;  // in the result directory of a complete run
+    int keep_checkpoints = 0;  // of each finished group, for `verify --replay`
     int evaluate_epochs = 0;   // epochs between evaluations; 0: only at the end
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
@@ -240,6 +242,17 @@ constexpr bool has_betas(Optimizer optimizer) {
 /// Returns the number of state values per parameter; device::state_count() must return the same.
 constexpr int optimizer_states(Optimizer optimizer) {
     return has_betas(optimizer) ? 2 : 1;
+}
+
+/// Returns after how many steps a group keeps a checkpoint, in ascending order: at the ends of up
+/// to run.keep_checkpoints epochs, evenly spread and before the last.
+inline std::vector<std::int64_t> kept_steps(const Config& config, std::int64_t steps_per_epoch) {
+    const std::int64_t epochs = config.workload.epochs;
+    const std::int64_t kept = std::min<std::int64_t>(config.run.keep_checkpoints, epochs - 1);
+    std::vector<std::int64_t> steps;
+    for (std::int64_t i = 1; i <= kept; ++i)
+        steps.push_back(i * epochs / (kept + 1) * steps_per_epoch);
+    return steps;
 }
 
 /// Width of the network's input in pixels.

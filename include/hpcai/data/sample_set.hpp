@@ -4,6 +4,7 @@
 #include <hpcai/base/philox.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/reader.hpp>
+#include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/staging.hpp>
@@ -77,6 +78,17 @@ public:
     /// make_folder_samples(), in others the pixels of evaluation_sample(). Throws DecodeError for
     /// an image file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
+
+    /// Returns the images that any call has decoded with a decoder's warning so far. The images of
+    /// make_subset() count in the whole set.
+    BadSampleReport decoder_warnings() const { return warned_.report(); }
+
+protected:
+    /// Adds a decoded image to decoder_warnings() if it has a warning. Returns it.
+    DecodedImage noted(std::uint32_t sample, DecodedImage decoded) const;
+
+private:
+    mutable BadSamples warned_;
 };
 
 class DataDuplicator;

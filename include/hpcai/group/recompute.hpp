@@ -23,16 +23,17 @@ training::Predictions predict_test_samples(const context::RunContext& context,
                                            const context::Resources& resources,
                                            const std::filesystem::path& weights);
 
-struct FirstSteps {
+struct StepRange {
     int group = 0;
+    std::int64_t first = 0;  // steps done before; 0 or one of config::kept_steps()
     std::int64_t steps = 0;
 };
 
-/// Trains the first steps of a group again from the seed, on the CPU, with a thread for each rank.
-/// Returns the leader's mean loss of each step. The parallel mode must be `data`, without
-/// micro-batches. Throws the errors of data and training.
-std::vector<double> train_first_steps(const context::RunContext& context,
-                                      const data::SampleSets& samples, const std::string& precision,
-                                      FirstSteps wanted);
+/// Trains steps of a group again, from the seed or from the kept checkpoint of step `first`, on the
+/// CPU, with a thread for each rank. Returns the leader's mean loss of each step. The parallel mode
+/// must be `data`, without micro-batches. Throws the errors of data and training, and Error(data)
+/// with the path if a file of the checkpoint is missing, damaged or of another run or step.
+std::vector<double> train_again(const context::RunContext& context, const data::SampleSets& samples,
+                                const std::string& precision, StepRange wanted);
 
 }  // namespace hpcai::group

@@ -178,7 +178,8 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;  // damaged: largest training count of a rank + test samples
+    std::int64_t bad_samples = 0;       // damaged: largest training count of a rank + test samples
+    std::int64_t decoder_warnings = 0;  // undamaged images decoded with a warning, likewise
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
@@ -196,11 +197,11 @@ struct GroupResult {
     Quantity statistics_seconds;
     std::vector<CounterRecord> counters;  // of nodes, steps and the leader's clocks
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
-                 communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
-                 all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,
-                 out_of_node_bytes_per_step, message_bytes_per_step, message_wait_seconds,
-                 shard_bytes_per_step, shard_wait_seconds, statistics_sums_per_step,
-                 statistics_bytes_per_step, statistics_seconds, counters);
+                 decoder_warnings, communicated_bytes, gradient_bytes, buckets,
+                 bandwidth_bytes_per_second, all_reduce_backend, sent_bytes_per_step,
+                 between_nodes_bytes_per_step, out_of_node_bytes_per_step, message_bytes_per_step,
+                 message_wait_seconds, shard_bytes_per_step, shard_wait_seconds,
+                 statistics_sums_per_step, statistics_bytes_per_step, statistics_seconds, counters);
 };
 
 }  // namespace hpcai

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 /// Paths in a result directory, its checkpoints, and the command that resumes its run.
 namespace hpcai::results {
@@ -27,6 +28,14 @@ std::string resume_command(int ranks, const std::map<std::string, std::string>& 
 
 /// Returns checkpoints/<group> in a result directory.
 std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
+
+/// Returns groups/<group>/checkpoints, the folder of a finished group's kept checkpoints.
+std::filesystem::path kept_checkpoint_directory(const std::filesystem::path& output, int group);
+
+/// Moves the checkpoints of `steps` that exist to kept_checkpoint_directory(). Throws Error(usage)
+/// with the path if one cannot be moved.
+void keep_checkpoints(const std::filesystem::path& output, int group,
+                      const std::vector<std::int64_t>& steps);
 
 /// Removes the checkpoints of a group. Must be called after the group has stored its results and no
 /// rank writes checkpoints any more. Ignores files that cannot be removed.

@@ -40,9 +40,9 @@ bool has_marker(const CheckpointLocation& location, std::int64_t step);
 /// exist. Throws Error(data) with the path if it cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
-/// Removes the checkpoints of all steps except `first` and `second`, markers first. Ignores errors.
-void remove_checkpoints_except(const std::filesystem::path& folder, std::int64_t first,
-                               std::int64_t second) noexcept;
+/// Removes the checkpoints of all steps except `kept`, markers first. Ignores errors.
+void remove_checkpoints_except(const std::filesystem::path& folder,
+                               const std::vector<std::int64_t>& kept) noexcept;
 
 /// Runs one function at a time in a thread. The destructor waits for the function.
 class BackgroundWork {

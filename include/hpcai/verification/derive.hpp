@@ -36,8 +36,9 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision);
 
-/// Adds staged bytes and damaged samples to the lines of the summary, if there are any.
-void add_summary_facts(const StagingRecord& staging, std::int64_t bad_samples,
+/// Adds staged bytes, damaged samples and decoder warnings to the lines of the summary, if there
+/// are any.
+void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResult>& groups,
                        std::vector<ParameterRecord>& parameters);
 
 /// Returns the FLOPs of one sample in each ledger.
