@@ -44,10 +44,10 @@ struct BenchReport {
                  operations);
 };
 
-/// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
-/// configured model on one rank, with random data in memory and without communication. After two
-/// measurements for warm-up, makes `steps` measurements. Each is the mean of several steps if the
-/// trainer does not wait for the device after each step. Also measures every operation alone. Throws Error(usage) if steps < 1, and the device's errors.
+/// Measures training steps (upload, weight casts, forward, backward, optimizer) of the configured
+/// model on one rank, with random data in memory and without communication. After two measurements
+/// for warm-up, makes `steps` measurements, each the mean of the steps between two loss reads. Also
+/// measures every operation alone. Throws Error(usage) if steps < 1, and the device's errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.
