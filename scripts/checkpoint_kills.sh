@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Kills a process that writes checkpoints at random moments, KILLS times (200 by default), and loads
+# KILLS times (200 by default), kills a process at a random moment while it writes checkpoints, and loads
 # the files that remain. Then tests every damage of docs/RELIABILITY.md and a kill between any two file
 # system calls. Prints the outcomes; fails if a load mixed two checkpoints or found none.
 # Usage: scripts/checkpoint_kills.sh [KILLS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytorch_step.py on a GPU for several precisions, batches and variants."""
+"""The part of pytorch_step.py that measures precisions, batches and variants on a GPU."""
 import gc
 import json
 import statistics

@@ -136,7 +136,7 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
         const PlanStageRecord& stage = parallel.stages[index];
         page.print(fmt::format("stage {}", index),
                    "{} from {}, {} per sample, {} parameters, {} in flight, sends {}",
-                   counted(stage.nodes, "node"), stage.first_node,
+                   counted(stage.nodes, "operation"), stage.first_node,
                    flops_text(stage.flops_per_sample),
                    count_text(static_cast<double>(stage.parameters)), stage.in_flight,
                    bytes_text(stage.boundary_bytes));

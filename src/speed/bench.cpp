@@ -103,7 +103,7 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    /// Must be called after the first steps, in which libraries may allocate; CUDA graphs cannot.
+    /// Must follow the first steps, in which libraries may allocate, because a CUDA graph cannot.
     void make_timed() {
         std::vector<Work> pieces;
         for (const graph::KernelCall& call : calls_) {

@@ -256,7 +256,7 @@ private:
         } catch (const Error& error) {
             write_error = error.what();
         }
-        gather(&launch::RankHealth::output_error, write_error);  // after it, all files exist
+        gather(&launch::RankHealth::output_error, write_error);  // collective; then all files exist
         std::error_code error;
         gather(&launch::RankHealth::sees_output, fs::exists(probe_file(0), error) ? 1 : 0);
         const fs::space_info space = fs::space(folder, error);

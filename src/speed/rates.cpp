@@ -74,7 +74,7 @@ double forward_bytes(const MeasuredOperation& measured, tensor::DType compute) {
 constexpr std::array<std::size_t, 5> kAllReduceBytes{std::size_t{4} << 10, std::size_t{64} << 10,
                                                      std::size_t{1} << 20, std::size_t{16} << 20,
                                                      std::size_t{64} << 20};
-constexpr int kMinCalls = 3;
+constexpr int kMinCalls = 3;  // of an all-reduce
 constexpr int kMaxCalls = 20;
 
 /// The gradients of one all-reduce in the memory of the device.
@@ -236,7 +236,7 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
     std::vector<AllReduceRate> rates;
     double previous_seconds = 0;
     for (std::size_t index = 0; index < kAllReduceBytes.size(); ++index) {
-        // The time grows at most as much as the size.
+        // The time grows at most in proportion to the size.
         const double growth = static_cast<double>(kAllReduceBytes[index]) /
                               static_cast<double>(kAllReduceBytes[index == 0 ? 0 : index - 1]);
         if (rates.size() >= 2 && growth * previous_seconds > seconds) break;

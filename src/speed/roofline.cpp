@@ -139,7 +139,7 @@ private:
         record_.threads = device_->threads();
     }
 
-    /// Takes about `half_seconds` for large operations, then as long for those of the model.
+    /// Takes about `half_seconds` for large operations, then `half_seconds` for the model's.
     void measure_precision(const device::Precision& precision, double half_seconds) {
         const auto add_rates = [&](const std::vector<MeasuredOperation>& operations, double share) {
             std::ranges::copy(

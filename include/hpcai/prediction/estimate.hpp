@@ -13,7 +13,7 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;        // absent: those of a group or of roofline's node
+    std::optional<int> ranks_per_node;        // absent: roofline's if above 1, else a group's
     std::optional<std::int64_t> samples;      // in the training set, counted or given
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
     std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
@@ -23,9 +23,9 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// Unless request.roofline is present, sets it for request.machine, which must be present. Uses
-/// the training rate in `request`, which it then removes; else the machine's training rate in the
-/// precision of `config`; else the machine's peak rates. Sets nothing if there is no rate.
+/// Unless present, sets request.roofline for request.machine (required): at the training rate in
+/// `request`, which it then removes, else the machine's in the precision of `config`, else its peak
+/// rates. Sets nothing if no rate is known, or if `request` has both training rates.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws

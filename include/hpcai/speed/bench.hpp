@@ -44,9 +44,9 @@ struct BenchReport {
                  operations);
 };
 
-/// Measures training steps (input upload, weight casts, forward, backward, optimizer) of the
-/// configured model on one rank, with random data in memory and without communication. After two
-/// measurements for warm-up, makes `steps` measurements, on a GPU of several steps each. Also
+/// Measures training steps (upload, weight casts, forward, backward, optimizer) of the configured
+/// model on one rank, with random data in memory and without communication. After two measurements
+/// for warm-up, makes `steps` measurements, each the mean of the steps between two loss reads. Also
 /// measures every operation alone. Throws Error(usage) if steps < 1, and the device's errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 

@@ -18,8 +18,8 @@ struct DoctorRequest {
 
 /// Checks the launch in stages, on all ranks. If a stage exceeds its time limit, the process
 /// reports the stage and exits with ExitCode::launch. Rank 0 prints the findings to `out`. Leaves
-/// no files. Returns the code of the first finding that would stop a run, or ok; ExitCode::mismatch
-/// if ranks compute different bits.
+/// no files. Returns the code of the first finding that would stop a run (ExitCode::mismatch: ranks
+/// compute different bits), else ok.
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out);
 
 }  // namespace hpcai::speed
