@@ -40,7 +40,7 @@ constexpr std::array kMeters{
 };
 
 constexpr const char* kMethod =
-    "counters are read about every second while a group of the node trains, from the start of the "
+    "each node is read about every second while one of its groups trains, from the start of the "
     "group's clock to its last step; power supplies, fans, disks and networks are not included";
 // EE HPC WG: the Energy Efficient HPC Working Group.
 constexpr const char* kCounterLevel =
