@@ -28,10 +28,28 @@ bool is_fused(const ops::Operation& operation) {
 
 device::Tolerance tolerance_of(const ops::Operation& operation, const device::Precision& precision,
                                bool is_gpu) {
-    const device::Tolerance once = is_gpu
-                                       ? device::gpu_tolerance_of(precision.compute, precision.tf32)
-                                       : device::tolerance_of(precision.compute);
+    device::Tolerance once = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
+                                    : device::tolerance_of(precision.compute);
+    if (const auto* op = std::get_if<ops::MaxPool>(&operation)) {
+        const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;  // over a pixel
+        once = device::rounded(static_cast<int>(windows * windows), once);
+    }
     return is_fused(operation) ? device::fused_tolerance_of(once) : once;
+}
+
+/// Returns the number of terms that a pass sums for a result.
+std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
+    const tensor::Shape output = output_shape(operation), input = input_shapes(operation)[0];
+    if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
+        const std::int64_t window = op->kernel * op->kernel;
+        if (pass == ops::Pass::weight_gradient) return output.elements() / op->filters;
+        return window * (pass == ops::Pass::forward ? input[3] : op->filters);
+    }
+    if (const auto* op = std::get_if<ops::Linear>(&operation)) {
+        if (pass == ops::Pass::weight_gradient) return input[0];
+        return pass == ops::Pass::forward ? input[1] : op->features;
+    }
+    return input.elements() / *(input.end() - 1);  // of a channel
 }
 
 /// Returns the naive solution; precision int8 rounds factors of convolutions to integers.
@@ -104,6 +122,8 @@ public:
         : got_(got), want_(want), tolerance_(tolerance) {}
 
     std::vector<TensorCheck> tensors(const ops::Operation& operation, ops::Pass pass) {
+        // The error of a sum in fp32 grows with the square root of the number of its terms.
+        least_ = std::ldexp(std::sqrt(static_cast<double>(terms_of(operation, pass))), -24);
         const bool has_filters = ops::is_one_of<ops::Convolution, ops::Linear>(operation);
         if (pass == ops::Pass::forward) {
             const bool is_fp32 = output_dtype(operation) == tensor::DType::f32;
@@ -129,7 +149,7 @@ private:
     void add(std::string name, const naive::Tensor& got, const naive::Tensor& want,
              double tolerance) {
         if (want.values.empty()) return;
-        tensors_.push_back(compare(std::move(name), got, want, tolerance));
+        tensors_.push_back(compare(std::move(name), got, want, std::max(tolerance, least_)));
     }
     void add_all(const std::string& name, const std::vector<naive::Tensor>& got,
                  const std::vector<naive::Tensor>& want, double tolerance) {
@@ -143,6 +163,7 @@ private:
     const naive::Solution& got_;
     const naive::Solution& want_;
     device::Tolerance tolerance_;
+    double least_ = 0;  // tolerance
     std::vector<TensorCheck> tensors_;
 };
 
