@@ -36,7 +36,8 @@ graph::Graph model_graph(const config::Config& config, device::Device& device,
 }
 
 /// Returns the number of samples for which the naive loops take at most minutes.
-std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request) {
+std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
+                                const device::Precision& precision) {
     const graph::Graph graph = models::make_model(config);
     std::int64_t flops = 1, elements = 1;
     for (const DistinctOperation& distinct : distinct_operations(graph)) {
@@ -44,6 +45,7 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
         flops += ops::flops(distinct.operation, ops::Ledger::two_mac, false).forward;
         elements = std::max(elements, output_shape(distinct.operation).elements());
     }
+    if (precision.int8) flops *= 2;  // naive convolutions of integers, too
     const std::int64_t most =
         std::min((request.quick ? kMostQuickFlops : kMostFlops) / flops, kMostElements / elements);
     return std::min<std::int64_t>(std::max(most, kFewestSamples), config.training.batch_size);
@@ -145,7 +147,7 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
     report.device = device->description();
     report.model = config::value_text(config, "workload.model");
     report.precision = name_of(precision);
-    report.batch_size = affordable_samples(config, request);
+    report.batch_size = affordable_samples(config, request, precision);
     report.configured_batch_size = config.training.batch_size;
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);
