@@ -190,7 +190,8 @@ std::string description_of(const ops::Operation& operation) {
         text += fmt::format(", padding {}{}", op->padding, op->sums ? ", with sums" : "");
     }
     if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
-        text += fmt::format(" of {} channels", op->convolution.input[3]);
+        text += fmt::format(" of {} channels{}", op->convolution.input[3],
+                            op->norm.add ? ", add, relu" : "");
     }
     if (const auto* op = std::get_if<ops::BatchNorm>(&operation)) {
         text += op->from_sums ? ", from sums" : "";

@@ -159,7 +159,7 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
     double logged_seconds = 0;
     for (const DistinctOperation& distinct : all) {
         if (!naive::has_random_problem(distinct.operation)) {
-            report.unchecked.push_back(ops::name_of(distinct.operation));
+            report.unchecked.push_back(ops::name_of(distinct.operation) + " " + distinct.shape);
             continue;
         }
         if (watch.seconds() - logged_seconds >= kLogSeconds) {

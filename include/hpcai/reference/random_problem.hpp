@@ -19,10 +19,11 @@ struct ProblemSetup {
 /// device stores them: normal images and parameters, uniform bytes and labels, and boxes on a
 /// quarter of the image. Where a tiny error of the operation could change which side of a ReLU or
 /// which pixel of a MaxPool is taken, the output gradient is 0. Throws Error(internal) for
-/// operations of a detector and shards.
+/// operations for which has_random_problem() is false.
 Problem random_problem(const ops::Operation& operation, const ProblemSetup& setup);
 
-/// Returns whether random_problem() accepts the operation.
+/// Returns whether random_problem() accepts the operation. It refuses operations of a detector,
+/// shards, and norms with statistics of fewer than 16 values, whose gradients may be nearly 0.
 bool has_random_problem(const ops::Operation& operation);
 
 /// Returns the error of the gradients that solve() computes, in the direction of random changes of

@@ -66,7 +66,7 @@ struct ValidateReport {
     int compared_runs = 0;                   // whose bits are compared
     double gradient_tolerance = 0;           // of OperationCheck::gradient_error
     std::vector<OperationCheck> operations;
-    std::vector<std::string> unchecked;  // operations without naive problem
+    std::vector<std::string> unchecked;  // those without naive::has_random_problem()
     double seconds = 0;                  // of the whole command
     bool passed = false;
     HPCAI_RECORD(ValidateReport, schema, level, device, model, precision, batch_size,
