@@ -201,10 +201,6 @@ std::string description_of(const ops::Operation& operation) {
 
 }  // namespace
 
-double TensorCheck::severity() const {
-    return largest_error.value ? *largest_error.value / tolerance : HUGE_VAL;
-}
-
 std::vector<DistinctOperation> distinct_operations(const graph::Graph& graph) {
     std::vector<DistinctOperation> all;
     for (const graph::Node& node : graph.nodes()) {

@@ -3,7 +3,7 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/graph.hpp>
-#include <hpcai/speed/validate.hpp>
+#include <hpcai/speed/check_records.hpp>
 
 namespace hpcai::speed {
 

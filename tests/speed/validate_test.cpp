@@ -263,9 +263,9 @@ TEST(ValidateJson, HasNullAndAReasonForAMissingNumber) {
 TEST(Validate, PassesForASegmentationModel) {
     const config::Config config = config::parse(
         "workload: {kind: climate_segmentation, model: segmentation_net, classes: 4, "
-        "channels: 16, image_size: 32, image_width: 48}\n"
+        "channels: 16, image_size: 64, image_width: 96}\n"
         "bagging: {out_of_bag: false}\ndata: {kind: climate_synthetic}\n"
-        "training: {batch_size: 2}\ndevice: {kind: cpu}\n",
+        "training: {batch_size: 4}\ndevice: {kind: cpu}\n",
         "f.yaml", {});
     const auto log = make_logger("validate", "");
     const ValidateReport report = run_validate(config, {.runs = 1, .quick = true}, *log);
