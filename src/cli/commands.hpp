@@ -16,6 +16,7 @@ void add_flops_command(Command parent);
 
 void add_bench_command(Command parent);
 void add_roofline_command(Command parent);
+void add_validate_command(Command parent);
 void add_doctor_command(Command parent);
 
 void add_verify_command(Command parent);

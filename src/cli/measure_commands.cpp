@@ -8,6 +8,7 @@
 #include <hpcai/speed/bench.hpp>
 #include <hpcai/speed/doctor.hpp>
 #include <hpcai/speed/roofline.hpp>
+#include <hpcai/speed/validate.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "commands.hpp"
@@ -80,6 +81,28 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
     });
 }
 
+struct ValidateOptions {
+    config::Sources config;
+    speed::ValidateRequest request;
+    int level = 0;
+    std::string output;
+    bool json = false;
+};
+
+ExitCode validate(const ValidateOptions& options, const Context& context) {
+    if (!options.output.empty()) {
+        require_replaceable("validate: --output", options.output,
+                            "{\n  \"schema\": \"hpcai500-validate");
+    }
+    const std::unique_ptr<Logger> log = make_logger("validate", "");
+    const speed::ValidateReport report =
+        speed::run_validate(data::load_config(options.config), options.request, *log);
+    const std::string json = speed::validate_json(report);
+    if (!options.output.empty()) storage::write_file_durably(options.output, json);
+    context.out << (options.json ? json : speed::validate_text(report));
+    return report.passed ? ExitCode::ok : ExitCode::mismatch;
+}
+
 ExitCode doctor(const speed::DoctorRequest& options, const Context& context) {
     speed::DoctorRequest request = options;
     request.command_line = context.command_line;
@@ -125,6 +148,24 @@ void add_roofline_command(Command parent) {
     command.add_text(
         "--input", options.input, "FOLDER",
         "instead measure reading and decoding of images in this folder of class folders");
+    add_json_flag(command, options.json);
+}
+
+void add_validate_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"validate",
+         "Compare each operation of the model on this machine with naive loops in double. Exits "
+         "with 10 if an error exceeds its tolerance.",
+         {"hpcai500 validate --config configs/imagenet_goyal.yaml --output validate.json",
+          "hpcai500 validate --config configs/ucmerced.yaml --quick --set "
+          "training.precision=bf16"}},
+        validate);
+    add_config_options(command, options.config, Presence::required);
+    command.add_integer("--level", options.level, {0, 0}, "0: operations; default: 0");
+    command.add_integer("--runs", options.request.runs, {1, 1000},
+                        "measurements of each time; default: 30");
+    command.add_flag("--quick", options.request.quick, "use a smaller batch");
+    command.add_text("--output", options.output, "FILE", "file for the results (JSON)");
     add_json_flag(command, options.json);
 }
 

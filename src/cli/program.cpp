@@ -26,12 +26,12 @@ constexpr const char* kFooter =
 
 void add_commands(Command program) {
     for (const auto add_command :
-         {add_run_command,      add_resume_command,    add_score_command,    add_plan_command,
-          add_flops_command,    add_bench_command,     add_roofline_command, add_export_command,
-          add_evaluate_command, add_verify_command,    add_compare_command,  add_rank_command,
-          add_table_command,    add_report_command,    add_energy_command,   add_doctor_command,
-          add_status_command,   add_sbatch_command,    add_init_command,     add_data_command,
-          add_config_command,   add_completion_command}) {
+         {add_run_command,    add_resume_command,   add_score_command,     add_plan_command,
+          add_flops_command,  add_bench_command,    add_roofline_command,  add_validate_command,
+          add_export_command, add_evaluate_command, add_verify_command,    add_compare_command,
+          add_rank_command,   add_table_command,    add_report_command,    add_energy_command,
+          add_doctor_command, add_status_command,   add_sbatch_command,    add_init_command,
+          add_data_command,   add_config_command,   add_completion_command}) {
         add_command(program);
     }
 }

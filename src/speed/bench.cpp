@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/median.hpp>
@@ -21,6 +20,7 @@
 #include <hpcai/training/step_runner.hpp>
 
 #include "operation_bench.hpp"
+#include "record_json.hpp"
 #include "whole_step.hpp"
 
 namespace hpcai::speed {
@@ -172,15 +172,6 @@ std::string row(const BenchOperation& operation, double step_seconds) {
 }
 
 }  // namespace
-
-/// Makes the JSON of a BenchReport or a BenchOperation. The JSON library calls it.
-template <typename Record>
-requires requires(Record record) {
-    record.record_values();
-}
-static void to_json(nlohmann::ordered_json& json, const Record& record) {
-    for_each_field(record, [&](const std::string& key, const auto& value) { json[key] = value; });
-}
 
 BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     require(steps >= 1, ExitCode::usage, "--steps: expected an integer, at least 1, got {}", steps);

@@ -84,20 +84,20 @@ INSTANTIATE_TEST_SUITE_P(
     All, HelpPage,
     ::testing::Values(
         Words{}, Words{"run"}, Words{"plan"}, Words{"flops"}, Words{"bench"}, Words{"roofline"},
-        Words{"export"}, Words{"table"}, Words{"rank"}, Words{"verify"}, Words{"resume"},
-        Words{"score"}, Words{"compare"}, Words{"report"}, Words{"completion"}, Words{"evaluate"},
-        Words{"energy"}, Words{"status"}, Words{"sbatch"}, Words{"doctor"}, Words{"init"},
-        Words{"data"}, Words{"data", "generate"}, Words{"data", "check"}, Words{"data", "stats"},
-        Words{"data", "index"}, Words{"data", "pack"}, Words{"data", "transcode"},
-        Words{"data", "show"}, Words{"data", "generate", "photographs"},
+        Words{"validate"}, Words{"export"}, Words{"table"}, Words{"rank"}, Words{"verify"},
+        Words{"resume"}, Words{"score"}, Words{"compare"}, Words{"report"}, Words{"completion"},
+        Words{"evaluate"}, Words{"energy"}, Words{"status"}, Words{"sbatch"}, Words{"doctor"},
+        Words{"init"}, Words{"data"}, Words{"data", "generate"}, Words{"data", "check"},
+        Words{"data", "stats"}, Words{"data", "index"}, Words{"data", "pack"},
+        Words{"data", "transcode"}, Words{"data", "show"}, Words{"data", "generate", "photographs"},
         Words{"data", "generate", "climate"}, Words{"config"}, Words{"config", "print"},
         Words{"config", "explain"}, Words{"config", "schema"}));
 
 TEST(HelpOfTheProgram, NamesEveryCommand) {
     const std::string help = run({"--help"}).out;
     for (const char* command :
-         {"run", "plan", "flops", "bench", "roofline", "export", "table", "evaluate", "status",
-          "sbatch", "doctor", "init", "data", "config"}) {
+         {"run", "plan", "flops", "bench", "roofline", "validate", "export", "table", "evaluate",
+          "status", "sbatch", "doctor", "init", "data", "config"}) {
         EXPECT_TRUE(std::regex_search(help, std::regex(std::string("\n  ") + command + " +[A-Z]")))
             << command << " in\n"
             << help;

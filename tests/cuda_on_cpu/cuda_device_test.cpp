@@ -10,10 +10,10 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/reference/load_values.hpp>
 
 #include "array.hpp"
 #include "simt/streams.hpp"
-#include "support/load_values.hpp"
 
 namespace hpcai::device {
 namespace {

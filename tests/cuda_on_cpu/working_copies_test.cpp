@@ -5,11 +5,11 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
+#include <hpcai/reference/load_values.hpp>
 #include <hpcai/training/step_runner.hpp>
 
 #include "device/cuda/cuda_device.hpp"
 #include "graph/graphs.hpp"
-#include "support/load_values.hpp"
 #include "support/network_runner.hpp"
 
 /// Working copies that the optimizer writes with the parameters, without a separate pass.

@@ -6,9 +6,9 @@
 #include <hpcai/data/image_codec.hpp>
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/reference/load_values.hpp>
 
 #include "reference_photographs.hpp"
-#include "support/load_values.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <hpcai/reference/naive_random.hpp>
+
 #include "device/kernel_runner.hpp"
-#include "support/naive_random.hpp"
 
 namespace hpcai::device {
 namespace {

@@ -8,7 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/naive_ops.hpp"
+#include <hpcai/reference/naive_ops.hpp>
+
 
 namespace hpcai::device {
 

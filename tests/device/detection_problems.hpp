@@ -5,8 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "support/naive_ops.hpp"
-#include "support/naive_random.hpp"
+#include <hpcai/reference/naive_ops.hpp>
+#include <hpcai/reference/naive_random.hpp>
+
 
 /// Random problems of detection. Boxes have integer corners, and many scores are equal.
 namespace hpcai::device {

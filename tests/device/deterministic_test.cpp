@@ -7,9 +7,10 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <hpcai/reference/naive_random.hpp>
+
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
-#include "support/naive_random.hpp"
 #include "support/optimizer_steps.hpp"
 
 /// The reference of a deterministic engine with several threads is the same engine with one thread.

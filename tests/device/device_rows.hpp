@@ -8,30 +8,11 @@
 #include <vector>
 
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/reference/tolerance.hpp>
 
 /// The table of all devices, precisions and tolerances for tests of kernels. A test with a
 /// DeviceRow runs on every row.
 namespace hpcai::device {
-
-/// The tolerance of a result, relative to the largest number of the reference.
-struct Tolerance {
-    double stored = 0;      // of values and gradients in the compute type
-    double fp32 = 0;        // of parameter gradients, losses, softmax and running statistics
-    double filters = fp32;  // of gradients of filters
-};
-
-/// The tolerance of operations that round each stored number once: half of 2^-7 in bf16 or 2^-10 in
-/// f16. An fp32 sum of up to some thousand terms has an error of about the square root of their
-/// number times 2^-24.
-inline Tolerance tolerance_of(tensor::DType compute) {
-    if (compute == tensor::DType::f32) return {1e-6, 1e-6};
-    return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
-}
-
-/// The tolerance of numbers that are rounded to the compute type several times.
-inline Tolerance rounded(int times, const Tolerance& once) {
-    return {times * once.stored, once.fp32, once.filters};
-}
 
 /// A device and a precision.
 struct DeviceRow {
@@ -77,17 +58,15 @@ inline std::vector<DeviceRow> cpu_rows() {
 }
 
 /// Returns every precision of a GPU; the argument of `make` is whether the device is deterministic.
-/// cuDNN stores gradients of filters only in the type of the images, and truncates factors to tf32,
-/// so each gradient has an error of up to 2^-10.
 inline std::vector<DeviceRow> cuda_rows(
     const std::string& name, const std::function<std::unique_ptr<Device>(bool)>& make_device) {
     const auto make = [make_device] { return make_device(false); };
     using tensor::DType;
-    std::vector<DeviceRow> rows{{name + "_tf32", make, DType::f32, {2e-3, 2e-3}, true}};
+    std::vector<DeviceRow> rows{
+        {name + "_tf32", make, DType::f32, gpu_tolerance_of(DType::f32, true), true}};
     for (const DType compute : {DType::f32, DType::f16, DType::bf16}) {
-        Tolerance tolerance = tolerance_of(compute);
-        tolerance.filters = tolerance.stored;
-        rows.push_back({name + "_" + std::string(name_of(compute)), make, compute, tolerance});
+        rows.push_back({name + "_" + std::string(name_of(compute)), make, compute,
+                        gpu_tolerance_of(compute, false)});
     }
     for (DeviceRow& row : rows) row.make_repeatable = [make_device] { return make_device(true); };
     return rows;

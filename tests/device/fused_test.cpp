@@ -17,13 +17,7 @@ protected:
         const KernelOptions options{GetParam().compute, Mode::training, !problem.is_first_layer,
                                     GetParam().tf32};
         if (!GetParam().make()->accepts(problem.operation, options)) return;
-        expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
-    }
-    /// A half type rounds the gradient of the ReLU's input, from which two norms compute theirs.
-    /// Sums of it have smaller errors than that, but larger ones than fp32 sums.
-    static Tolerance rounded(const Tolerance& once) {
-        const double all = 4 * once.stored;
-        return {all, all, all};
+        expect_agreement(GetParam(), problem, fused_tolerance_of(GetParam().tolerance));
     }
 
     naive::Problem convolution(const ops::Convolution& op) {

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/ops/operation.hpp>
+#include <hpcai/reference/naive_int8.hpp>
+#include <hpcai/reference/naive_random.hpp>
 
 #include "device/kernel_runner.hpp"
-#include "support/naive_int8.hpp"
-#include "support/naive_random.hpp"
 
 namespace hpcai::device {
 namespace {

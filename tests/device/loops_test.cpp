@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/reference/naive_random.hpp>
+
 #include "device/cpu/loops/loops.hpp"
 
 #include <cstring>
@@ -6,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {
 namespace {

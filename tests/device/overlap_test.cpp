@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/ops/box_math.hpp>
+#include <hpcai/reference/naive_random.hpp>
 
 #include "device/cpu/loops/loops.hpp"
 #include "device/cpu/suppression.hpp"
-#include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/naive_ops.hpp"
-#include "support/naive_random.hpp"
+
+#include <hpcai/reference/naive_ops.hpp>
+#include <hpcai/reference/naive_random.hpp>
 
 /// Random problems that several tests use.
 namespace hpcai::device {

@@ -14,10 +14,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/storage/safetensors.hpp>
 
 #include "device/detection_cases.hpp"
-#include "support/naive_ops.hpp"
 
 /// The operations as PyTorch computed them in double. scripts/reference/op_cases.py and
 /// detection_cases.py describe the files.

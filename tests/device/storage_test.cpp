@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/reference/naive_random.hpp>
+
 #include "device/kernel_runner.hpp"
-#include "support/naive_random.hpp"
 
 /// Memory and transfers of devices.
 namespace hpcai::device {

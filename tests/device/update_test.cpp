@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/reference/naive_random.hpp>
 
 #include "device/device_rows.hpp"
-#include "support/naive_random.hpp"
 #include "support/reference_optimizer.hpp"
 
 /// The last operations of a training step on devices, and captured steps.

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/ops/operation.hpp>
+#include <hpcai/reference/naive_int8.hpp>
 
 #include "graph/graphs.hpp"
 #include "storage/temporary_folder.hpp"
-#include "support/naive_int8.hpp"
 #include "support/network_runner.hpp"
 #include "support/recording_device.hpp"
 

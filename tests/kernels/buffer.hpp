@@ -13,11 +13,11 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/philox.hpp>
+#include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 #include "kernels/host_numbers.hpp"
 
-#include "support/naive_ops.hpp"
 
 /// The operands of kernels in tests.
 namespace hpcai::kernels {

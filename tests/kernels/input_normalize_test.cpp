@@ -5,12 +5,12 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/reference/load_values.hpp>
 
 #include "kernels/buffer.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/host_numbers.hpp"
 
-#include "support/load_values.hpp"
 
 namespace hpcai::kernels {
 namespace reference {

@@ -7,10 +7,10 @@
 
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
+#include <hpcai/reference/naive_ops.hpp>
 
 #include "support/counting_oracle.hpp"
 #include "support/largest_error.hpp"
-#include "support/naive_ops.hpp"
 
 namespace hpcai::ops {
 namespace {

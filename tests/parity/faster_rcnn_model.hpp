@@ -13,12 +13,12 @@
 #include <vector>
 
 #include <hpcai/graph/network.hpp>
+#include <hpcai/reference/load_values.hpp>
 
 #include "device/device_rows.hpp"
 #include "faster_rcnn_formula.hpp"
 #include "models/networks.hpp"
 #include "reference_file.hpp"
-#include "support/load_values.hpp"
 
 namespace hpcai::parity {
 

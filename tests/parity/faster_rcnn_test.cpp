@@ -10,12 +10,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/reference/naive_boxes.hpp>
+
 #include "faster_rcnn_model.hpp"
 #include "fingerprint.hpp"
 #include "model.hpp"
 #include "support/largest_error.hpp"
 #include "support/losses.hpp"
-#include "support/naive_boxes.hpp"
 
 /// The whole Faster R-CNN compared with torchvision's in float64: the values of a training step,
 /// its losses and gradients, and the detections of inference.

@@ -10,7 +10,7 @@
 namespace hpcai::device {
 
 /// The CPU engine, which also records each requested kernel. `has_int8` is the device's answer.
-class RecordingDevice final : public Device {
+class RecordingDevice : public Device {
 public:
     explicit RecordingDevice(bool has_int8) : device_(make_cpu_device({})), has_int8_(has_int8) {}
 

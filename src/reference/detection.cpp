@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
 #include <map>
 
-#include "support/naive_boxes.hpp"
-#include "support/naive_ops.hpp"
+#include <hpcai/reference/naive_boxes.hpp>
+
+#include "solver.hpp"
 
 /// The operations of Faster R-CNN in double, as hpcai/ops/detection.hpp describes them.
 namespace hpcai::naive {
 
-inline Box box_in(const Tensor& rows, std::int64_t row) {
+namespace {
+
+Box box_in(const Tensor& rows, std::int64_t row) {
     const std::int64_t at = row * rows.shape[2];
     return {rows[at], rows[at + 1], rows[at + 2], rows[at + 3]};
 }
 
-inline double smooth_l1(double difference) {
+double smooth_l1(double difference) {
     const double size = std::abs(difference), beta = 1.0 / 9;
     return size < beta ? size * size / 2 / beta : size - beta / 2;
 }
-inline double smooth_l1_slope(double difference) {
+double smooth_l1_slope(double difference) {
     return std::clamp(difference * 9, -1.0, 1.0);
 }
 
-template <>
-inline void Solver::operator()(const ops::AnchorTargets& op) {
+std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
+                      std::int64_t channels) {
+    return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +
+           anchor.place * channels;
+}
+
+}  // namespace
+
+void Solver::operator()(const ops::AnchorTargets& op) {
     const std::int64_t images = op.boxes[0], most = op.boxes[1];
     const auto anchors = placed(op.anchors);
     solution.output = Tensor(output_shape(op));
@@ -82,14 +90,7 @@ inline void Solver::operator()(const ops::AnchorTargets& op) {
 }
 
 /// Returns the index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
-inline std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
-                             std::int64_t channels) {
-    return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +
-           anchor.place * channels;
-}
-
-template <>
-inline void Solver::operator()(const ops::RpnLoss& op) {
+void Solver::operator()(const ops::RpnLoss& op) {
     const auto anchors = placed(op.anchors);
     const std::size_t levels = op.anchors.levels.size();
     const Tensor& targets = problem.inputs.back();
@@ -127,8 +128,7 @@ inline void Solver::operator()(const ops::RpnLoss& op) {
     }
 }
 
-template <>
-inline void Solver::operator()(const ops::Proposals& op) {
+void Solver::operator()(const ops::Proposals& op) {
     const auto anchors = placed(op.anchors);
     const std::size_t levels = op.anchors.levels.size();
     solution.output = Tensor(output_shape(op));
@@ -175,8 +175,7 @@ inline void Solver::operator()(const ops::Proposals& op) {
     }
 }
 
-template <>
-inline void Solver::operator()(const ops::RoiTargets& op) {
+void Solver::operator()(const ops::RoiTargets& op) {
     const std::int64_t proposals = op.proposals[1], most = op.boxes[1];
     const Tensor& boxes = problem.inputs[1];
     solution.output = Tensor(output_shape(op));
@@ -247,8 +246,7 @@ struct Between {
     }
 };
 
-template <>
-inline void Solver::operator()(const ops::RoiAlign& op) {
+void Solver::operator()(const ops::RoiAlign& op) {
     const Tensor& regions = problem.inputs.back();
     const std::int64_t columns = op.pooled * op.pooled * op.pyramid[0][3];
     const Tensor dy = backward() ? output_gradient() : Tensor(output_shape(op));
@@ -296,8 +294,7 @@ inline void Solver::operator()(const ops::RoiAlign& op) {
     }
 }
 
-template <>
-inline void Solver::operator()(const ops::RoiLoss& op) {
+void Solver::operator()(const ops::RoiLoss& op) {
     const Tensor &deltas = problem.inputs[1], &targets = problem.inputs[2];
     const std::int64_t samples = op.targets[1], classes = op.classes;
     solution.output = Tensor(output_shape(op));
@@ -329,8 +326,7 @@ inline void Solver::operator()(const ops::RoiLoss& op) {
     }
 }
 
-template <>
-inline void Solver::operator()(const ops::Detections& op) {
+void Solver::operator()(const ops::Detections& op) {
     const Tensor &deltas = problem.inputs[1], &proposals = problem.inputs[2];
     const std::int64_t regions = op.proposals[1], classes = op.classes;
     solution.output = Tensor(output_shape(op));

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include "support/naive_ops.hpp"
+#include "solver.hpp"
 
 /// The operations of feature pyramids and group normalization.
 namespace hpcai::naive {
 
-template <>
-inline void Solver::operator()(const ops::Bias& op) {
+void Solver::operator()(const ops::Bias& op) {
     const std::int64_t channels = op.input[3];
     Tensor y(op.input), dx = backward() ? output_gradient() : Tensor(op.input);
     Tensor db(Shape{channels});
@@ -21,8 +18,7 @@ inline void Solver::operator()(const ops::Bias& op) {
     solution.parameter_gradients = {std::move(db)};
 }
 
-template <>
-inline void Solver::operator()(const ops::UpsampleAdd& op) {
+void Solver::operator()(const ops::UpsampleAdd& op) {
     const Tensor dy = backward() ? output_gradient() : Tensor(op.input);
     Tensor y = x(), dz(op.coarse);
     for (std::int64_t n = 0; n < op.input[0]; ++n)
@@ -40,8 +36,7 @@ inline void Solver::operator()(const ops::UpsampleAdd& op) {
     solution.input_gradients = {dy, std::move(dz)};
 }
 
-template <>
-inline void Solver::operator()(const ops::GroupNorm& op) {
+void Solver::operator()(const ops::GroupNorm& op) {
     const std::int64_t channels = op.input[3], per_group = channels / op.groups;
     const std::int64_t per_sample = op.input.elements() / op.input[0];
     const Tensor &gamma = problem.parameters[0], &beta = problem.parameters[1];

@@ -7,9 +7,8 @@
 #include <cstdint>
 
 #include <hpcai/base/philox.hpp>
+#include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/tensor/dtype.hpp>
-
-#include "support/naive_ops.hpp"
 
 namespace hpcai::naive {
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -13,6 +15,28 @@
 #include <hpcai/tensor/half.hpp>
 
 namespace hpcai::device {
+
+/// Device memory full of NaNs, with a guard after its end.
+class Buffer {
+public:
+    Buffer(Device& device, std::size_t bytes)
+        : device_(&device), bytes_(bytes), memory_(device.allocate(bytes + kGuard)) {
+        device_->upload(memory_->data(), std::vector<std::byte>(bytes + kGuard, kPoison));
+    }
+    void* data() const { return memory_->data(); }
+    bool guard_is_whole() const {
+        std::vector<std::byte> guard(kGuard);
+        device_->download(guard, static_cast<const std::byte*>(memory_->data()) + bytes_);
+        return std::ranges::all_of(guard, [](auto byte) { return byte == kPoison; });
+    }
+
+private:
+    static constexpr std::size_t kGuard = 256;
+    static constexpr std::byte kPoison{0xff};
+    Device* device_;
+    std::size_t bytes_;
+    std::unique_ptr<Memory> memory_;
+};
 
 /// Returns element `index` of numbers in f32, f16 or bf16.
 inline float stored_number(std::span<const std::byte> numbers, tensor::DType dtype,

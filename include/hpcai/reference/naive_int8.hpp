@@ -10,8 +10,7 @@
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/device/device.hpp>
-
-#include "support/naive_ops.hpp"
+#include <hpcai/reference/naive_ops.hpp>
 
 /// Convolutions of int8 factors as plain loops. Rounding is in fp32, as the definition of a step
 /// requires; sums are of integers.

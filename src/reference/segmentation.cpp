@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
 #include <cmath>
 
-#include "support/naive_ops.hpp"
+#include "solver.hpp"
 
 namespace hpcai::naive {
+namespace {
 
 /// Returns the class of pixel coordinates (x, y) by the boxes (N, G, 5) of image n. Of the boxes
 /// that cover the point, the smallest determines the class; of equal ones, the first.
-inline std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
+std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
     std::int64_t found = 0;
     double least = HUGE_VAL;
     for (std::int64_t g = boxes.shape[1]; g-- > 0;) {
@@ -24,8 +23,9 @@ inline std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x
     return found;
 }
 
-template <>
-inline void Solver::operator()(const ops::CellCrossEntropy& op) {
+}  // namespace
+
+void Solver::operator()(const ops::CellCrossEntropy& op) {
     const std::int64_t height = op.input[1], width = op.input[2], classes = op.input[3];
     const auto cells = static_cast<double>(height * width);
     solution.output = Tensor(output_shape(op));

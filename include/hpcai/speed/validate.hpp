@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/speed/check_records.hpp>
+
+namespace hpcai::speed {
+
+struct ValidateReport {
+    std::string schema = "hpcai500-validate/1";
+    int level = 0;
+    std::string device;
+    std::string model;
+    std::string precision;
+    std::int64_t batch_size = 0;             // of the checked operations
+    std::int64_t configured_batch_size = 0;  // training.batch_size
+    std::int64_t image_size = 0;             // height in pixels
+    std::int64_t image_width = 0;            // in pixels
+    int runs = 0;                            // for each time
+    int compared_runs = 0;                   // whose bits are compared
+    double gradient_tolerance = 0;           // of OperationCheck::gradient_error
+    std::vector<OperationCheck> operations;
+    std::vector<std::string> unchecked;  // those without naive::has_random_problem()
+    double seconds = 0;                  // of the whole command
+    bool passed = false;
+    HPCAI_RECORD(ValidateReport, schema, level, device, model, precision, batch_size,
+                 configured_batch_size, image_size, image_width, runs, compared_runs,
+                 gradient_tolerance, operations, unchecked, seconds, passed);
+};
+
+struct ValidateRequest {
+    int runs = 30;       // for each time
+    bool quick = false;  // a smaller batch
+};
+
+/// Compares each distinct operation of the configured model's training step, fused as in training,
+/// with naive loops in double, on one rank and the configured device and precision. Reduces the
+/// batch if the naive loops would take minutes. Logs its progress. Throws the device's errors.
+ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
+                            Logger& log);
+
+/// Returns a table with one line for each pass, and last one line "VALIDATE PASSED ..." or
+/// "VALIDATE FAILED ..." with operation, pass and place of the worst error.
+std::string validate_text(const ValidateReport& report);
+std::string validate_json(const ValidateReport& report);
+
+}  // namespace hpcai::speed

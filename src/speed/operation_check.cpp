@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <hpcai/base/median_interval.hpp>
+#include <hpcai/reference/naive_int8.hpp>
+#include <hpcai/reference/problem_runner.hpp>
+#include <hpcai/reference/random_problem.hpp>
+#include <hpcai/reference/tolerance.hpp>
+
+#include "operation_bench.hpp"
+#include "rates.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr device::RoundingKey kRoundingKey{.seed = 1};
+
+/// Returns whether the operation consists of several that a device may fuse.
+bool is_fused(const ops::Operation& operation) {
+    const auto* norm = std::get_if<ops::BatchNorm>(&operation);
+    return outputs_channel_sums(operation) || (norm != nullptr && norm->from_sums) ||
+           ops::is_one_of<ops::DualNorm, ops::PointwiseNorm, ops::NormPool>(operation);
+}
+
+device::Tolerance tolerance_of(const ops::Operation& operation, const device::Precision& precision,
+                               bool is_gpu) {
+    device::Tolerance once = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
+                                    : device::tolerance_of(precision.compute);
+    if (const auto* op = std::get_if<ops::MaxPool>(&operation)) {
+        const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;  // over a pixel
+        once = device::rounded(static_cast<int>(windows * windows), once);
+    }
+    return is_fused(operation) ? device::fused_tolerance_of(once) : once;
+}
+
+/// Returns the number of terms that a pass sums for a result.
+std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
+    const tensor::Shape output = output_shape(operation), input = input_shapes(operation)[0];
+    if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
+        const std::int64_t window = op->kernel * op->kernel;
+        if (pass == ops::Pass::weight_gradient) return output.elements() / op->filters;
+        return window * (pass == ops::Pass::forward ? input[3] : op->filters);
+    }
+    if (const auto* op = std::get_if<ops::Linear>(&operation)) {
+        if (pass == ops::Pass::weight_gradient) return input[0];
+        return pass == ops::Pass::forward ? input[1] : op->features;
+    }
+    return input.elements() / *(input.end() - 1);  // of a channel
+}
+
+/// Returns the naive solution; precision int8 rounds factors of convolutions to integers.
+naive::Solution solve_as(const naive::Problem& problem, const naive::Solution& exact,
+                         const device::Precision& precision) {
+    const auto* op = std::get_if<ops::Convolution>(&problem.operation);
+    if (!precision.int8 || op == nullptr || !computes_in_int8(*op, ops::Pass::forward)) {
+        return exact;
+    }
+    naive::Solution rounded = exact;
+    naive::Int8Solution integers = solve_int8(*op, problem, kRoundingKey, {});
+    rounded.output = std::move(integers.output);
+    if (computes_in_int8(*op, ops::Pass::input_gradient) && !problem.is_first_layer) {
+        rounded.input_gradients[0] = std::move(integers.input_gradient);
+    }
+    return rounded;
+}
+
+std::vector<std::int64_t> place_of(std::int64_t index, const tensor::Shape& shape) {
+    std::vector<std::int64_t> place(shape.rank());
+    for (std::size_t axis = shape.rank(); axis-- > 0; index /= shape[axis]) {
+        place[axis] = index % shape[axis];
+    }
+    return place;
+}
+
+Quantity finite_or_reason(double number) {
+    return value_or_reason(std::isfinite(number) ? std::optional(number) : std::nullopt,
+                           "a computed number is not finite");
+}
+
+/// Compares a tensor that the device computed with the naive one.
+TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
+                    double tolerance) {
+    double largest = 1e-30, sum = 1e-30, squares = 1e-30;
+    for (const double value : want.values) {
+        largest = std::max(largest, std::abs(value));
+        sum += std::abs(value);
+        squares += value * value;
+    }
+    double error = -1, error_sum = 0, error_squares = 0;
+    std::int64_t place = 0;
+    for (std::int64_t i = 0; i < want.shape.elements(); ++i) {
+        const double difference = std::abs(got[i] - want[i]);
+        error_sum += difference;
+        error_squares += difference * difference;
+        const double rank = std::isnan(difference) ? HUGE_VAL : difference;
+        if (rank > error) {
+            error = rank;
+            place = i;
+        }
+    }
+    return {.tensor = std::move(name),
+            .shape = {want.shape.begin(), want.shape.end()},
+            .place = place_of(place, want.shape),
+            .computed = got[place],
+            .expected = want[place],
+            .largest_error = finite_or_reason(error / largest),
+            .l1_error = finite_or_reason(error_sum / sum),
+            .l2_error = finite_or_reason(std::sqrt(error_squares / squares)),
+            .tolerance = tolerance,
+            .passed = error <= tolerance * largest};
+}
+
+/// Compares the results of a kernel, each in the pass that computes it.
+class Comparison {
+public:
+    Comparison(const naive::Solution& got, const naive::Solution& want,
+               const device::Tolerance& tolerance)
+        : got_(got), want_(want), tolerance_(tolerance) {}
+
+    std::vector<TensorCheck> tensors(const ops::Operation& operation, ops::Pass pass) {
+        // The error of a sum in fp32 grows with the square root of the number of its terms.
+        least_ = std::ldexp(std::sqrt(static_cast<double>(terms_of(operation, pass))), -24);
+        const bool has_filters = ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+        if (pass == ops::Pass::forward) {
+            const bool is_fp32 = output_dtype(operation) == tensor::DType::f32;
+            add("output", got_.output, want_.output, is_fp32 ? tolerance_.fp32 : tolerance_.stored);
+            add("channel_sums", got_.sums, want_.sums, tolerance_.stored);
+            add("losses", got_.losses, want_.losses, tolerance_.fp32);
+            add("running_mean", got_.running_mean, want_.running_mean, tolerance_.fp32);
+            add("running_variance", got_.running_variance, want_.running_variance, tolerance_.fp32);
+        }
+        if (pass == ops::Pass::input_gradient) {
+            add_all("input_gradient", got_.input_gradients, want_.input_gradients,
+                    tolerance_.stored);
+        }
+        if (pass == (has_filters ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
+            const bool is_convolution = std::holds_alternative<ops::Convolution>(operation);
+            add_all("parameter_gradient", got_.parameter_gradients, want_.parameter_gradients,
+                    is_convolution ? tolerance_.filters : tolerance_.fp32);
+        }
+        return std::move(tensors_);
+    }
+
+private:
+    void add(std::string name, const naive::Tensor& got, const naive::Tensor& want,
+             double tolerance) {
+        if (want.values.empty()) return;
+        tensors_.push_back(compare(std::move(name), got, want, std::max(tolerance, least_)));
+    }
+    void add_all(const std::string& name, const std::vector<naive::Tensor>& got,
+                 const std::vector<naive::Tensor>& want, double tolerance) {
+        for (std::size_t i = 0; i < want.size(); ++i) {
+            if (!got[i].values.empty()) {
+                add(fmt::format("{} {}", name, i), got[i], want[i], tolerance);
+            }
+        }
+    }
+
+    const naive::Solution& got_;
+    const naive::Solution& want_;
+    device::Tolerance tolerance_;
+    double least_ = 0;  // tolerance
+    std::vector<TensorCheck> tensors_;
+};
+
+void measure(device::Device& device, const Work& work, int runs, PassCheck& check) {
+    const int in_a_row = runs_in_a_row(device, work);
+    TimedWork timed(device, {[&] {
+                        for (int i = 0; i < in_a_row; ++i) work();
+                    }});
+    std::vector<double> seconds;
+    for (int run = 0; run < runs; ++run) seconds.push_back(timed.run()[0] / in_a_row);
+    const MedianInterval interval = median_interval(std::move(seconds));
+    check.median_seconds = interval.median;
+    check.low_seconds = check.high_seconds = no_value("fewer than 6 runs");
+    if (interval.bounds) {
+        check.low_seconds = {interval.bounds->first, ""};
+        check.high_seconds = {interval.bounds->second, ""};
+    }
+}
+
+/// Returns the shape of an operation and the options that its name does not have.
+std::string description_of(const ops::Operation& operation) {
+    std::string text = shape_text(operation);
+    if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
+        text += fmt::format(", padding {}{}", op->padding, op->sums ? ", with sums" : "");
+    }
+    if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
+        text += fmt::format(" of {} channels{}", op->convolution.input[3],
+                            op->norm.add ? ", add, relu" : "");
+    }
+    if (const auto* op = std::get_if<ops::BatchNorm>(&operation)) {
+        text += op->from_sums ? ", from sums" : "";
+    }
+    return text;
+}
+
+}  // namespace
+
+std::vector<DistinctOperation> distinct_operations(const graph::Graph& graph) {
+    std::vector<DistinctOperation> all;
+    for (const graph::Node& node : graph.nodes()) {
+        const bool is_first = graph.needs_no_input_gradient(node);
+        const std::string shape =
+            description_of(node.operation) + (is_first ? ", no input gradient" : "");
+        const auto same = std::ranges::find_if(all, [&](const DistinctOperation& other) {
+            return other.shape == shape && name_of(other.operation) == name_of(node.operation);
+        });
+        if (same != all.end()) {
+            ++same->nodes;
+            continue;
+        }
+        all.push_back({shape, node.name, 1, node.operation, {}, is_first});
+        for (const graph::ParameterId id : node.parameters) {
+            all.back().parameters.push_back(graph.parameters()[static_cast<std::size_t>(id)].shape);
+        }
+    }
+    return all;
+}
+
+OperationCheck check_operation(const DistinctOperation& distinct, device::Device& device,
+                               const device::Precision& precision, int runs) {
+    const naive::Problem problem = naive::random_problem(
+        distinct.operation, {precision.compute, distinct.parameters, distinct.is_first_layer});
+    naive::ProblemRunner runner(device,
+                                {.kernel = {.compute = precision.compute,
+                                            .tf32 = precision.tf32,
+                                            .int8 = precision.int8,
+                                            .rounding = kRoundingKey}},
+                                problem);
+    const naive::Solution exact = solve(problem);
+    OperationCheck check{.operation = ops::name_of(distinct.operation),
+                         .shape = distinct.shape,
+                         .node = distinct.node,
+                         .nodes = distinct.nodes,
+                         .gradient_error = gradient_error(problem, exact),
+                         .bits_are_equal = true};
+    runner.run();
+    const naive::Solution got = runner.read(), want = solve_as(problem, exact, precision);
+    const std::vector<std::byte> bits = runner.bits();
+    for (int run = 1; run < kComparedRuns; ++run) {
+        runner.run();
+        check.bits_are_equal = check.bits_are_equal && runner.bits() == bits;
+    }
+    Comparison comparison(got, want,
+                          tolerance_of(distinct.operation, precision, !device.uuid().empty()));
+    for (const ops::Pass pass : runner.kernel().passes()) {
+        if (pass == ops::Pass::prepare) continue;
+        check.passes.push_back({.pass = std::string(name_of(pass)),
+                                .tensors = comparison.tensors(distinct.operation, pass)});
+        measure(
+            device, [&] { runner.kernel().run(pass); }, runs, check.passes.back());
+    }
+    check.writes_past_end = runner.wrote_past_end();
+    check.passed = !check.writes_past_end && check.gradient_error <= kGradientTolerance &&
+                   std::ranges::all_of(check.passes, [](const PassCheck& pass) {
+                       return std::ranges::all_of(pass.tensors, &TensorCheck::passed);
+                   });
+    return check;
+}
+
+}  // namespace hpcai::speed

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/graph.hpp>
+#include <hpcai/speed/check_records.hpp>
+
+namespace hpcai::speed {
+
+inline constexpr int kComparedRuns = 10;
+inline constexpr double kGradientTolerance = 1e-5;
+
+/// An operation with one shape, and the nodes that have it.
+struct DistinctOperation {
+    std::string shape;  // with the other options of the operation
+    std::string node;   // the first node
+    int nodes = 0;
+    ops::Operation operation;
+    std::vector<tensor::Shape> parameters;
+    bool is_first_layer = false;  // no input gradients
+};
+
+/// Returns the distinct operations of a graph, in order of their first nodes.
+std::vector<DistinctOperation> distinct_operations(const graph::Graph& graph);
+
+/// Compares one operation, for which naive::has_random_problem() holds, with the naive loops, and
+/// measures each pass `runs` times. Throws as the device does.
+OperationCheck check_operation(const DistinctOperation& distinct, device::Device& device,
+                               const device::Precision& precision, int runs);
+
+}  // namespace hpcai::speed

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/context/devices.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/reference/random_problem.hpp>
+#include <hpcai/speed/validate.hpp>
+
+#include "operation_check.hpp"
+#include "record_json.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr double kLogSeconds = 10;  // between two lines of progress
+// Naive loops compute about 10^9 multiplications and additions per second, and seven times as many
+// as the forward pass has.
+constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
+constexpr std::int64_t kMostElements = 1 << 23;  // of a tensor, for streams of random numbers
+constexpr std::int64_t kFewestSamples = 2;       // for statistics over few pixels
+
+graph::Graph model_graph(const config::Config& config, device::Device& device,
+                         const device::Precision& precision, std::int64_t samples) {
+    const graph::Graph graph = models::make_model(config, {.batch = samples});
+    if (!config.training.fusion) return graph;
+    return graph::fuse_for_device(
+        graph, device,
+        {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8});
+}
+
+/// Returns the number of samples for which the naive loops take at most minutes.
+std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
+                                const device::Precision& precision) {
+    const graph::Graph graph = models::make_model(config);
+    std::int64_t flops = 1, elements = 1;
+    for (const DistinctOperation& distinct : distinct_operations(graph)) {
+        if (!naive::has_random_problem(distinct.operation)) continue;
+        flops += ops::flops(distinct.operation, ops::Ledger::two_mac, false).forward;
+        elements = std::max(elements, output_shape(distinct.operation).elements());
+    }
+    if (precision.int8) flops *= 2;  // naive convolutions of integers, too
+    const std::int64_t most =
+        std::min((request.quick ? kMostQuickFlops : kMostFlops) / flops, kMostElements / elements);
+    return std::min<std::int64_t>(std::max(most, kFewestSamples), config.training.batch_size);
+}
+
+std::string list_of(const std::vector<std::int64_t>& numbers) {
+    return fmt::format("({})", fmt::join(numbers, ", "));
+}
+
+/// Returns a number as text, or "none".
+std::string number_text(const Quantity& number) {
+    return number.value ? fmt::format("{:.1e}", *number.value) : "none";
+}
+
+struct Worst {
+    const OperationCheck* operation = nullptr;
+    const PassCheck* pass = nullptr;
+    const TensorCheck* tensor = nullptr;
+};
+
+const TensorCheck* worst_tensor(const PassCheck& pass) {
+    const auto worst = std::ranges::max_element(pass.tensors, {}, &TensorCheck::severity);
+    return worst == pass.tensors.end() ? nullptr : &*worst;
+}
+
+Worst worst_of(const ValidateReport& report) {
+    Worst worst;
+    for (const OperationCheck& operation : report.operations) {
+        for (const PassCheck& pass : operation.passes) {
+            const TensorCheck* const tensor = worst_tensor(pass);
+            if (tensor == nullptr) continue;
+            if (worst.tensor != nullptr && tensor->severity() <= worst.tensor->severity()) continue;
+            worst = {&operation, &pass, tensor};
+        }
+    }
+    return worst;
+}
+
+std::string pass_line(const PassCheck& pass) {
+    std::string line = fmt::format("  {:<16}", pass.pass);
+    if (const TensorCheck* const tensor = worst_tensor(pass)) {
+        line += fmt::format("{:<8} of {:.0e}, L2 {:<8}", number_text(tensor->largest_error),
+                            tensor->tolerance, number_text(tensor->l2_error));
+    }
+    line += fmt::format("  {:.3f} ms", 1e3 * pass.median_seconds);
+    if (pass.low_seconds.value) {
+        line += fmt::format(" [{:.3f}, {:.3f}]", 1e3 * *pass.low_seconds.value,
+                            1e3 * *pass.high_seconds.value);
+    }
+    line += "\n";
+    for (const TensorCheck& tensor : pass.tensors) {
+        const bool is_worst = &tensor == worst_tensor(pass);
+        if (!is_worst && tensor.passed) continue;
+        line += fmt::format("    {}{} at {} of {}: {:.8g}, naive {:.8g}\n",
+                            tensor.passed ? "" : "FAILED ", tensor.tensor, list_of(tensor.place),
+                            list_of(tensor.shape), tensor.computed, tensor.expected);
+    }
+    return line;
+}
+
+std::string operation_text(const OperationCheck& check) {
+    std::string text =
+        fmt::format("{} {}\n  {}, first {}; bits {} in {} runs; naive gradient {:.0e}\n",
+                    check.operation, check.shape, counted(check.nodes, "node"), check.node,
+                    check.bits_are_equal ? "equal" : "DIFFER", kComparedRuns, check.gradient_error);
+    if (check.writes_past_end) text += "  FAILED: writes past the end of a tensor\n";
+    if (check.gradient_error > kGradientTolerance) {
+        text += fmt::format("  FAILED: the naive gradient differs from a central difference\n");
+    }
+    for (const PassCheck& pass : check.passes) text += pass_line(pass);
+    return text;
+}
+
+/// Returns the last line of the output.
+std::string verdict_line(const ValidateReport& report) {
+    const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
+    std::string line =
+        fmt::format("VALIDATE {}: {}{} in {}", report.passed ? "PASSED" : "FAILED",
+                    report.passed ? "" : fmt::format("{} of ", failed),
+                    counted(std::ssize(report.operations), "operation"), report.precision);
+    const Worst worst = worst_of(report);
+    if (worst.tensor == nullptr) return line + "\n";
+    return line + fmt::format("; worst {:.2f} of its tolerance: {} {}, {}, {} at {} of {}\n",
+                              worst.tensor->severity(), worst.operation->operation,
+                              worst.operation->shape, worst.pass->pass, worst.tensor->tensor,
+                              list_of(worst.tensor->place), list_of(worst.tensor->shape));
+}
+
+}  // namespace
+
+ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
+                            Logger& log) {
+    const Stopwatch watch;
+    const std::unique_ptr<device::Device> device =
+        context::open_device(config, device::count_cores(), {}).device;
+    const device::Precision precision =
+        context::choose_precision(config.training.precision, context::formats_of(*device));
+    ValidateReport report;
+    report.device = device->description();
+    report.model = config::value_text(config, "workload.model");
+    report.precision = name_of(precision);
+    report.batch_size = affordable_samples(config, request, precision);
+    report.configured_batch_size = config.training.batch_size;
+    report.image_size = config.workload.image_size;
+    report.image_width = image_width(config);
+    report.runs = request.runs;
+    report.compared_runs = kComparedRuns;
+    report.gradient_tolerance = kGradientTolerance;
+    const std::vector<DistinctOperation> all =
+        distinct_operations(model_graph(config, *device, precision, report.batch_size));
+    double logged_seconds = 0;
+    for (const DistinctOperation& distinct : all) {
+        if (!naive::has_random_problem(distinct.operation)) {
+            report.unchecked.push_back(ops::name_of(distinct.operation) + " " + distinct.shape);
+            continue;
+        }
+        if (watch.seconds() - logged_seconds >= kLogSeconds) {
+            logged_seconds = watch.seconds();
+            log.info("checking operation {} of {}: {} {}", &distinct - all.data() + 1, all.size(),
+                     ops::name_of(distinct.operation), distinct.shape);
+        }
+        report.operations.push_back(check_operation(distinct, *device, precision, request.runs));
+    }
+    report.passed = std::ranges::all_of(report.operations, &OperationCheck::passed);
+    report.seconds = watch.seconds();
+    return report;
+}
+
+std::string validate_text(const ValidateReport& report) {
+    const bool is_reduced = report.batch_size < report.configured_batch_size;
+    std::string text =
+        wrap(fmt::format("{} {} at {} x {}, batch {}{} on {}", report.model, report.precision,
+                         report.image_size, report.image_width, report.batch_size,
+                         is_reduced ? fmt::format(" (configured: {}, reduced for naive loops)",
+                                                  report.configured_batch_size)
+                                    : "",
+                         report.device),
+             10);
+    text += fmt::format(
+        "\nErrors are relative to the largest number of the naive tensor; `of`: the tolerance.\n"
+        "Times are medians of {} with 95 % intervals.\n\n",
+        counted(report.runs, "run"));
+    for (const OperationCheck& check : report.operations) text += operation_text(check);
+    for (const std::string& name : report.unchecked) text += "not checked: " + name + "\n";
+    return text + fmt::format("\n{:.0f} s\n", report.seconds) + verdict_line(report);
+}
+
+std::string validate_json(const ValidateReport& report) {
+    return nlohmann::ordered_json(report).dump(2) + "\n";
+}
+
+}  // namespace hpcai::speed

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/config/reader.hpp>
+#include <hpcai/speed/validate.hpp>
+
+#include "speed/operation_check.hpp"
+#include "support/recording_device.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+using device::KernelTensors;
+using Fault = std::function<void(const KernelTensors&, ops::Pass)>;
+
+/// A kernel that damages its results after each pass.
+class FaultyKernel final : public device::Kernel {
+public:
+    FaultyKernel(device::KernelPtr kernel, Fault fault)
+        : kernel_(std::move(kernel)), fault_(std::move(fault)) {}
+    device::KernelMemory memory() const override { return kernel_->memory(); }
+    ops::BackwardReads backward_reads() const override { return kernel_->backward_reads(); }
+    std::vector<ops::Pass> passes() const override { return kernel_->passes(); }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        kernel_->bind(tensors);
+    }
+    void run(ops::Pass pass) override {
+        kernel_->run(pass);
+        fault_(tensors_, pass);
+    }
+
+private:
+    device::KernelPtr kernel_;
+    Fault fault_;
+    KernelTensors tensors_;
+};
+
+/// The CPU engine with a fault in its kernels.
+class FaultyDevice final : public device::RecordingDevice {
+public:
+    explicit FaultyDevice(Fault fault) : RecordingDevice(false), fault_(std::move(fault)) {}
+    using RecordingDevice::build;
+    device::KernelPtr build(const ops::Operation& operation,
+                            const device::KernelOptions& options) override {
+        return std::make_unique<FaultyKernel>(RecordingDevice::build(operation, options), fault_);
+    }
+
+private:
+    Fault fault_;
+};
+
+/// A graph of a convolution of odd sizes and a norm with a ReLU, without an input.
+DistinctOperation convolution() {
+    const ops::Convolution op{
+        .input = {2, 7, 9, 3}, .filters = 5, .kernel = 3, .stride = 2, .padding = 1};
+    return {"odd", "conv1", 1, op, {{5, 3, 3, 3}}};
+}
+
+DistinctOperation norm() {
+    return {"odd", "bn1", 1, ops::BatchNorm{.input = {3, 5, 7, 6}, .relu = true}, {{6}, {6}}};
+}
+
+OperationCheck check_with(const Fault& fault, const DistinctOperation& distinct) {
+    FaultyDevice device(fault);
+    return check_operation(distinct, device, {}, 1);
+}
+
+/// Returns the tensors that fail, each with its pass.
+std::map<std::string, TensorCheck> failures(const OperationCheck& check) {
+    std::map<std::string, TensorCheck> failed;
+    for (const PassCheck& pass : check.passes) {
+        for (const TensorCheck& tensor : pass.tensors) {
+            if (!tensor.passed) failed[pass.pass + ": " + tensor.tensor] = tensor;
+        }
+    }
+    return failed;
+}
+
+using Place = std::vector<std::int64_t>;
+
+std::vector<device::Precision> cpu_precisions() {
+    const auto device = device::make_cpu_device({});
+    std::vector<device::Precision> all;
+    for (const tensor::DType compute : device->compute_dtypes()) all.push_back({compute});
+    if (device->has_int8()) all.push_back({.int8 = true});
+    return all;
+}
+
+TEST(OperationCheck, PassesInEveryPrecisionOfTheCpu) {
+    const tensor::Shape image{2, 7, 5, 32};
+    const std::vector<DistinctOperation> all{
+        convolution(),
+        norm(),
+        {"int8", "conv", 1, ops::Convolution{.input = image, .filters = 48}, {{48, 1, 1, 32}}},
+        {"first", "conv", 1, ops::Convolution{.input = image, .filters = 2}, {{2, 1, 1, 32}}, true},
+        {"", "add", 1, ops::BatchNorm{.input = image, .add = true, .relu = true}, {{32}, {32}}},
+        {"", "frozen", 1, ops::BatchNorm{.input = image, .frozen = true}, {{32}, {32}}},
+        {"", "group", 1, ops::GroupNorm{.input = image, .groups = 4, .relu = true}, {{32}, {32}}},
+        {"", "bias", 1, ops::Bias{image, true}, {{32}}},
+        {"", "up", 1, ops::UpsampleAdd{image, {2, 3, 2, 32}}, {}},
+        {"", "relu", 1, ops::Relu{image}, {}},
+        {"", "add", 1, ops::Add{image}, {}},
+        {"", "pool", 1, ops::MaxPool{image, 3, 2, 1}, {}},
+        {"", "average", 1, ops::GlobalAveragePool{image}, {}},
+        {"", "fc", 1, ops::Linear{{6, 33}, 21}, {{21, 33}, {21}}},
+        {"", "loss", 1, ops::SoftmaxCrossEntropy{{6, 11}, 0.1}, {}},
+        {"", "cells", 1, ops::CellCrossEntropy{{2, 4, 6, 3}, {2, 6, 5}, 8, 0.25}, {}},
+        {"", "pixels", 1, ops::InputNormalize{{2, 3, 5, 3}, {.5, .4, .3}, {.2, .3, .4}}, {}, true}};
+    const auto device = device::make_cpu_device({});
+    for (const device::Precision& precision : cpu_precisions()) {
+        for (const DistinctOperation& distinct : all) {
+            const OperationCheck check = check_operation(distinct, *device, precision, 6);
+            EXPECT_TRUE(check.passed) << name_of(precision) << " " << check.operation;
+            EXPECT_TRUE(check.bits_are_equal) << name_of(precision) << " " << check.operation;
+            EXPECT_LT(check.gradient_error, 1e-7) << check.operation;
+            EXPECT_TRUE(check.passes.front().low_seconds.value.has_value());
+            for (const auto& [tensor, failed] : failures(check)) ADD_FAILURE() << tensor;
+        }
+    }
+}
+
+TEST(OperationCheck, NamesTheLastRowThatAForwardPassForgets) {
+    const OperationCheck check = check_with(
+        [](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass != ops::Pass::forward) return;
+            float* const y = static_cast<float*>(tensors.output);  // (2, 4, 5, 5)
+            std::fill(y + 175, y + 200, std::numeric_limits<float>::quiet_NaN());
+        },
+        convolution());
+    const auto failed = failures(check);
+    ASSERT_EQ(failed.size(), 1U);
+    const TensorCheck& output = failed.at("forward: output");
+    EXPECT_EQ(output.shape, Place({2, 4, 5, 5}));
+    EXPECT_EQ(output.place, Place({1, 3, 0, 0}));
+    EXPECT_FALSE(output.largest_error.value);
+    EXPECT_EQ(output.severity(), HUGE_VAL);
+}
+
+TEST(OperationCheck, NamesTheElementOfAGradientThatIsSlightlyWrong) {
+    const OperationCheck filters = check_with(
+        [](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass == ops::Pass::weight_gradient) tensors.parameter_gradients[0][134] += 1e-3f;
+        },
+        convolution());
+    EXPECT_FALSE(filters.passed);
+    ASSERT_EQ(failures(filters).size(), 1U);
+    EXPECT_EQ(failures(filters).at("weight_gradient: parameter_gradient 0").place,
+              Place({4, 2, 2, 2}));
+}
+
+TEST(OperationCheck, NamesTheLastRowOfAnOddSizeInAnInputGradient) {
+    const OperationCheck check = check_with(
+        [](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass != ops::Pass::input_gradient) return;
+            float* const dx = static_cast<float*>(tensors.input_gradients[0]);  // (3, 5, 7, 6)
+            for (int i = 3 * 5 * 7 * 6 - 7 * 6; i < 3 * 5 * 7 * 6; ++i) dx[i] *= 1.001f;
+        },
+        norm());
+    ASSERT_EQ(failures(check).size(), 1U);
+    const Place place = failures(check).at("input_gradient: input_gradient 0").place;
+    EXPECT_EQ(Place(place.begin(), place.begin() + 2), Place({2, 4}));
+}
+
+TEST(OperationCheck, NamesTheParameterWhoseGradientIsWrong) {
+    const OperationCheck check = check_with(
+        [](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass == ops::Pass::input_gradient) tensors.parameter_gradients[1][5] *= 1.0001f;
+            if (pass == ops::Pass::forward) tensors.running_variance[2] *= 1.0001f;
+        },
+        norm());
+    const auto failed = failures(check);
+    ASSERT_EQ(failed.size(), 2U);
+    EXPECT_EQ(failed.at("input_gradient: parameter_gradient 1").place, Place({5}));
+    EXPECT_EQ(failed.at("forward: running_variance").place, Place({2}));
+}
+
+TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
+    const OperationCheck check =
+        check_with([](const KernelTensors& tensors,
+                      ops::Pass) { static_cast<float*>(tensors.output)[200] = 0; },
+                   convolution());
+    EXPECT_TRUE(check.writes_past_end);
+    EXPECT_FALSE(check.passed);
+    EXPECT_TRUE(failures(check).empty());
+}
+
+TEST(OperationCheck, ReportsBitsThatDifferBetweenRuns) {
+    int runs = 0;
+    const OperationCheck check = check_with(
+        [&](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass != ops::Pass::forward || ++runs != 7) return;
+            float* const y = static_cast<float*>(tensors.output);
+            y[3] = std::nextafter(y[3], HUGE_VALF);
+        },
+        convolution());
+    EXPECT_FALSE(check.bits_are_equal);
+    EXPECT_TRUE(check.passed);
+    ASSERT_FALSE(check.passes.empty());
+    EXPECT_EQ(check.passes[0].low_seconds.reason, "fewer than 6 runs");
+}
+
+TEST(DistinctOperations, CountTheNodesOfEqualOperations) {
+    graph::Graph graph;
+    const auto add = [&](const std::string& name, graph::ValueId input) {
+        return graph.add_node(name, ops::Relu{graph.value(input).shape}, {input});
+    };
+    const graph::ValueId x = graph.add_input("images", {2, 4, 4, 3}, tensor::DType::f32);
+    add("third", add("second", add("first", x)));
+    const std::vector<DistinctOperation> all = distinct_operations(graph);
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].node, "first");
+    EXPECT_EQ(all[0].nodes, 3);
+    EXPECT_TRUE(all[0].is_first_layer);
+}
+
+ValidateReport report_with(OperationCheck check) {
+    ValidateReport report;
+    report.model = "resnet50_v1.5";
+    report.precision = "fp32";
+    report.batch_size = 2;
+    report.configured_batch_size = 64;
+    report.runs = 1;
+    report.passed = check.passed;
+    report.operations = {std::move(check)};
+    return report;
+}
+
+TEST(ValidateText, EndsWithOperationPassAndPlaceOfTheWorst) {
+    const ValidateReport report = report_with(check_with(
+        [](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass == ops::Pass::weight_gradient) tensors.parameter_gradients[0][134] = 1e9f;
+        },
+        convolution()));
+    const std::string text = validate_text(report);
+    EXPECT_NE(text.find("batch 2 (configured: 64, reduced for naive loops)"), std::string::npos);
+    EXPECT_NE(text.find("FAILED parameter_gradient 0 at (4, 2, 2, 2) of (5, 3, 3, 3): 1e+09"),
+              std::string::npos);
+    const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+    EXPECT_TRUE(last.starts_with("VALIDATE FAILED: 1 of 1 operation in fp32; worst ")) << last;
+    EXPECT_TRUE(
+        last.ends_with("of its tolerance: convolution odd, weight_gradient, "
+                       "parameter_gradient 0 at (4, 2, 2, 2) of (5, 3, 3, 3)\n"))
+        << last;
+}
+
+TEST(ValidateJson, HasNullAndAReasonForAMissingNumber) {
+    const ValidateReport report =
+        report_with(check_with([](const KernelTensors&, ops::Pass) {}, convolution()));
+    const auto json = nlohmann::json::parse(validate_json(report));
+    EXPECT_EQ(json["schema"], "hpcai500-validate/1");
+    const auto& pass = json["operations"][0]["passes"][0];
+    EXPECT_TRUE(pass["low_seconds"].is_null());
+    EXPECT_EQ(pass["low_seconds_reason"], "fewer than 6 runs");
+    EXPECT_EQ(pass["tensors"][0]["shape"], Place({2, 4, 5, 5}));
+}
+
+TEST(Validate, PassesForASegmentationModel) {
+    const config::Config config = config::parse(
+        "workload: {kind: climate_segmentation, model: segmentation_net, classes: 4, "
+        "channels: 16, image_size: 64, image_width: 96}\n"
+        "bagging: {out_of_bag: false}\ndata: {kind: climate_synthetic}\n"
+        "training: {batch_size: 4}\ndevice: {kind: cpu}\n",
+        "f.yaml", {});
+    const auto log = make_logger("validate", "");
+    const ValidateReport report = run_validate(config, {.runs = 1, .quick = true}, *log);
+    EXPECT_TRUE(report.passed) << validate_text(report);
+    EXPECT_TRUE(report.unchecked.empty());
+}
+
+}  // namespace
+}  // namespace hpcai::speed
