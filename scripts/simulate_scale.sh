@@ -5,7 +5,9 @@
 # Simulates a launch on A (64), 4 A, 16 A, ... up to B (1024) ranks in groups of P (8), with SimGrid's
 # SMPI (Debian package libsimgrid-dev), in at most S seconds (600) for each part of NAMES:
 #   start   start-up, split into groups, agreement of the groups' leaders
-#   step    all-reduces of 25.6 M gradients and of BatchNorm statistics, vote on 50,000 x 1,024 values
+#   step    all-reduces of 25.6 M gradients and of BatchNorm statistics, an exchange of a layer's
+#           activations (tensor parallelism), a pipeline of P stages and 16 micro-batches with
+#           passes of 0.1 and 0.2 ms, vote on 50,000 x 1,024 values
 #   silent  the agreement if the last leader does not answer for 0.2 s
 # NAMES of algorithms are all_reduce, torus_2d, hierarchical and native (default: all).
 # The all-reduces overlap with a backward pass of S (0) seconds, which are not in their time.
@@ -70,14 +72,14 @@ for name in Test Isend Ibcast Ibarrier Iallreduce Ireduce Comm_split_type Get_pr
 done
 mkdir -p "$build"
 for source in tests/scale/{scale,simulated_mpi}.cpp src/base/{error,text,units,process}.cpp \
-    src/plan/{layout,parallelism_controller}.cpp src/comm/mpi/*.cpp \
+    src/plan/{layout,parallelism_controller,pipeline}.cpp src/comm/mpi/*.cpp \
     src/comm/{all_reduce_schedule,all_reduce_traffic,collectives,gradient_buckets,launch,membership_agreement}.cpp \
-    src/comm/{point_to_point_reducer,sync_batch_norm_group,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
+    src/comm/{point_to_point_reducer,sync_batch_norm_group,tensor_parallel_exchange,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
     object=$build/$(basename "$source" .cpp).o
     options=("${replaced[@]}")
     [[ $source == tests/* ]] && options=()
     # SMPI_PRETEND_CC omits macros such as free(x); sleeping and yielding must take simulated time.
-    SMPI_PRETEND_CC=1 smpicxx -std=c++20 -O1 -fPIC -Iinclude -Dnanosleep=smpi_nanosleep -Dsched_yield=scale_yield \
+    SMPI_PRETEND_CC=1 smpicxx -std=c++20 -O1 -fPIC -Iinclude -Isrc -Dnanosleep=smpi_nanosleep -Dsched_yield=scale_yield \
         "${options[@]}" -c "$PWD/$source" -o "$object" > "$build/compiler.txt" 2>&1 ||
         { cat "$build/compiler.txt" >&2 && exit 1; }
 done
@@ -111,7 +113,7 @@ simulate() { # RANKS PART
     fi
     case $2 in
         start) cat rows.txt ;;
-        step) grep -E ' (all_reduce|torus_2d|hierarchical|native|SyncBatchNorm|vote) ' rows.txt || failed=1 ;;
+        step) grep -E ' (all_reduce|torus_2d|hierarchical|native|SyncBatchNorm|tensor|pipeline|vote) ' rows.txt || failed=1 ;;
         silent) grep silent rows.txt || failed=1 ;;
     esac
 }

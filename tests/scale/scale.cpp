@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <numeric>
 
 #include <fmt/core.h>
 #include <mpi.h>
@@ -14,10 +15,13 @@
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/comm/sync_batch_norm_group.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/plan/pipeline.hpp>
 
 #include "simulated_mpi.hpp"
+#include "training/stage_boundary.hpp"
 
 using namespace hpcai;
 
@@ -31,7 +35,11 @@ constexpr std::size_t kParameters = 128;
 constexpr int kKernelsPerParameter = 2;  // of a backward pass
 constexpr std::size_t kSamples = 128;    // instead of 50,000
 constexpr std::int64_t kClasses = 1024;  // instead of 1,000, so that many powers of two divide it
-constexpr double kSilentSeconds = 0.2;   // of the agreement with a silent leader
+constexpr std::size_t kLayerBytes = 263'168;  // instead of 103 MB: bf16, 64 x 56 x 56 x 256
+constexpr std::size_t kStageBytes = 8'192;    // instead of 3.2 MB: bf16, 8 x 14 x 14 x 1,024
+constexpr int kMicroBatches = 16;
+constexpr useconds_t kForwardMicroseconds = 100, kBackwardMicroseconds = 200;
+constexpr double kSilentSeconds = 0.2;  // of the agreement with a silent leader
 
 double wall_seconds() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -157,6 +165,75 @@ void sum_statistics(comm::Communicator& group, const std::vector<int>& node_of_r
     ensure(sums.front() == group.size(), "a statistic is wrong");
 }
 
+/// Each rank of the group is a shard and sends its channels of a layer's activations to the others.
+void exchange_activations(comm::Communicator& group) {
+    comm::TensorParallelExchange exchange(group.size(), group.rank());
+    std::vector<int> ranks(static_cast<std::size_t>(group.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    exchange.connect(group, ranks);
+    const auto bytes = [&](int) { return kLayerBytes / ranks.size(); };
+    const auto write = [&](int, std::span<std::byte> to) {
+        std::ranges::fill(to, static_cast<std::byte>(group.rank()));
+    };
+    const auto read = [](int shard, std::span<const std::byte> from) {
+        ensure(from.empty() || from.back() == static_cast<std::byte>(shard), "a shard is wrong");
+    };
+    const Sent sent = run_phase("tensor parallelism", [&] {
+        exchange.exchange({bytes, bytes, write, read});
+    });
+    ensure(exchange.accounting().bytes_sent == sent.bytes, "{} bytes were counted and {} sent",
+           exchange.accounting().bytes_sent, sent.bytes);
+}
+
+/// Each rank of the group is a stage of a pipeline with the schedule 1f1b. The time contains the
+/// waits while the pipeline fills and drains.
+void run_pipeline(comm::Communicator& group) {
+    const int stage = group.rank(), last = group.size() - 1;
+    const auto tasks = plan::pipeline_tasks(config::PipelineSchedule::one_forward_one_backward,
+                                            group.size(), stage, kMicroBatches);
+    const auto route = [&](int peer, int tag) {
+        const bool is_stage = peer >= 0 && peer <= last;
+        return training::Route{peer, tag, is_stage ? kStageBytes : 0};
+    };
+    const training::Route values_out = route(stage + 1, training::kValueTag);
+    const training::Route gradients_out = route(stage - 1, training::kGradientTag);
+    training::Inbox values_in(group, route(stage - 1, training::kValueTag));
+    training::Inbox gradients_in(group, route(stage + 1, training::kGradientTag));
+    training::Outbox outbox(group);
+    const auto pass = [&](training::Inbox& inbox, bool receives, const training::Route& out,
+                          useconds_t microseconds, int micro_batch) {
+        const auto content = static_cast<std::byte>(micro_batch);
+        group.wait_until([&] {
+            outbox.test();
+            return inbox.test();
+        });
+        if (receives)
+            inbox.take([&](std::span<const std::byte> from) {
+                ensure(from.back() == content, "a micro-batch is wrong");
+            });
+        smpi_usleep(microseconds);
+        if (out.bytes > 0)
+            outbox.send(out, [&](std::span<std::byte> to) { std::ranges::fill(to, content); });
+    };
+    const double compute_seconds =
+        1e-6 * kMicroBatches * (kForwardMicroseconds + kBackwardMicroseconds);
+    const auto step = [&] {
+        values_in.begin(kMicroBatches);
+        gradients_in.begin(kMicroBatches);
+        for (const auto& [which, micro_batch] : tasks) {
+            if (which == plan::PipelinePass::forward) {
+                pass(values_in, stage > 0, values_out, kForwardMicroseconds, micro_batch);
+            } else {
+                pass(gradients_in, stage < last, gradients_out, kBackwardMicroseconds, micro_batch);
+            }
+        }
+        group.wait_until([&] { return outbox.test(); });
+    };
+    const Sent sent = run_phase("pipeline 1f1b", step, compute_seconds);
+    ensure(outbox.bytes_sent() == sent.bytes, "{} bytes were counted and {} sent",
+           outbox.bytes_sent(), sent.bytes);
+}
+
 class Simulation {
 public:
     Simulation(int degree, std::string part, std::string algorithms, double backward_seconds)
@@ -217,6 +294,8 @@ private:
             }
         }
         sum_statistics(*group_, node_of_rank_);
+        exchange_activations(*group_);
+        run_pipeline(*group_);
     }
 
     int degree_;
