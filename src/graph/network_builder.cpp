@@ -307,7 +307,7 @@ void Network::Builder::schedule_weight_casts() {
     }
 }
 
-/// Whether other nodes share the node's parameters; the optimizer writes one working copy of each.
+/// Whether other nodes share the node's parameters. The optimizer cannot write the copies of both.
 bool Network::Builder::shares_parameters(const Node& node) const {
     return std::ranges::any_of(graph_.nodes(), [&](const Node& other) {
         const auto shared = std::ranges::find_first_of(other.parameters, node.parameters);

@@ -18,7 +18,8 @@ std::int64_t milliseconds_of(const std::string& utc) {
     std::tm calendar{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
     const std::time_t seconds = end == nullptr ? 0 : timegm(&calendar);
-    // Rejects the blanks and missing digits that strptime accepts. std::chrono would end in 2262.
+    // Rejects blanks and missing digits, which strptime accepts. gmtime has no last year, as
+    // nanoseconds of std::chrono have.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be UTC as 2022-11-05T14:03:09Z",
@@ -132,8 +133,9 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
         known_seconds += group.epoch_seconds[epoch];
         if (epoch + 1 == group.epoch_seconds.size())
             break;  // mllog() adds the evaluation after the last epoch
+        // Evaluations between epochs are not in the training time, so the clock does not advance.
         for (const EpochQualityRecord& quality : group.quality_by_epoch) {
-            if (quality.epoch == static_cast<int>(epoch) + 1)  // takes no training time
+            if (quality.epoch == static_cast<int>(epoch) + 1)
                 add_evaluation(record, quality.epoch, {quality.quality, ""}, {}, log);
         }
     }

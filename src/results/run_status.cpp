@@ -65,7 +65,7 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
-/// Returns the command that resumes the run in `directory` or its series in `folder`; empty if
+/// Returns the command that resumes the run in `directory`, with the argument `folder`; empty if
 /// unknown. Users may have moved both since the run.
 std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
     try {
@@ -90,7 +90,8 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
-/// Returns the status of a run. `resume` expects `folder`: its directory, in a series the parent.
+/// Returns the status of a run. `folder` is the argument of `resume`: the run's directory, or its
+/// parent if the run is one of run.repeat.
 RunStatus status_of_run(const fs::path& directory, const fs::path& folder) {
     // The manifest is written last. `resume` holds an exclusive lock until it has moved the result
     // away, then a shared lock.
@@ -107,7 +108,8 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
-/// Returns ", 5 min 00 s left of all", including `later_runs`, while the run in `directory` trains.
+/// Returns ", 5 min 00 s left in total", including `later_runs`, while the run in `directory`
+/// trains.
 std::string describe_time_left(const fs::path& directory, int later_runs) {
     double left = 0;
     for (const int group : groups_of(directory)) {
@@ -118,7 +120,7 @@ std::string describe_time_left(const fs::path& directory, int later_runs) {
             1 + later_runs * steps / static_cast<double>(progress->steps - progress->step);
         left = std::max(left, progress->seconds_left.value.value_or(0) * ratio);
     }
-    return left > 0 ? ", " + format_seconds(left) + " left of all" : "";
+    return left > 0 ? ", " + format_seconds(left) + " left in total" : "";
 }
 
 /// Returns the status of the unfinished run of run.repeat, or of all runs if there is none. Between

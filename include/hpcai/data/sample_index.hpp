@@ -21,7 +21,7 @@ inline bool is_path_below(const std::string& path) {
 }
 
 struct Sample {
-    std::string path;        // relative to the index's root
+    std::string path;        // relative to the image folder
     std::int32_t label = 0;  // index in SampleIndex::classes
     bool operator==(const Sample&) const = default;
 };
@@ -75,15 +75,16 @@ inline constexpr const char* kShardIndexName = "shards.jsonl";
 /// cannot be written, Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
-/// Reads the output of write_index(), but no image. Throws Error(data) naming the file and any
-/// wrong line for anything else, including paths outside the root, shards outside the folder of
-/// `file`, and ranges outside their shard.
+/// Reads the output of write_index(), but no image. Throws Error(data) with the file, and
+/// with the line if one is wrong, for other contents, paths outside the root, shards outside the
+/// folder of `file`, and ranges outside their shard.
 SampleIndex read_index(const std::filesystem::path& file);
 
 /// Reads the index if `path` is a file or a folder of shards; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Returns the classes of load_samples(path) without listing the class folders. Throws Error(data).
+/// Returns the classes of load_samples(path) without reading the contents of
+/// the class folders. Throws Error(data).
 std::vector<std::string> class_names(const std::filesystem::path& path);
 
 /// Returns load_samples(path) of rank 0, or throws its error, on all ranks. If there are several
