@@ -24,7 +24,7 @@ std::string render(const Progress& progress) {
                         progress.images_per_second < 99.95 ? 1 : 0);
     if (progress.seconds_left >= 0 && progress.step < progress.steps) {
         line += fmt::format("  {} left{}", format_seconds(progress.seconds_left),
-                            progress.is_of_all_runs ? " of all" : "");
+                            progress.is_of_all_runs ? " in total" : "");
     }
     if (progress.slowest_group)
         line += fmt::format("  group {} is slowest", *progress.slowest_group);

@@ -28,7 +28,7 @@ TEST(Progress, RendersAsOneLine) {
               "epoch 2/5  step 20/100  loss 2.3457  512 images/s  3 min 12 s left");
     Progress series = at_step(20);
     series.is_of_all_runs = true;
-    EXPECT_THAT(render(series), testing::EndsWith("  3 min 12 s left of all"));
+    EXPECT_THAT(render(series), testing::EndsWith("  3 min 12 s left in total"));
     EXPECT_EQ(render(at_step(100)), "epoch 2/5  step 100/100  loss 2.3457  512 images/s");
     Progress unread = at_step(3);
     unread.loss = std::numeric_limits<double>::quiet_NaN();

@@ -164,7 +164,7 @@ TEST_F(Status, EstimatesTheTimeLeftOfAllRepetitions) {
         write(fmt::format("run/repetition_1/groups/{}/progress.json", group),
               records::to_json(progress));
     }
-    const std::string line = "repetition 1 of 3, " + format_seconds(60 * 21) + " left of all\n";
+    const std::string line = "repetition 1 of 3, " + format_seconds(60 * 21) + " left in total\n";
     EXPECT_TRUE(status().out.starts_with(line)) << status().out;
 }
 

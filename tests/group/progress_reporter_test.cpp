@@ -105,7 +105,7 @@ TEST_F(Reporter, IncludesTheRemainingRepetitions) {
     context_.config.run.progress = config::ProgressOutput::human;
     context_.launch.repetition = 2;
     EXPECT_THAT(print_first_step(), testing::StartsWith("run 2 of 3  group 0  epoch 1/"));
-    EXPECT_THAT(print_first_step(), testing::HasSubstr(" left of all  group 1 is slowest"));
+    EXPECT_THAT(print_first_step(), testing::HasSubstr(" left in total  group 1 is slowest"));
 }
 
 }  // namespace
