@@ -94,7 +94,7 @@ TEST(RankKeys, PutHigherScoresFirstThenLowerNumbersAndNaNsLast) {
     EXPECT_LT(rank_key(-HUGE_VALF, 9), rank_key(NAN, 1));
     EXPECT_LT(rank_key(-HUGE_VALF, 9), rank_key(-NAN, 1));
     EXPECT_TRUE(std::isnan(score_of(rank_key(-NAN, 1))));
-    EXPECT_EQ(index_of(rank_key(0.5f, 220967)), 220967);
+    EXPECT_EQ(number_of(rank_key(0.5f, 220967)), 220967);
 }
 
 TEST(RoundedDown, LeavesTheComparisonOfFp32NumbersAsItWas) {
