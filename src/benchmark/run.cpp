@@ -183,7 +183,9 @@ ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     std::list<RunSession> sessions;
     const config::Sources sources = request.sources();
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
-        return config::locate_errors(sources, [&] {
+        // Rank 0 prints the errors that all ranks have; the other ranks need not read the files
+        // again.
+        return config::locate_errors(world.rank() == 0 ? sources : config::Sources{}, [&] {
             return run_repetitions({world, request, out}, runs, sessions);
         });
     });

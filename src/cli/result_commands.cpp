@@ -54,11 +54,13 @@ struct RankOptions : ListOptions {
     bool unverified = false;
 };
 
-void write_or_print(const std::string& text, const std::string& output, const Context& context) {
+/// Prints `text` if `output`, the value of `option`, is empty, else writes it to this file.
+void write_or_print(const std::string& option, const std::string& text, const std::string& output,
+                    const Context& context) {
     if (output.empty()) {
         context.out << text;
     } else {
-        require_replaceable("--output", output, text.substr(0, 10));  // such as "Ranking of"
+        require_replaceable(option, output, text.substr(0, 10));  // such as "Ranking of"
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }
@@ -101,7 +103,7 @@ ExitCode table(const TableOptions& options, const Context& context) {
             if (seen.insert(std::filesystem::weakly_canonical(run)).second)
                 rows.push_back({run.string(), results::read_result(run)});
     });
-    write_or_print(options.print(rows), options.output, context);
+    write_or_print("table: --output", options.print(rows), options.output, context);
     return code;
 }
 
@@ -169,7 +171,8 @@ ExitCode rank(const RankOptions& options, const Context& context) {
     std::error_code error;
     for (verification::Submission& one : submissions)
         one.report = std::filesystem::proximate(one.report, folder, error).string();
-    write_or_print(options.print(verification::rank(submissions)), options.output, context);
+    write_or_print("rank: --output", options.print(verification::rank(submissions)), options.output,
+                   context);
     return code;
 }
 
@@ -187,7 +190,7 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     require_place("report: --output", options.output);
     const RunRecord record = results::read_result(options.directory);
     const auto files = results::render_report_files(options.directory, record);
-    write_or_print(files.at("report.html"), options.output, context);
+    write_or_print("report: --output", files.at("report.html"), options.output, context);
     return ExitCode::ok;
 }
 

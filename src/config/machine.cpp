@@ -119,13 +119,17 @@ Machine read_machine(const std::string& yaml, const std::string& file_name) {
     return machine;
 }
 
-std::map<std::string, fs::path> shipped_machines() {
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+std::map<std::string, fs::path> shipped_machines(const fs::path& program) {
+    std::error_code error;
+    const fs::path folder = fs::read_symlink(program, error).parent_path();
     std::map<std::string, fs::path> machines;
     for (const char* configs : {"../share/hpcai500/configs", "../configs", "../../configs"}) {
-        for (const auto& entry : fs::directory_iterator(program / configs / "machines", ignored))
-            machines.emplace(entry.path().stem(), entry.path().lexically_normal());
+        fs::directory_iterator entry(folder / configs / "machines", error);
+        for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+            const fs::path& file = entry->path();
+            if (file.extension() == ".yaml" && fs::is_regular_file(file, error))
+                machines.emplace(file.stem(), file.lexically_normal());
+        }
     }
     return machines;
 }

@@ -125,6 +125,9 @@ Config load(const Sources& sources) {
 }
 
 std::string locate(const Sources& sources, const std::string& message) {
+    std::error_code ignored;
+    for (const std::string& file : sources.files)  // a pipe can be read only once
+        if (!std::filesystem::is_regular_file(file, ignored)) return message;
     try {
         ConfigReader reader;
         reader.read(sources);

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
-#include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/context/build.hpp>
 #include <hpcai/launch/environment.hpp>
@@ -29,9 +29,6 @@ constexpr std::array kVariables{
     "NVIDIA_TF32_OVERRIDE", "DNNL_MAX_CPU_ISA",  "OMP_WAIT_POLICY", "NCCL_PROTO",
 };
 
-constexpr const char* kNameCharacters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-
 bool has_faults_disqualification(const data::SampleSets& samples) {
     return std::ranges::count(samples.disqualifications, kFaultsDisqualification) > 0;
 }
@@ -50,39 +47,23 @@ std::string parent_of(const fs::path& process) {
     return "0";
 }
 
-/// Returns whether `word` has the form NAME=VALUE.
-bool is_assignment(const std::string& word) {
-    const std::size_t name = word.find_first_not_of(kNameCharacters);
-    return name > 0 && name != std::string::npos && word[name] == '=';
-}
-
-/// Returns whether another command may follow these words of a launcher's command line.
-bool is_reusable(const std::vector<std::string>& words) {
-    constexpr std::array kLaunchers{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"};
-    return std::ranges::count(kLaunchers, fs::path(words.front()).filename()) > 0 &&
-           std::ranges::none_of(words, [](const std::string& word) {
-               return word == ":" || is_assignment(word) ||
-                      (word.starts_with('-') && word.ends_with("env"));
-           });
+bool is_launcher(const fs::path& program) {
+    constexpr std::array kLaunchers{"mpirun", "mpiexec", "orterun", "prterun"};
+    const std::string name = program.filename();  // such as mpiexec.hydra
+    return std::ranges::any_of(kLaunchers,
+                               [&](const char* launcher) { return name.starts_with(launcher); });
 }
 
 }  // namespace
 
-std::string find_launcher(const fs::path& processes) {
+std::string launcher_options(const fs::path& processes) {
     constexpr int kMaxGenerations = 5;
-    const std::vector<std::string> own = arguments_of(processes / "self");
     std::string process = "self";
     for (int generation = 0; generation < kMaxGenerations; ++generation) {
         process = parent_of(processes / process);
-        std::vector<std::string> words = arguments_of(processes / process);
-        if (own.empty() || words.size() <= own.size()) continue;
-        if (!std::equal(own.rbegin(), own.rend(), words.rbegin())) continue;
-        words.resize(words.size() - own.size());
-        if (!is_reusable(words)) continue;
-        std::string command;
-        for (const std::string& word : words)
-            command += (command.empty() ? "" : " ") + shell_quote(word);
-        return command;
+        const std::vector<std::string> words = arguments_of(processes / process);
+        if (!words.empty() && is_launcher(words.front()))
+            return fmt::format("{}", fmt::join(results::placement_options(words), " "));
     }
     return "";
 }
@@ -127,9 +108,9 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
     for (const std::string& names : comm::all_gather_strings(everyone, preloaded_libraries())) {
         if (!names.empty()) facts[verification::kPreloadedFact] = names;
     }
-    const std::string launcher =
-        comm::broadcast(everyone, everyone.rank() == 0 ? find_launcher() : "");
-    if (!launcher.empty()) facts[results::kLauncherFact] = launcher;
+    const std::string options =
+        comm::broadcast(everyone, everyone.rank() == 0 ? launcher_options() : "");
+    if (!options.empty()) facts[results::kLauncherFact] = options;
     utsname system{};
     if (uname(&system) == 0) {
         facts["operating_system"] =

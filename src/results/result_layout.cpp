@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <exception>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -10,6 +15,17 @@
 #include <hpcai/training/checkpoint.hpp>
 
 namespace hpcai::results {
+namespace {
+
+/// Returns whether `value` can be the value of --bind-to, --map-by or --rank-by.
+bool is_placement(const std::string& value) {
+    constexpr const char* kLegal =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:=,._-";
+    return !value.empty() && !value.starts_with('-') &&
+           value.find_first_not_of(kLegal) == value.npos;
+}
+
+}  // namespace
 
 std::filesystem::path group_directory(const std::filesystem::path& output, int group) {
     return output / "groups" / std::to_string(group);
@@ -19,12 +35,30 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
     return group_directory(output, group) / "flight";
 }
 
+std::vector<std::string> placement_options(const std::vector<std::string>& words) {
+    constexpr std::array<std::string_view, 3> kWithValue{"--bind-to", "--map-by", "--rank-by"};
+    std::vector<std::string> options;
+    for (auto word = words.begin(); word != words.end(); ++word) {
+        const std::string name = word->starts_with("--") ? *word : "-" + *word;
+        if (name == "--oversubscribe" || name == "--allow-run-as-root") {
+            options.push_back(*word);
+        } else if (std::ranges::count(kWithValue, name) > 0 && word + 1 != words.end() &&
+                   is_placement(word[1])) {
+            options.insert(options.end(), {word[0], word[1]});
+            ++word;
+        }
+    }
+    return options;
+}
+
 std::string resume_command(int ranks, const std::map<std::string, std::string>& environment,
                            const std::filesystem::path& output) {
-    const auto launcher = environment.find(kLauncherFact);
-    return fmt::format("{} hpcai500 resume {}",
-                       launcher == environment.end() ? fmt::format("mpirun -np {}", ranks)
-                                                     : printable(launcher->second),
+    const auto fact = environment.find(kLauncherFact);
+    std::istringstream text(fact == environment.end() ? "" : fact->second);
+    std::vector<std::string> words{"mpirun"};
+    for (std::string word; text >> word;) words.push_back(word);
+    if (placement_options(words).size() + 1 != words.size()) words.resize(1);
+    return fmt::format("{} -np {} hpcai500 resume {}", fmt::join(words, " "), ranks,
                        printable(shell_quote(output.string())));
 }
 

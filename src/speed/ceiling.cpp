@@ -11,6 +11,7 @@
 namespace hpcai::speed {
 namespace {
 
+constexpr const char* kKey = "run.roofline";
 constexpr double kMeasureSeconds = 2;
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 
@@ -60,10 +61,13 @@ CeilingRecord read_ceiling(const context::RunContext& context, const context::Re
     const std::string& path = context.config.run.roofline;
     std::vector<std::byte> bytes;
     comm::collective_try(everyone, [&] {
-        if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kMaxFileBytes);
+        if (everyone.rank() != 0) return;
+        bytes =
+            config::name_key(kKey, [&] { return storage::read_file_bytes(path, kMaxFileBytes); });
     });
     bytes = comm::broadcast(everyone, std::move(bytes));  // any leader may write the result
-    const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
+    const auto record = config::name_key(
+        kKey, [&] { return records::from_json<RooflineRecord>(storage::text_of(bytes), path); });
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));
     ceiling.source = path;
@@ -94,10 +98,7 @@ CeilingRecord find_ceiling(const context::RunContext& context, const context::Re
                            comm::Communicator& everyone) {
     if (context.config.run.roofline == "measure")
         return measure_ceiling(context, resources, everyone);
-    if (context.config.run.roofline != "off") {
-        return config::name_key("run.roofline",
-                                [&] { return read_ceiling(context, resources, everyone); });
-    }
+    if (context.config.run.roofline != "off") return read_ceiling(context, resources, everyone);
     CeilingRecord ceiling;
     ceiling.precision = name_of(resources.precision);
     ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =

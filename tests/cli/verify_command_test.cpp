@@ -157,6 +157,14 @@ TEST(Table, RejectsWhatIsNoResult) {
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
 
+TEST(Table, DoesNotReplaceAnotherFile) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "result.json") << records::to_json(report::example_record());
+    std::ofstream(folder / "notes") << "mine";
+    expect_refused(run_in(folder.path(), {"table", ".", "--output", "notes"}), 2,
+                   "table: --output: expected a new file or an earlier output");
+}
+
 TEST(Table, ListsARunOnceUnderItsOwnNameAlsoForPrometheus) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "run");

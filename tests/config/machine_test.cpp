@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -67,6 +71,19 @@ TEST(Machine, ReportsWhereSomethingIsWrong) {
     refusal("device: {gpus_per_node: 1.5}\n");
     refusal("");
     refusal("- 1\n");
+}
+
+TEST(ShippedMachines, AreTheFilesInTheInstallationOfTheProgram) {
+    namespace fs = std::filesystem;
+    const storage::TemporaryFolder folder;
+    const fs::path machines = folder / "share/hpcai500/configs/machines";
+    fs::create_directories(machines / "folder.yaml");
+    for (const char* name : {"a.yaml", "b.yaml~", "README.md"}) std::ofstream(machines / name);
+    fs::create_directory(folder / "configs");
+    std::ofstream(folder / "configs/machines") << "not a folder";
+    fs::create_symlink(folder / "bin/hpcai500", folder / "exe");
+    using Files = std::map<std::string, fs::path>;
+    EXPECT_EQ(shipped_machines(folder / "exe"), (Files{{"a", machines / "a.yaml"}}));
 }
 
 TEST(Machine, OfEachProfileNamesItsSource) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
@@ -63,6 +64,9 @@ TEST_F(Sources, LocateTheKeyThatALaterErrorNames) {
     EXPECT_EQ(locate(sources, "data.kind: x"), "data.kind: x") << "has its default";
     EXPECT_EQ(locate(sources, first + ": x"), first + ": x");
     EXPECT_EQ(locate({{folder_ / "none"}, {}}, "data.path: x"), "data.path: x");
+    ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+    EXPECT_EQ(locate({{first, folder_ / "pipe"}, {}}, "data.path: x"), "data.path: x");
+    EXPECT_EQ(locate({}, "data.path: x"), "data.path: x");
     EXPECT_EQ(locate_errors(sources, [] { return 3; }), 3);
     try {
         locate_errors(sources, [] { throw Error(ExitCode::data, "data.path: x"); });

@@ -85,8 +85,7 @@ inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<st
 
 /// Returns the command that the program prints to resume the result of `run` without options.
 inline std::string resume_command(int ranks, const std::string& output = "result") {
-    return cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np " + std::to_string(ranks) +
-           " hpcai500 resume " + output;
+    return "mpirun --bind-to none -np " + std::to_string(ranks) + " hpcai500 resume " + output;
 }
 
 /// Returns the standard error of the program, without that of mpirun.

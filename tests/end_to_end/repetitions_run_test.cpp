@@ -334,8 +334,8 @@ TEST_F(TroubledRepetitions, KeepTheExistingRunsWhenTheJobEnds) {
         return std::regex_replace(cli::execute_in(folder_.path(), rank).out, std::regex("\n +"),
                                   " ");
     };
-    EXPECT_NE(ranking().find("; repetition 2 has not ended; `mpirun -np 2 hpcai500 resume result` "
-                             "resumes the runs\n"),
+    EXPECT_NE(ranking().find("; repetition 2 has not ended; `" + resume_command(2) +
+                             "` resumes the runs\n"),
               std::string::npos)
         << ranking();
     rank.insert(rank.begin(), {"flock", "result/config.yaml"});

@@ -66,7 +66,7 @@ TEST_F(ResumedRun, ReportsThatAStopHasNotBeenSaved) {
          "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=full", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("without a checkpoint: cannot write 'result/checkpoints"));
-    EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: " + resume_command(1));
     const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
     EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";
     EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNSAVED  groups=1 unsaved=1"));

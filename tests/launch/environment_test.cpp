@@ -35,7 +35,7 @@ TEST(PreloadedLibraries, AreNotThoseInComments) {
 }
 
 /// A folder like /proc, in which the launcher usually has process number 8.
-class FindLauncher : public testing::Test {
+class LauncherOptions : public testing::Test {
 protected:
     void add(const std::string& process, const std::string& parent,
              const std::vector<std::string>& arguments) const {
@@ -45,38 +45,48 @@ protected:
         std::ofstream(folder_ / process / "cmdline", std::ios::binary) << text;
         std::ofstream(folder_ / process / "status") << "Name:\tPPid: 4\nPid:\t1\nPPid:\t" << parent;
     }
-    std::string launcher_of(const std::vector<std::string>& command) const {
+    std::string options_of(const std::vector<std::string>& command) const {
         add("self", "8", {"hpcai500", "run"});
         add("8", "1", command);
-        return find_launcher(folder_.path());
+        return launcher_options(folder_.path());
     }
 
     storage::TemporaryFolder folder_;
 };
 
-TEST_F(FindLauncher, ReturnsTheOptionsOfMpirun) {
-    EXPECT_EQ(launcher_of({"/opt/bin/mpirun", "--bind-to", "none", "-np", "2", "hpcai500", "run"}),
-              "/opt/bin/mpirun --bind-to none -np 2");
-    EXPECT_EQ(launcher_of({"mpirun", "--host", "a b", "numactl", "-l", "hpcai500", "run"}),
-              "mpirun --host 'a b' numactl -l");
-    EXPECT_EQ(launcher_of({"mpirun", "-x", "PATH", "--map-by", "slot:PE=2", "hpcai500", "run"}),
-              "mpirun -x PATH --map-by slot:PE=2");
+TEST_F(LauncherOptions, AreThoseThatPlaceRanks) {
+    EXPECT_EQ(options_of({"/opt/bin/mpirun", "--bind-to", "none", "-np", "2", "hpcai500", "run"}),
+              "--bind-to none");
+    EXPECT_EQ(options_of({"mpirun", "-map-by", "slot:PE=2", "--oversubscribe", "--rank-by", "core",
+                          "--allow-run-as-root", "run.sh"}),
+              "-map-by slot:PE=2 --oversubscribe --rank-by core --allow-run-as-root");
+    EXPECT_EQ(options_of({"mpirun", "--hostfile", "hosts", "numactl", "-l", "hpcai500"}), "");
+    EXPECT_EQ(options_of({"timeout", "--bind-to", "none", "hpcai500", "run"}), "");
 }
 
-TEST_F(FindLauncher, LooksAboveTheProxyOfMpich) {
+TEST_F(LauncherOptions, AreFoundAboveTheProxyOfMpich) {
     add("self", "8", {"hpcai500", "run"});
     add("8", "7", {"hydra_pmi_proxy", "--rmk", "user"});
-    add("7", "1", {"mpiexec", "-n", "4", "hpcai500", "run"});
-    EXPECT_EQ(find_launcher(folder_.path()), "mpiexec -n 4");
+    add("7", "1", {"mpiexec.hydra", "-bind-to", "core", "-n", "4", "hpcai500", "run"});
+    EXPECT_EQ(launcher_options(folder_.path()), "-bind-to core");
 }
 
-TEST_F(FindLauncher, ReturnsNothingIfTheCommandCannotStartAnother) {
-    EXPECT_EQ(launcher_of({"timeout", "60", "hpcai500", "run"}), "");
-    EXPECT_EQ(launcher_of({"mpirun", "-np", "2", "run.sh"}), "");
-    EXPECT_EQ(launcher_of({"mpirun", "-np", "1", "other", ":", "-np", "1", "hpcai500", "run"}), "");
-    EXPECT_EQ(launcher_of({"mpirun", "-x", "TOKEN=secret", "hpcai500", "run"}), "");
-    EXPECT_EQ(launcher_of({"mpirun", "env", "TOKEN=secret", "hpcai500", "run"}), "");
-    EXPECT_EQ(launcher_of({"mpiexec", "-genv", "TOKEN", "secret", "hpcai500", "run"}), "");
+TEST_F(LauncherOptions, HaveNoSecrets) {
+    for (const std::vector<std::string>& secret : {
+             std::vector<std::string>{"-x", "TOKEN=secret"},
+             {"-genv", "TOKEN", "secret"},
+             {"--env=TOKEN=secret"},
+             {"-eTOKEN=secret"},
+             {"--mca", "mca_base_env_list", "TOKEN=secret"},
+             {"--bind-to=secret"},
+             {"--map-by", "/home/secret"},
+             {"env", "TOKEN=secret"},
+             {"bash", "-c", "TOKEN=secret --bind-to secret hpcai500"},
+         }) {
+        std::vector<std::string> command{"mpirun", "--bind-to", "none"};
+        command.insert(command.end(), secret.begin(), secret.end());
+        EXPECT_EQ(options_of(command), "--bind-to none") << secret.front();
+    }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Sources {
 Config load(const Sources& sources);
 
 /// Returns `message`. If it begins with a key ("data.path: ..."), adds the place where the sources
-/// set the key ("quickstart.yaml:4:9: "). If the sources cannot be read, adds nothing.
+/// set the key ("quickstart.yaml:4:9: "). Adds nothing if a file is invalid or not a regular file.
 std::string locate(const Sources& sources, const std::string& message);
 
 /// Returns work(). An Error that it throws gets the message of locate().

@@ -26,14 +26,13 @@ std::string binary_digest();
 /// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
-/// Returns the part of mpirun's command line before this program, such as "mpirun -np 2". Empty
-/// unless a parent process in `processes` is such a launcher, and if the command starts several
-/// programs or sets environment variables, whose values may be secrets.
-std::string find_launcher(const std::filesystem::path& processes = "/proc");
+/// Returns the placement_options() of the nearest parent process in `processes` that is mpirun,
+/// separated by blanks; empty if there are none. Other arguments may hold secrets.
+std::string launcher_options(const std::filesystem::path& processes = "/proc");
 
 /// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment
 /// variables. Other variables may hold secrets and are never copied. Collective: preloaded
-/// libraries are those of the last rank that has any, and the launcher is that of rank 0.
+/// libraries are those of the last rank that has any; launcher_options() are those of rank 0.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,

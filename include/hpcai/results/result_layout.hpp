@@ -17,12 +17,18 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
 /// Returns groups/<group>/flight, the folder of flight records.
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
 
-/// Key in the environment record: the command that started the ranks, without hpcai500, such as
-/// "mpirun --bind-to none -np 4". Not recorded if unknown.
+/// Key in the environment record: the placement_options() of the run's launcher, separated by
+/// blanks. Not recorded if there are none.
 inline constexpr const char* kLauncherFact = "launcher";
 
+/// Returns those words of mpirun's command line that are safe to store and to repeat in another
+/// job: --oversubscribe, --allow-run-as-root, and --bind-to, --map-by and --rank-by with values of
+/// letters, digits and :=,._- only. Options may begin with one hyphen. Skips all other words.
+std::vector<std::string> placement_options(const std::vector<std::string>& words);
+
 /// Returns the command that resumes a run of `ranks` ranks, such as "mpirun -np 4 hpcai500 resume
-/// DIR". If `environment`, a record of the run, has kLauncherFact, the command begins with it.
+/// DIR". Repeats kLauncherFact of `environment`, a record of the run, after "mpirun" if it has
+/// placement_options() only.
 std::string resume_command(int ranks, const std::map<std::string, std::string>& environment,
                            const std::filesystem::path& output);
 
