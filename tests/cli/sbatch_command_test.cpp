@@ -77,7 +77,7 @@ TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
         EXPECT_EQ(text_of(folder / name), text);
     }
     expect_refused(write_to("link"), 2, "got 'link'");
-    expect_refused(write_to("."), 2, "got '.'");
+    expect_refused(write_to("."), 2, "got the folder '.'");
     EXPECT_EQ(write_to("own").exit_code, 0);
     std::ofstream(folder / "own", std::ios::app) << "an edit\n";
     EXPECT_EQ(write_to("own").exit_code, 0);
