@@ -126,14 +126,16 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
     outcome.predictions.validation = std::move(validation.predictions);
+    // Predictions of out-of-bag samples decode other images of the training set.
+    const std::int64_t warned_in_training =
+        max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     if (context.config.bagging.out_of_bag) {
         predict_out_of_bag(context, resources, model, group, outcome);
     }
     autotune_log.finish(resources.device->tuning());
     std::int64_t warned = resources.samples.validation->decoder_warnings().count;
     group.all_reduce_sum(std::span(&warned, 1));
-    outcome.result.decoder_warnings =
-        warned + max_over_ranks(group, resources.samples.training->decoder_warnings().count);
+    outcome.result.decoder_warnings = warned + warned_in_training;
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
