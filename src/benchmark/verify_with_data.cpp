@@ -185,11 +185,13 @@ private:
             }
             any_compared = true;
             steps = std::min<std::int64_t>(steps, std::ssize(all) - first);
+            const group::StepRange wanted{group, first, steps};
+            const auto later = std::span(all).subspan(static_cast<std::size_t>(first));
             const std::string file = workloads::group_prefix(group) + "steps.csv";
             inspector_.attempt(epoch > 0 ? checkpoint.string() : file, [&] {
-                compare_losses(group::train_again(context_, samples, record_.workload.precision,
-                                                  {group, first, steps}),
-                               std::span(all).subspan(static_cast<std::size_t>(first)), file);
+                compare_losses(
+                    group::train_again(context_, samples, record_.workload.precision, wanted),
+                    later, file);
             });
         }
         if (!any_compared) return missing;
