@@ -18,6 +18,7 @@ CheckedGroup = collections.namedtuple("CheckedGroup", "group stored quality dige
 
 COUNTS = {"group", "ranks", "samples_drawn", "samples_trained", "iterations", "skipped_steps", "passed",
           "diverged_at_step"}
+MAX_COUNT = 2**40  # so that sums over the groups fit in 64 bits
 
 
 def blank_row(row):
@@ -83,8 +84,8 @@ class GroupCheck:
         for key in ("passed", "diverged_at_step"):
             counts["record.audit." + key] = audit[key]
         for key, count in counts.items():
-            if count < 0:
-                self.findings.add(self.name, f"{key} is {count}; must be 0 or more")
+            if not 0 <= count <= MAX_COUNT:
+                self.findings.add(self.name, f"{key} is {count}; must be 0 to {MAX_COUNT}")
 
     def check_finished(self):
         diverged = self.group["audit"]["diverged_at_step"]

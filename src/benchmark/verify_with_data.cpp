@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -15,6 +15,8 @@
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/training/checkpoint.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
@@ -128,13 +130,16 @@ public:
             "model\n",
             samples.training->samples(), test_samples);
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
-        std::vector<std::int64_t> epochs = config::kept_steps(context_.config, 1);
-        epochs.insert(epochs.begin(), 0);
-        for (const std::int64_t epoch : epochs) agreed += check_losses(samples, epoch, steps);
+        const StepsOfGroups stored = read_steps();
+        agreed += check_losses(samples, stored, 0, steps);
+        for (const std::int64_t epoch : config::kept_steps(context_.config, 1))
+            agreed += check_losses(samples, stored, epoch, steps);
         return agreed;
     }
 
 private:
+    using StepsOfGroups = std::map<int, std::vector<StepRecord>>;
+
     void check_predictions(const data::SampleSets& samples) {
         const context::Resources resources =
             group::open_resources(context_.config, record_.workload.precision, samples, 1);
@@ -153,35 +158,47 @@ private:
         }
     }
 
-    /// Compares the losses of `steps` steps of each group after the end of `epoch`, or from the
-    /// beginning. Returns a line about them.
-    std::string check_losses(const data::SampleSets& samples, std::int64_t epoch,
-                             std::int64_t steps) {
+    StepsOfGroups read_steps() {
+        StepsOfGroups stored;
         for (const GroupRecord& group : record_.work.groups) {
-            if (group.failure.empty()) steps = check_losses(samples, group.group, epoch, steps);
+            if (!group.failure.empty()) continue;
+            auto steps = inspector_.parse(workloads::group_prefix(group.group) + "steps.csv",
+                                          report::steps_from_csv, report::steps_to_csv);
+            if (steps) stored[group.group] = std::move(*steps);
         }
-        const std::string after =
-            epoch == 0 ? "" : fmt::format(" after the checkpoint of epoch {}", epoch);
-        return fmt::format("agree: losses of the first {}{} of each trained model\n",
-                           counted(steps, "step"), after);
+        return stored;
     }
 
-    /// Compares the losses of up to `steps` steps of a group; returns their number.
-    std::int64_t check_losses(const data::SampleSets& samples, int group, std::int64_t epoch,
-                              std::int64_t steps) {
-        const std::string file = workloads::group_prefix(group) + "steps.csv";
-        const auto text = inspector_.read_text(file);
-        if (!text) return 0;
-        inspector_.attempt(file, [&] {
-            const std::vector<StepRecord> stored = report::steps_from_csv(*text, file);
-            const std::int64_t first =
-                epoch * (std::ssize(stored) / context_.config.workload.epochs);
-            steps = std::min<std::int64_t>(steps, std::ssize(stored) - first);
-            compare_losses(group::train_again(context_, samples, record_.workload.precision,
-                                              {group, first, steps}),
-                           std::span(stored).subspan(static_cast<std::size_t>(first)), file);
-        });
-        return steps;
+    /// Compares the losses of up to `steps` steps of each group after the end of `epoch`, or from
+    /// the beginning. Returns a line about them, and one for each checkpoint that does not exist.
+    std::string check_losses(const data::SampleSets& samples, const StepsOfGroups& stored,
+                             std::int64_t epoch, std::int64_t steps) {
+        std::string missing;
+        bool any_compared = false;
+        for (const auto& [group, all] : stored) {
+            const std::int64_t first = epoch * (std::ssize(all) / context_.config.workload.epochs);
+            const fs::path checkpoint = training::checkpoint_folder(
+                {results::kept_checkpoint_directory("", group), "", 0, 1}, first);
+            if (epoch > 0 && !storage::path_exists(context_.output / checkpoint)) {
+                missing += fmt::format("no checkpoint of epoch {} of group {}\n", epoch, group);
+                continue;
+            }
+            any_compared = true;
+            steps = std::min<std::int64_t>(steps, std::ssize(all) - first);
+            const group::StepRange wanted{group, first, steps};
+            const auto later = std::span(all).subspan(static_cast<std::size_t>(first));
+            const std::string file = workloads::group_prefix(group) + "steps.csv";
+            inspector_.attempt(epoch > 0 ? checkpoint.string() : file, [&] {
+                compare_losses(
+                    group::train_again(context_, samples, record_.workload.precision, wanted),
+                    later, file);
+            });
+        }
+        if (!any_compared) return missing;
+        const std::string after =
+            epoch == 0 ? "" : fmt::format(" after the checkpoint of epoch {}", epoch);
+        return fmt::format("{}agree: losses of the first {}{} of each trained model\n", missing,
+                           counted(steps, "step"), after);
     }
 
     /// Compares each stored loss with the mean of the losses recomputed since the previous stored

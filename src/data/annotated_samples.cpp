@@ -96,16 +96,15 @@ private:
 
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
-        DecodedImage decoded = noted(sample, decode_image(read_picture(staged_.get(), sample, [&] {
-                                         return read_picture(set_.root / picture.path);
-                                     })));
+        DecodedImage decoded = decode_image(read_picture(
+            staged_.get(), sample, [&] { return read_picture(set_.root / picture.path); }));
         const std::string fault = size_mismatch(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
         const ImageView full = decoded.image.view();
         resize_bilinear(full, full_resize_request(full, size_.width, size_.height), resized.pixels);
         decoded.image = std::move(resized);
-        return decoded;
+        return noted(sample, std::move(decoded));
     }
 
     AnnotatedPictures set_;

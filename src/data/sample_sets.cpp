@@ -216,7 +216,8 @@ std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
 }
 
 DecodedImage SampleSet::noted(std::uint32_t sample, DecodedImage decoded) const {
-    if (!decoded.warning.empty()) warned_.record(sample, name(sample), decoded.warning);
+    if (!decoded.warning.empty() && decoded.damage.empty())
+        warned_.record(sample, name(sample), decoded.warning);
     return decoded;
 }
 

@@ -231,8 +231,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
-/// or else all checkpoints except the last two complete ones and those to keep. Returns why the
-/// write failed; empty if no rank failed. Each rank logs its own failure.
+/// or else all checkpoints except the last two complete ones and earlier ones to keep. Returns why
+/// the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
@@ -254,7 +254,9 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    std::vector<std::int64_t> kept = kept_steps_;
+    // Checkpoints of later steps are those of a launch before the one that restored this state.
+    std::vector<std::int64_t> kept(kept_steps_.begin(),
+                                   std::ranges::upper_bound(kept_steps_, step));
     kept.insert(kept.end(), {before.value_or(step), step});
     training::remove_checkpoints_except(location_.folder, kept);
     return "";

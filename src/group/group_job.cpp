@@ -126,19 +126,33 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
     outcome.predictions.validation = std::move(validation.predictions);
+    // Predictions of out-of-bag samples decode other images of the training set.
+    const std::int64_t warned_in_training =
+        max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     if (context.config.bagging.out_of_bag) {
         predict_out_of_bag(context, resources, model, group, outcome);
     }
     autotune_log.finish(resources.device->tuning());
     std::int64_t warned = resources.samples.validation->decoder_warnings().count;
     group.all_reduce_sum(std::span(&warned, 1));
-    outcome.result.decoder_warnings =
-        warned + max_over_ranks(group, resources.samples.training->decoder_warnings().count);
+    outcome.result.decoder_warnings = warned + warned_in_training;
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
         ->score(outcome.predictions, outcome.result);
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
+}
+
+/// Keeps the checkpoints of run.keep_checkpoints. A missing one, whose write failed, does not make
+/// the trained group fail.
+void keep_checkpoints(const GroupJob& job, std::int64_t steps_per_epoch) {
+    for (const std::int64_t step : config::kept_steps(job.context.config, steps_per_epoch)) {
+        try {
+            results::keep_checkpoint(job.context.output, job.context.place.group, step);
+        } catch (const std::exception& error) {
+            job.log.warn("the checkpoint of step {} is not kept: {}", step, error.what());
+        }
+    }
 }
 
 /// Writes the leader's files, each atomically and the record last. Then removes the checkpoints
@@ -158,10 +172,7 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
     storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
     if (!times.trace.empty()) storage::write_file_durably(directory / "trace.json", times.trace);
-    results::keep_checkpoints(
-        context.output, context.place.group,
-        config::kept_steps(context.config,
-                           outcome.result.record.iterations / context.config.workload.epochs));
+    keep_checkpoints(job, outcome.result.record.iterations / context.config.workload.epochs);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
 }

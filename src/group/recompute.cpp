@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/group/model.hpp>
 #include <hpcai/group/recompute.hpp>
@@ -38,7 +39,12 @@ void load_checkpoint(const context::RunContext& context, std::int64_t step,
     const training::CheckpointLocation location{
         folder, storage::sha256_hex_of_file(context.output / "config.yaml"), ranks.rank(),
         ranks.size()};
-    trainer.restore(training::read_checkpoint(location, step).snapshot);
+    const training::Checkpoint found = training::read_checkpoint(location, step);
+    const auto launches = comm::all_gather(ranks, found.launch_id);
+    require(std::ranges::count(launches, launches.front()) == ranks.size(), ExitCode::data,
+            "'{}': its files are from different launches",
+            training::checkpoint_folder(location, step).string());
+    trainer.restore(found.snapshot);
     require(trainer.steps_done() == step, ExitCode::data, "'{}': has the state of step {}",
             training::checkpoint_folder(location, step).string(), trainer.steps_done());
     trainer.broadcast_parameters();

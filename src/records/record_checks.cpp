@@ -11,6 +11,8 @@ namespace hpcai::records {
 namespace {
 
 constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;  // Unix time
+// The sum of a count of fewer than 8 million groups fits in 64 bits.
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
 void require_positive(double value, const Place& place) {
     if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
@@ -98,7 +100,8 @@ void check(const GroupResult& result, const Place& place) {
           {"record.skipped_steps", record.skipped_steps},
           {"record.audit.passed", record.audit.passed},
           {"record.audit.diverged_at_step", record.audit.diverged_at_step}}) {
-        if (count < 0) place.key(key).fail("0 or more", count);
+        if (count < 0 || count > kMaxCount)
+            place.key(key).fail(fmt::format("0 to {}", kMaxCount), count);
     }
 }
 

@@ -83,20 +83,22 @@ std::filesystem::path kept_checkpoint_directory(const std::filesystem::path& out
     return group_directory(output, group) / "checkpoints";
 }
 
-void keep_checkpoints(const std::filesystem::path& output, int group,
-                      const std::vector<std::int64_t>& steps) {
-    for (const std::int64_t step : steps) {
-        const auto from =
-            training::checkpoint_folder({checkpoint_directory(output, group), "", 0, 1}, step);
-        if (!storage::path_exists(from)) continue;
-        const auto folder = kept_checkpoint_directory(output, group);
-        storage::make_folder_durably(folder);
-        std::error_code error;
-        std::filesystem::remove_all(folder / from.filename(), error);
-        std::filesystem::rename(from, folder / from.filename(), error);
-        require(!error, ExitCode::usage, "'{}' cannot be moved to '{}': {}", from.string(),
-                folder.string(), error.message());
-    }
+void keep_checkpoint(const std::filesystem::path& output, int group, std::int64_t step) {
+    const auto folder = kept_checkpoint_directory(output, group);
+    const auto from =
+        training::checkpoint_folder({checkpoint_directory(output, group), "", 0, 1}, step);
+    const auto to = folder / from.filename();
+    const bool exists = storage::path_exists(from);
+    if (!exists && storage::path_exists(to)) return;
+    require(exists, ExitCode::usage, "'{}' does not exist", from.string());
+    storage::make_folder_durably(folder);
+    std::error_code error;
+    std::filesystem::remove_all(to, error);
+    std::filesystem::rename(from, to, error);
+    require(!error, ExitCode::usage, "'{}' cannot be moved to '{}': {}", from.string(),
+            folder.string(), error.message());
+    require(storage::try_sync(folder) && storage::try_sync(from.parent_path()), ExitCode::usage,
+            "'{}' cannot be synced: {}", to.string(), std::strerror(errno));
 }
 
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {

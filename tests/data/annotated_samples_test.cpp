@@ -147,6 +147,20 @@ TEST_F(AnnotatedSamples, APictureOfAnotherSizeThanAnnotatedIsBad) {
     EXPECT_NE(trained(*make().samples, 0).reason, "");
 }
 
+TEST_F(AnnotatedSamples, ADecoderWarningCountsOnlyForAnUndamagedPicture) {
+    std::vector<std::uint8_t> warned = test::read_fixture("warning_version.jpg");  // 45 x 35 pixels
+    for (const auto& [width, cut, count] :
+         {std::tuple{45, 0, 1}, std::tuple{96, 0, 0}, std::tuple{45, 2, 0}}) {
+        test::write_text(folder_.annotation("a"),
+                         test::voc_text(width, 35, voc_object("b", "9", "5", "40", "16")));
+        warned.resize(warned.size() - static_cast<std::size_t>(cut));
+        test::write_file_bytes(folder_.picture("a"), warned);
+        const auto set = make().samples;
+        EXPECT_EQ(evaluated(*set).reason.empty(), count == 1) << width << " " << cut;
+        EXPECT_EQ(set->decoder_warnings().count, count) << width << " " << cut;
+    }
+}
+
 TEST_F(AnnotatedSamples, ADamagedPictureIsBadAndGreyWithItsBoxes) {
     test::write_file_bytes(folder_.picture("a"), {1, 2, 3});
     const Written got = evaluated(*make().samples);

@@ -12,13 +12,17 @@ using testing::HasSubstr;
 
 TEST_F(ResumedRun, OnAFullDiskContinuesTraining) {
     const Outcome outcome = begin(
-        1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
+        1, {"bagging.M=1", "run.checkpoint_steps=1", "workload.epochs=2", "run.keep_checkpoints=1"},
+        "result",
         {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
          "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=full", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr("cannot write the checkpoint of step 1: "
                                          "cannot write 'result/checkpoints/0/step-000000000001/"));
     EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+    EXPECT_THAT(outcome.error,
+                HasSubstr("the checkpoint of step 2 is not kept: "
+                          "'result/checkpoints/0/step-000000000002' does not exist"));
 }
 
 TEST_F(ResumedRun, ThatWasKilledAfterItsTrainingOnlyEvaluates) {

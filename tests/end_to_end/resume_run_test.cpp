@@ -116,7 +116,9 @@ TEST_F(ResumedRun, ContinuesFromTheCheckpointBeforeADamagedOne) {
 }
 
 TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
-    const Outcome first = begin(1, {"bagging.M=1", "run.progress=json", kOneStep}, "result");
+    const Strings changes{"bagging.M=1", "run.progress=json", "workload.epochs=4",
+                          "run.keep_checkpoints=1", kOneStep};
+    const Outcome first = begin(1, changes, "result");
     EXPECT_EQ(first.exit_code, 8);
     std::istringstream out(first.out);
     for (std::string line; std::getline(out, line);)
@@ -124,13 +126,14 @@ TEST_F(ResumedRun, StopsAfterADamagedCheckpointOfALaterStep) {
     EXPECT_THAT(first.out, HasSubstr(R"(Z","directory":"result","repetition":null,"group":0,)"));
     EXPECT_EQ(resume(1, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";
-    fs::rename(folder / "step-000000000002", folder / "step-000000000005");
+    fs::rename(folder / "step-000000000002", folder / "step-000000000004");  // a step to keep
     const Outcome stopped = resume(1, "result");
     EXPECT_EQ(stopped.exit_code, 8) << stopped.out << stopped.error;
     const nlohmann::json last = nlohmann::json::parse(last_line(stopped.out));
     EXPECT_EQ(last["event"], "stopped");
     EXPECT_EQ(last["step"], 2);
     EXPECT_EQ(last["resume"], resume_command(1));
+    EXPECT_FALSE(fs::exists(folder / "step-000000000004"));
 }
 
 TEST_F(ResumedRun, DoesNotBeginAgainWhereItsCheckpointsCannotBeUsed) {

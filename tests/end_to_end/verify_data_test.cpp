@@ -160,9 +160,11 @@ TEST_F(VerifiedData, HaveTheLossesOfAGroupOfSeveralRanks) {
     ASSERT_TRUE(std::isnan(steps[0].loss));
     steps[1].loss = PhaseSeconds::kUnknown;
     copy.put(file, report::steps_to_csv(steps));
+    copy.set("groups/0/checkpoints/step-000000000003/rank-1.done", "/program", 1);
     score_again(folder_->path(), copy);
-    EXPECT_THAT(verify(copy.path(), {"--data", "set", "--replay", "3"}).out,
-                testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan"));
+    const Outcome edited = verify(copy.path(), {"--data", "set", "--replay", "3"});
+    EXPECT_THAT(edited.out, testing::StartsWith("groups/0/steps.csv: loss of step 1 is nan"));
+    EXPECT_THAT(edited.out, HasSubstr("step-000000000003': its files are from different launches"));
 }
 
 TEST_F(VerifiedData, RepeatNoStepsOfAPipeline) {
@@ -232,18 +234,33 @@ TEST_F(KeptCheckpoints, RejectALaterLossThatDoesNotFollow) {
     EXPECT_THAT(outcome.out, testing::StartsWith("groups/1/steps.csv: loss of step 4 is "));
 }
 
-TEST_F(KeptCheckpoints, AreRejectedIfEditedOrMissing) {
+TEST_F(KeptCheckpoints, AreRejectedIfEditedOrIncomplete) {
     const ResultCopy copy(*folder_ / "kept");
     copy.flip_bit(kFile, 100);
     EXPECT_THAT(verify(copy.path(), {}).out, HasSubstr(std::string(kFile) + ": has the SHA-256 "));
     score_again(folder_->path(), copy);
     EXPECT_EQ(verify(copy.path(), {}).exit_code, 0);
-    EXPECT_THAT(replay(copy, "1").out, HasSubstr("rank-0.safetensors': has the SHA-256 "));
+    const std::string folder = "groups/0/checkpoints/step-000000000003";
+    const Outcome edited = replay(copy, "1");
+    EXPECT_THAT(edited.out, testing::StartsWith(folder + ": '"));
+    EXPECT_THAT(edited.out, HasSubstr("rank-0.safetensors': has the SHA-256 "));
+    fs::remove(copy.path() / folder / "rank-0.done");
+    score_again(folder_->path(), copy);
+    const Outcome partial = replay(copy, "1");
+    EXPECT_EQ(partial.exit_code, 10) << partial.error;
+    EXPECT_THAT(partial.out, HasSubstr("step-000000000003/rank-0.done'"));
+}
+
+TEST_F(KeptCheckpoints, MayBeMissingAfterAFailedWrite) {
+    const ResultCopy copy(*folder_ / "kept");
     fs::remove_all(copy.path() / "groups/0/checkpoints");
     score_again(folder_->path(), copy);
     const Outcome outcome = replay(copy, "1");
-    EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
-    EXPECT_THAT(outcome.out, HasSubstr("step-000000000003/rank-0.done'"));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.error;
+    EXPECT_THAT(outcome.out,
+                HasSubstr("no checkpoint of epoch 1 of group 0\n"
+                          "agree: losses of the first 1 step after the checkpoint of epoch 1 of "
+                          "each trained model\n"));
 }
 
 }  // namespace

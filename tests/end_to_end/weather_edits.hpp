@@ -158,6 +158,8 @@ inline std::vector<Edit> edits_of_steps() {
          }},
         {"bad samples below none", record, "",
          [=](const ResultCopy& copy) { copy.set(record, "/bad_samples", -5); }, record},
+        {"more decoder warnings than a sum can have", record, "",
+         [=](const ResultCopy& copy) { copy.set(record, "/decoder_warnings", INT64_MAX); }, record},
         {"divergence without a failure", record, "record.audit.diverged_at_step is 2; must be 0",
          [=](const ResultCopy& copy) { copy.set(record, "/record/audit/diverged_at_step", 2); }},
         {"size of a bootstrap", record, "record.samples_drawn is 100000; must be near 16",

@@ -79,12 +79,12 @@ public:
     /// an image file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 
-    /// Returns the images that any call has decoded with a decoder's warning so far. The images of
-    /// make_subset() count in the whole set.
+    /// Returns the undamaged images that any call has decoded with a decoder's warning so far. The
+    /// images of make_subset() count in the whole set.
     BadSampleReport decoder_warnings() const { return warned_.report(); }
 
 protected:
-    /// Adds a decoded image to decoder_warnings() if it has a warning. Returns it.
+    /// Adds an undamaged image to decoder_warnings() if it has a warning. Returns it.
     DecodedImage noted(std::uint32_t sample, DecodedImage decoded) const;
 
 private:
