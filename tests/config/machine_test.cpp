@@ -79,6 +79,7 @@ TEST(ShippedMachines, AreTheFilesInTheInstallationOfTheProgram) {
     const fs::path machines = folder / "share/hpcai500/configs/machines";
     fs::create_directories(machines / "folder.yaml");
     for (const char* name : {"a.yaml", "b.yaml~", "README.md"}) std::ofstream(machines / name);
+    fs::create_directory(folder / "bin");
     fs::create_directory(folder / "configs");
     std::ofstream(folder / "configs/machines") << "not a folder";
     fs::create_symlink(folder / "bin/hpcai500", folder / "exe");
