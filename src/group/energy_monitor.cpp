@@ -60,7 +60,7 @@ std::vector<meters::Counter> find_counters(const context::RunContext& context) {
 
 EnergyMonitor::EnergyMonitor(const context::RunContext& context,
                              const std::vector<meters::Counter>& counters)
-    : context_(context), begin_utc_seconds_(meters::UtcClock().seconds()) {
+    : context_(context) {
     if (counters.empty()) return;
     sampler_.emplace(meters::CounterLog(context.host(), counters), kCounterIntervalSeconds);
 }
@@ -97,7 +97,7 @@ std::vector<CounterRecord> EnergyMonitor::step_and_clock_counters(const GroupRec
                              "",
                              {{begin_.utc, begin_.*clock}, {end.utc, end.*clock}}};
     };
-    return {verification::steps_counter(context_.host(), begin_utc_seconds_, record),
+    return {verification::steps_counter(context_.host(), begin_.utc, record),
             counter("monotonic", &Clocks::monotonic), counter("boottime", &Clocks::boottime)};
 }
 

@@ -45,8 +45,8 @@ void check(const EstimateRequest& request) {
             "expected one of --roofline, --flops-per-rank and --images-per-second, got {}", rates);
 }
 
-bool is_official(const config::WorkloadConfig& workload) {
-    const config::WorkloadConfig official;
+bool is_official_classification(const config::WorkloadConfig& workload) {
+    const config::WorkloadConfig official;  // of ImageNet, the defaults
     return workload.kind == official.kind && workload.classes == official.classes &&
            workload.image_size == official.image_size && workload.channels == official.channels &&
            workload.backbone_width == official.backbone_width &&
@@ -151,7 +151,7 @@ private:
                    config_.data.kind == config::DataKind::climate_synthetic) {
             data.samples = {static_cast<double>(config_.data.synthetic_samples), ""};
             data.source = "data.synthetic_samples";
-        } else if (is_official(config_.workload)) {
+        } else if (is_official_classification(config_.workload)) {
             data.samples = {static_cast<double>(kImageNetTrainingSamples), ""};
             data.source = "ImageNet-1k's training set";
             assume(
@@ -310,7 +310,8 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> all_reduces_;  // [partition] of the widest group
+    std::vector<comm::AllReduceOptions>
+        all_reduces_;  // [layout().partition_of(rank)] of the widest group
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
 
 std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& graph) {
     storage::Sha256 digest;
+    // The digest is that of the values in the order of graph::ParameterStore.
     const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
                          std::int64_t pixels) {
         const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);
@@ -128,11 +129,11 @@ public:
             recompute_steps_counter(expected);
             recompute_times(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
-            const bool is_unique = is_member && predictions->add_member(group_, expected);
+            const bool must_be_unique = is_member && predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
             check_owner("training_digest", expected.training_digest);
-            if (is_unique)
+            if (must_be_unique)
                 check_owner("record.predictions_sha256", expected.record.predictions_sha256);
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),

@@ -38,7 +38,6 @@ private:
 
     const context::RunContext& context_;
     const Clocks begin_ = read_clocks();
-    double begin_utc_seconds_;
     std::optional<meters::Sampler> sampler_;
 };
 

@@ -124,7 +124,9 @@ JpegDecoder open_jpeg_decoder() try {
         decoder.functions.get_property(type, &version[type]);
     }
     constexpr std::pair<nvjpeg::Backend, const char*> kBackends[] = {
-        {nvjpeg::kHardware, "hardware"}, {nvjpeg::kGpuHybrid, "GPU"}, {nvjpeg::kDefault, "hybrid"}};
+        {nvjpeg::kHardware, "hardware"},
+        {nvjpeg::kGpuHybrid, "GPU"},
+        {nvjpeg::kDefault, "CPU and GPU"}};
     nvjpeg::Status status = nvjpeg::kSuccess;
     for (const auto& [backend, name] : kBackends) {
         for (const unsigned flags : {nvjpeg::kSmoothUpsampling, 0U}) {
