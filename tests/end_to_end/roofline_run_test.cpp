@@ -75,7 +75,7 @@ TEST(RooflineRun, IsRejectedWithAnInvalidFile) {
     make_pictures(folder.path());
     write(folder / "tiny.yaml", kConfig);
     write(folder / "bad.json", "{\"schema\": \"hpcai500-roofline/1\"}");
-    for (const auto& [file, words] : {std::pair{"bad.json", "run.roofline: bad.json"},
+    for (const auto& [file, words] : {std::pair{"bad.json", "run.roofline: 'bad.json'"},
                                       {"none.json", "run.roofline: cannot read 'none.json'"}}) {
         const Outcome ran = run_ranks(folder.path(), 2, {std::string("run.roofline=") + file});
         EXPECT_EQ(ran.exit_code, 4) << ran.error;
