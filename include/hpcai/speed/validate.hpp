@@ -9,7 +9,6 @@ namespace hpcai::speed {
 
 struct ValidateReport {
     std::string schema = "hpcai500-validate/1";
-    int level = 0;
     std::string device;
     std::string model;
     std::string precision;
@@ -24,7 +23,7 @@ struct ValidateReport {
     std::vector<std::string> unchecked;  // those without naive::has_random_problem()
     double seconds = 0;                  // of the whole command
     bool passed = false;
-    HPCAI_RECORD(ValidateReport, schema, level, device, model, precision, batch_size,
+    HPCAI_RECORD(ValidateReport, schema, device, model, precision, batch_size,
                  configured_batch_size, image_size, image_width, runs, compared_runs,
                  gradient_tolerance, operations, unchecked, seconds, passed);
 };
