@@ -97,8 +97,8 @@ ExitCode validate(const ValidateOptions& options, const Context& context) {
     const speed::ValidateReport report =
         speed::run_validate(data::load_config(options.config), options.request, *log);
     const std::string json = speed::validate_json(report);
+    context.out << (options.json ? json : speed::validate_text(report)) << std::flush;
     if (!options.output.empty()) storage::write_file_durably(options.output, json);
-    context.out << (options.json ? json : speed::validate_text(report));
     return report.passed ? ExitCode::ok : ExitCode::mismatch;
 }
 
