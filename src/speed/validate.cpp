@@ -25,7 +25,7 @@ constexpr double kLogSeconds = 10;  // between two lines of progress
 // Naive loops compute about 10^9 multiplications and additions per second, and seven times as many
 // as the forward pass has.
 constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
-// Of a tensor: the layout of larger ones cannot be read from indices in fp32.
+// The layout of larger tensors cannot be read from indices in fp32.
 constexpr std::int64_t kMostElements = (1 << 24) - 1;
 
 /// Returns the number of elements of the largest image that an operation reads or writes.
