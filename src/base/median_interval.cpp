@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/base/median_interval.hpp>
 
 namespace hpcai {
 
 std::optional<std::pair<int, int>> median_ranks(int count) {
+    // 0.5^count of more would be a denormal number or 0.
+    ensure(count <= 1000, "ranks of the median of {} values", count);
     constexpr double kTail = 0.025;
     int rank = 0;
     double tail = std::pow(0.5, count), term = tail;  // tail: P(X <= rank)

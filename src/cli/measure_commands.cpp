@@ -84,7 +84,6 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
 struct ValidateOptions {
     config::Sources config;
     speed::ValidateRequest request;
-    int level = 0;
     std::string output;
     bool json = false;
 };
@@ -98,8 +97,8 @@ ExitCode validate(const ValidateOptions& options, const Context& context) {
     const speed::ValidateReport report =
         speed::run_validate(data::load_config(options.config), options.request, *log);
     const std::string json = speed::validate_json(report);
+    context.out << (options.json ? json : speed::validate_text(report)) << std::flush;
     if (!options.output.empty()) storage::write_file_durably(options.output, json);
-    context.out << (options.json ? json : speed::validate_text(report));
     return report.passed ? ExitCode::ok : ExitCode::mismatch;
 }
 
@@ -161,7 +160,6 @@ void add_validate_command(Command parent) {
           "training.precision=bf16"}},
         validate);
     add_config_options(command, options.config, Presence::required);
-    command.add_integer("--level", options.level, {0, 0}, "0: operations; default: 0");
     command.add_integer("--runs", options.request.runs, {1, 1000},
                         "measurements of each time; default: 30");
     command.add_flag("--quick", options.request.quick, "use a smaller batch");

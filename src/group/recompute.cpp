@@ -63,6 +63,9 @@ std::vector<double> train_as_rank(const context::RunContext& context,
     const auto drawn =
         static_cast<std::int64_t>(make_sampler(context, samples).in_bag_size(model.number()));
     const std::int64_t steps_per_epoch = drawn / config.training.batch_size;
+    require(steps_per_epoch > 0, ExitCode::data,
+            "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
+            model.number(), drawn, config.training.batch_size);
     EpochSource source(context, resources, nullptr, steps_per_epoch);
     training::Trainer trainer({.config = config,
                                .network = *model.networks().front(),

@@ -105,7 +105,7 @@ TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Ten
     return {.tensor = std::move(name),
             .shape = {want.shape.begin(), want.shape.end()},
             .place = place_of(place, want.shape),
-            .computed = got[place],
+            .computed = finite_or_reason(got[place]),
             .expected = want[place],
             .largest_error = finite_or_reason(error / largest),
             .l1_error = finite_or_reason(error_sum / sum),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -23,8 +25,25 @@ constexpr double kLogSeconds = 10;  // between two lines of progress
 // Naive loops compute about 10^9 multiplications and additions per second, and seven times as many
 // as the forward pass has.
 constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
-constexpr std::int64_t kMostElements = 1 << 23;  // of a tensor, for streams of random numbers
-constexpr std::int64_t kFewestSamples = 2;       // for statistics over few pixels
+// The layout of larger tensors cannot be read from indices in fp32.
+constexpr std::int64_t kMostElements = (1 << 24) - 1;
+
+/// Returns the number of elements of the largest image that an operation reads or writes.
+std::int64_t largest_tensor(const ops::Operation& operation) {
+    std::int64_t elements = output_shape(operation).elements();
+    for (const tensor::Shape& shape : input_shapes(operation)) {
+        elements = std::max(elements, shape.elements());
+    }
+    return elements;
+}
+
+/// Returns why an operation cannot be checked; empty if it can.
+std::string_view obstacle(const ops::Operation& operation) {
+    if (!naive::has_random_problem(operation)) {
+        return "boxes of detectors, shards and norms over fewer than 16 values are not compared";
+    }
+    return largest_tensor(operation) > kMostElements ? "a tensor has 2^24 numbers or more" : "";
+}
 
 graph::Graph model_graph(const config::Config& config, device::Device& device,
                          const device::Precision& precision, std::int64_t samples) {
@@ -41,14 +60,21 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
     const graph::Graph graph = models::make_model(config);
     std::int64_t flops = 1, elements = 1;
     for (const DistinctOperation& distinct : distinct_operations(graph)) {
-        if (!naive::has_random_problem(distinct.operation)) continue;
+        if (!obstacle(distinct.operation).empty()) continue;
         flops += ops::flops(distinct.operation, ops::Ledger::two_mac, false).forward;
-        elements = std::max(elements, output_shape(distinct.operation).elements());
+        elements = std::max(elements, largest_tensor(distinct.operation));
     }
     if (precision.int8) flops *= 2;  // naive convolutions of integers, too
     const std::int64_t most =
         std::min((request.quick ? kMostQuickFlops : kMostFlops) / flops, kMostElements / elements);
-    return std::min<std::int64_t>(std::max(most, kFewestSamples), config.training.batch_size);
+    return std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
+}
+
+/// Returns a wrapped text as one line.
+std::string one_line(const std::string& text) {
+    std::istringstream words(text);
+    return fmt::format("{}", fmt::join(std::istream_iterator<std::string>(words),
+                                       std::istream_iterator<std::string>(), " "));
 }
 
 std::string list_of(const std::vector<std::int64_t>& numbers) {
@@ -99,21 +125,25 @@ std::string pass_line(const PassCheck& pass) {
     for (const TensorCheck& tensor : pass.tensors) {
         const bool is_worst = &tensor == worst_tensor(pass);
         if (!is_worst && tensor.passed) continue;
-        line += fmt::format("    {}{} at {} of {}: {:.8g}, naive {:.8g}\n",
-                            tensor.passed ? "" : "FAILED ", tensor.tensor, list_of(tensor.place),
-                            list_of(tensor.shape), tensor.computed, tensor.expected);
+        line += fmt::format(
+            "    {}{} at {} of {}: {}, naive {:.8g}\n", tensor.passed ? "" : "FAILED ",
+            tensor.tensor, list_of(tensor.place), list_of(tensor.shape),
+            tensor.computed.value ? fmt::format("{:.8g}", *tensor.computed.value) : "none",
+            tensor.expected);
     }
     return line;
 }
 
 std::string operation_text(const OperationCheck& check) {
-    std::string text =
-        fmt::format("{} {}\n  {}, first {}; bits {} in {} runs; naive gradient {:.0e}\n",
-                    check.operation, check.shape, counted(check.nodes, "node"), check.node,
+    std::string text = fmt::format("{} {}\n  {}, first {}", check.operation, check.shape,
+                                   counted(check.nodes, "node"), check.node);
+    if (!check.failure.empty()) return text + "\n  FAILED: " + check.failure + "\n";
+    text +=
+        fmt::format("; bits {} in {} runs; naive gradient {:.0e}\n",
                     check.bits_are_equal ? "equal" : "DIFFER", kComparedRuns, check.gradient_error);
     if (check.writes_past_end) text += "  FAILED: writes past the end of a tensor\n";
-    if (check.gradient_error > kGradientTolerance) {
-        text += fmt::format("  FAILED: the naive gradient differs from a central difference\n");
+    if (!(check.gradient_error <= kGradientTolerance)) {  // it may be NaN
+        text += "  FAILED: the naive gradient differs from a central difference\n";
     }
     for (const PassCheck& pass : check.passes) text += pass_line(pass);
     return text;
@@ -122,10 +152,13 @@ std::string operation_text(const OperationCheck& check) {
 /// Returns the last line of the output.
 std::string verdict_line(const ValidateReport& report) {
     const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
-    std::string line =
-        fmt::format("VALIDATE {}: {}{} in {}", report.passed ? "PASSED" : "FAILED",
-                    report.passed ? "" : fmt::format("{} of ", failed),
-                    counted(std::ssize(report.operations), "operation"), report.precision);
+    std::string line = fmt::format(
+        "VALIDATE {}: {}{} in {} on {}", report.passed ? "PASSED" : "FAILED",
+        report.passed ? "" : fmt::format("{} of ", failed),
+        counted(std::ssize(report.operations), "operation"), report.precision, report.device);
+    if (!report.unchecked.empty()) {
+        line += fmt::format("; {} not checked", counted(std::ssize(report.unchecked), "operation"));
+    }
     const Worst worst = worst_of(report);
     if (worst.tensor == nullptr) return line + "\n";
     return line + fmt::format("; worst {:.2f} of its tolerance: {} {}, {}, {} at {} of {}\n",
@@ -134,13 +167,35 @@ std::string verdict_line(const ValidateReport& report) {
                               list_of(worst.tensor->place), list_of(worst.tensor->shape));
 }
 
+/// Checks an operation. An Error is its failure, unless the device no longer works.
+OperationCheck check_or_failure(const DistinctOperation& distinct, device::Device& device,
+                                const device::Precision& precision, int runs) {
+    try {
+        return check_operation(distinct, device, precision, runs);
+    } catch (const Error& error) {
+        OperationCheck check{.operation = ops::name_of(distinct.operation),
+                             .shape = distinct.shape,
+                             .node = distinct.node,
+                             .nodes = distinct.nodes,
+                             .failure = printable(error.what())};
+        try {
+            device.synchronize();
+        } catch (const Error&) {
+            throw Error(error.code(),
+                        fmt::format("{} {}: {}", check.operation, check.shape, check.failure));
+        }
+        return check;
+    }
+}
+
 }  // namespace
 
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log) {
     const Stopwatch watch;
-    const std::unique_ptr<device::Device> device =
-        context::open_device(config, device::count_cores(), {}).device;
+    const context::OpenDevice opened = context::open_device(config, device::count_cores(), {});
+    const std::unique_ptr<device::Device>& device = opened.device;
+    if (!opened.note.empty()) log.warn("{}", one_line(opened.note));
     const device::Precision precision =
         context::choose_precision(config.training.precision, context::formats_of(*device));
     ValidateReport report;
@@ -158,8 +213,9 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
         distinct_operations(model_graph(config, *device, precision, report.batch_size));
     double logged_seconds = 0;
     for (const DistinctOperation& distinct : all) {
-        if (!naive::has_random_problem(distinct.operation)) {
-            report.unchecked.push_back(ops::name_of(distinct.operation) + " " + distinct.shape);
+        if (const auto reason = obstacle(distinct.operation); !reason.empty()) {
+            report.unchecked.push_back(
+                fmt::format("{} {}: {}", ops::name_of(distinct.operation), distinct.shape, reason));
             continue;
         }
         if (watch.seconds() - logged_seconds >= kLogSeconds) {
@@ -167,7 +223,7 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
             log.info("checking operation {} of {}: {} {}", &distinct - all.data() + 1, all.size(),
                      ops::name_of(distinct.operation), distinct.shape);
         }
-        report.operations.push_back(check_operation(distinct, *device, precision, request.runs));
+        report.operations.push_back(check_or_failure(distinct, *device, precision, request.runs));
     }
     report.passed = std::ranges::all_of(report.operations, &OperationCheck::passed);
     report.seconds = watch.seconds();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/median_interval.hpp>
 #include <hpcai/base/philox.hpp>
 
@@ -25,6 +26,11 @@ TEST(MedianRanks, AreThoseOfTheBinomialTable) {
 
 TEST(MedianRanks, AreAbsentForFewerThanSixValues) {
     for (int count = 0; count < 6; ++count) EXPECT_FALSE(median_ranks(count)) << count;
+}
+
+TEST(MedianRanks, EncloseTheMedianOfTheMostValues) {
+    EXPECT_EQ(median_ranks(1000), std::pair(469, 532));
+    EXPECT_THROW(median_ranks(1001), Error);
 }
 
 TEST(MedianInterval, HasTheMedianAndTheOrderStatisticsInAnyOrder) {

@@ -28,6 +28,8 @@ TEST(ValidateCommand, EndsWithOneLineAndWritesTheSameResults) {
     EXPECT_TRUE(json["passed"].get<bool>());
     EXPECT_NE(last.find(std::to_string(json["operations"].size()) + " operations"),
               std::string::npos);
+    EXPECT_NE(last.find(" on " + json["device"].get<std::string>() + "; worst "), std::string::npos)
+        << last;
 }
 
 TEST(ValidateCommand, RejectsAnOutputThatIsNoValidation) {

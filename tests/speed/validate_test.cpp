@@ -221,6 +221,7 @@ TEST(DistinctOperations, CountTheNodesOfEqualOperations) {
 
 ValidateReport report_with(OperationCheck check) {
     ValidateReport report;
+    report.device = "a CPU";
     report.model = "resnet50_v1.5";
     report.precision = "fp32";
     report.batch_size = 2;
@@ -242,7 +243,8 @@ TEST(ValidateText, EndsWithOperationPassAndPlaceOfTheWorst) {
     EXPECT_NE(text.find("FAILED parameter_gradient 0 at (4, 2, 2, 2) of (5, 3, 3, 3): 1e+09"),
               std::string::npos);
     const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
-    EXPECT_TRUE(last.starts_with("VALIDATE FAILED: 1 of 1 operation in fp32; worst ")) << last;
+    EXPECT_TRUE(last.starts_with("VALIDATE FAILED: 1 of 1 operation in fp32 on a CPU; worst "))
+        << last;
     EXPECT_TRUE(
         last.ends_with("of its tolerance: convolution odd, weight_gradient, "
                        "parameter_gradient 0 at (4, 2, 2, 2) of (5, 3, 3, 3)\n"))

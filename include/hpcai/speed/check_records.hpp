@@ -16,7 +16,7 @@ struct TensorCheck {
     std::string tensor;               // "output", "input_gradient 0", ...
     std::vector<std::int64_t> shape;  // (N, H, W, C), (N, C), (K, R, S, C) or (C)
     std::vector<std::int64_t> place;  // index of the largest error
-    double computed = 0;              // at that place; NaN: never written
+    Quantity computed;                // at that place; null: not a finite number
     double expected = 0;
     Quantity largest_error;  // null: not a finite number
     Quantity l1_error;
@@ -52,9 +52,10 @@ struct OperationCheck {
     bool bits_are_equal = false;
     bool writes_past_end = false;  // of a tensor
     bool passed = false;
+    std::string failure;  // why there are no passes: the device's error
     std::vector<PassCheck> passes;
     HPCAI_RECORD(OperationCheck, operation, shape, node, nodes, gradient_error, bits_are_equal,
-                 writes_past_end, passed, passes);
+                 writes_past_end, passed, failure, passes);
 };
 
 }  // namespace hpcai::speed

@@ -9,7 +9,6 @@ namespace hpcai::speed {
 
 struct ValidateReport {
     std::string schema = "hpcai500-validate/1";
-    int level = 0;
     std::string device;
     std::string model;
     std::string precision;
@@ -21,10 +20,10 @@ struct ValidateReport {
     int compared_runs = 0;                   // whose bits are compared
     double gradient_tolerance = 0;           // of OperationCheck::gradient_error
     std::vector<OperationCheck> operations;
-    std::vector<std::string> unchecked;  // those without naive::has_random_problem()
+    std::vector<std::string> unchecked;  // each with the reason
     double seconds = 0;                  // of the whole command
     bool passed = false;
-    HPCAI_RECORD(ValidateReport, schema, level, device, model, precision, batch_size,
+    HPCAI_RECORD(ValidateReport, schema, device, model, precision, batch_size,
                  configured_batch_size, image_size, image_width, runs, compared_runs,
                  gradient_tolerance, operations, unchecked, seconds, passed);
 };
@@ -36,12 +35,14 @@ struct ValidateRequest {
 
 /// Compares each distinct operation of the configured model's training step, fused as in training,
 /// with naive loops in double, on one rank and the configured device and precision. Reduces the
-/// batch if the naive loops would take minutes. Logs its progress. Throws the device's errors.
+/// batch if the naive loops would take minutes. An Error of one operation is its failure. Logs its
+/// progress. Throws the errors of a device that cannot be opened or no longer works.
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);
 
 /// Returns a table with one line for each pass, and last one line "VALIDATE PASSED ..." or
-/// "VALIDATE FAILED ..." with operation, pass and place of the worst error.
+/// "VALIDATE FAILED ..." with device, number of unchecked operations, and operation, pass and place
+/// of the worst error.
 std::string validate_text(const ValidateReport& report);
 std::string validate_json(const ValidateReport& report);
 
