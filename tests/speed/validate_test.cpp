@@ -44,8 +44,10 @@ private:
 /// The CPU engine with a fault in its kernels.
 class FaultyDevice final : public device::RecordingDevice {
 public:
-    explicit FaultyDevice(Fault fault) : RecordingDevice(false), fault_(std::move(fault)) {}
+    explicit FaultyDevice(Fault fault, bool is_repeatable = false)
+        : RecordingDevice(false), fault_(std::move(fault)), is_repeatable_(is_repeatable) {}
     using RecordingDevice::build;
+    device::Determinism determinism() const override { return {.is_repeatable = is_repeatable_}; }
     device::KernelPtr build(const ops::Operation& operation,
                             const device::KernelOptions& options) override {
         return std::make_unique<FaultyKernel>(RecordingDevice::build(operation, options), fault_);
@@ -53,6 +55,7 @@ public:
 
 private:
     Fault fault_;
+    bool is_repeatable_;
 };
 
 /// A graph of a convolution of odd sizes and a norm with a ReLU, without an input.
@@ -190,19 +193,41 @@ TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
     EXPECT_TRUE(failures(check).empty());
 }
 
+/// Returns a fault that changes an output of the seventh forward pass by a factor or, if that is 1,
+/// by its last bit.
+Fault fault_of_run_7(float factor, int& runs) {
+    return [factor, &runs](const KernelTensors& tensors, ops::Pass pass) {
+        if (pass != ops::Pass::forward || ++runs != 7) return;
+        float* const y = static_cast<float*>(tensors.output);
+        y[3] = factor == 1 ? std::nextafter(y[3], HUGE_VALF) : y[3] * factor;
+    };
+}
+
 TEST(OperationCheck, ReportsBitsThatDifferBetweenRuns) {
     int runs = 0;
-    const OperationCheck check = check_with(
-        [&](const KernelTensors& tensors, ops::Pass pass) {
-            if (pass != ops::Pass::forward || ++runs != 7) return;
-            float* const y = static_cast<float*>(tensors.output);
-            y[3] = std::nextafter(y[3], HUGE_VALF);
-        },
-        convolution());
+    const OperationCheck check = check_with(fault_of_run_7(1, runs), convolution());
     EXPECT_FALSE(check.bits_are_equal);
     EXPECT_TRUE(check.passed);
     ASSERT_FALSE(check.passes.empty());
     EXPECT_EQ(check.passes[0].low_seconds.reason, "fewer than 6 runs");
+}
+
+TEST(OperationCheck, FailsIfBitsDifferOnARepeatableDevice) {
+    int runs = 0;
+    FaultyDevice device(fault_of_run_7(1, runs), true);
+    const OperationCheck check = check_operation(convolution(), device, {}, 1);
+    EXPECT_FALSE(check.bits_are_equal);
+    EXPECT_FALSE(check.passed);
+    EXPECT_TRUE(failures(check).empty());
+}
+
+TEST(OperationCheck, FindsAnErrorThatOnlyALaterRunHas) {
+    int runs = 0;
+    const OperationCheck check = check_with(fault_of_run_7(100, runs), convolution());
+    EXPECT_FALSE(check.passed);
+    const auto failed = failures(check);
+    ASSERT_EQ(failed.size(), 1U);
+    EXPECT_EQ(failed.at("forward: output").place, Place({0, 0, 0, 3}));
 }
 
 TEST(DistinctOperations, CountTheNodesOfEqualOperations) {
