@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/config/reader.hpp>
+#include <hpcai/reference/load_values.hpp>
 #include <hpcai/speed/validate.hpp>
 
 #include "speed/operation_check.hpp"
@@ -50,7 +51,9 @@ public:
     device::Determinism determinism() const override { return {.is_repeatable = is_repeatable_}; }
     device::KernelPtr build(const ops::Operation& operation,
                             const device::KernelOptions& options) override {
-        return std::make_unique<FaultyKernel>(RecordingDevice::build(operation, options), fault_);
+        ops::Operation supported = operation;  // the fault adds the sums
+        if (auto* op = std::get_if<ops::Convolution>(&supported)) op->sums = false;
+        return std::make_unique<FaultyKernel>(RecordingDevice::build(supported, options), fault_);
     }
 
 private:
@@ -181,6 +184,33 @@ TEST(OperationCheck, NamesTheParameterWhoseGradientIsWrong) {
     ASSERT_EQ(failed.size(), 2U);
     EXPECT_EQ(failed.at("input_gradient: parameter_gradient 1").place, Place({5}));
     EXPECT_EQ(failed.at("forward: running_variance").place, Place({2}));
+}
+
+TEST(OperationCheck, ComparesSumsOfChannelsApartFromSumsOfSquares) {
+    DistinctOperation distinct = convolution();
+    auto& op = std::get<ops::Convolution>(distinct.operation);
+    op.input = {2, 112, 112, 3};
+    op.sums = true;
+    const auto check_sums = [&](float factor, float factor_of_squares) {
+        const std::int64_t numbers = output_shape(op).elements();
+        FaultyDevice device([&](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass != ops::Pass::forward) return;
+            std::vector<double> sums(10);
+            auto* const begin = static_cast<std::byte*>(tensors.output);
+            const std::span<const std::byte> y(begin, static_cast<std::size_t>(2 * numbers));
+            for (std::size_t i = 0; i < y.size() / 2; ++i) {
+                const double value = device::stored_number(y, tensor::DType::bf16, i);
+                sums[i % 5] += factor * value;
+                sums[5 + i % 5] += factor_of_squares * value * value;
+            }
+            std::ranges::copy(sums,
+                              reinterpret_cast<float*>(begin + device::sums_offset(y.size())));
+        });
+        return failures(check_operation(distinct, device, {tensor::DType::bf16}, 1));
+    };
+    EXPECT_TRUE(check_sums(1, 1).empty());
+    EXPECT_TRUE(check_sums(0, 1).contains("forward: channel_sums"));
+    EXPECT_TRUE(check_sums(1, 0.98f).contains("forward: channel_squares"));
 }
 
 TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
