@@ -37,19 +37,36 @@ device::Tolerance tolerance_of(const ops::Operation& operation, const device::Pr
     return is_fused(operation) ? device::fused_tolerance_of(once) : once;
 }
 
-/// Returns the number of terms that a pass sums for a result.
+bool has_filters(const ops::Operation& operation) {
+    return ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+}
+
+/// Returns the number of terms of each number of an output or an input gradient.
 std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
-    const tensor::Shape output = output_shape(operation), input = input_shapes(operation)[0];
+    const bool is_forward = pass == ops::Pass::forward;
+    if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
+        return terms_of(op->convolution, pass);
+    }
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
-        const std::int64_t window = op->kernel * op->kernel;
-        if (pass == ops::Pass::weight_gradient) return output.elements() / op->filters;
-        return window * (pass == ops::Pass::forward ? input[3] : op->filters);
+        return op->kernel * op->kernel * (is_forward ? op->input[3] : op->filters);
     }
     if (const auto* op = std::get_if<ops::Linear>(&operation)) {
-        if (pass == ops::Pass::weight_gradient) return input[0];
-        return pass == ops::Pass::forward ? input[1] : op->features;
+        return is_forward ? op->input[1] : op->features;
     }
-    return input.elements() / *(input.end() - 1);  // of a channel
+    const auto* op = std::get_if<ops::GlobalAveragePool>(&operation);
+    return op != nullptr && is_forward ? op->input[1] * op->input[2] : 1;
+}
+
+/// Returns the number of terms of a sum over a channel, as the gradient of a parameter.
+std::int64_t terms_of_channel(const ops::Operation& operation) {
+    const tensor::Shape shape =
+        has_filters(operation) ? output_shape(operation) : input_shapes(operation)[0];
+    return shape.elements() / *(shape.end() - 1);
+}
+
+/// Returns the tolerance of sums in fp32. Their error grows with the square root of the terms.
+double tolerance_of_terms(std::int64_t terms) {
+    return std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
 }
 
 /// Returns the naive solution; precision int8 rounds factors of convolutions to integers.
@@ -131,26 +148,30 @@ public:
         : got_(got), want_(want), tolerance_(tolerance) {}
 
     std::vector<TensorCheck> tensors(const ops::Operation& operation, ops::Pass pass) {
-        // The error of a sum in fp32 grows with the square root of the number of its terms.
-        least_ = std::ldexp(std::sqrt(static_cast<double>(terms_of(operation, pass))), -24);
-        const bool has_filters = ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+        const double of_channel = tolerance_of_terms(terms_of_channel(operation));
+        const double sums = std::max(tolerance_.stored, of_channel);
+        const double fp32_sums = std::max(tolerance_.fp32, of_channel);
+        least_ = tolerance_of_terms(terms_of(operation, pass));
         if (pass == ops::Pass::forward) {
             const bool is_fp32 = output_dtype(operation) == tensor::DType::f32;
             add("output", got_.output, want_.output, is_fp32 ? tolerance_.fp32 : tolerance_.stored);
-            add("channel_sums", row_of(got_.sums, 0), row_of(want_.sums, 0), tolerance_.stored);
-            add("channel_squares", row_of(got_.sums, 1), row_of(want_.sums, 1), tolerance_.stored);
-            add("losses", got_.losses, want_.losses, tolerance_.fp32);
-            add("running_mean", got_.running_mean, want_.running_mean, tolerance_.fp32);
-            add("running_variance", got_.running_variance, want_.running_variance, tolerance_.fp32);
+            add("channel_sums", row_of(got_.sums, 0), row_of(want_.sums, 0), sums);
+            add("channel_squares", row_of(got_.sums, 1), row_of(want_.sums, 1), sums);
+            const tensor::Shape input = input_shapes(operation)[0];
+            add("losses", got_.losses, want_.losses,
+                std::max(tolerance_.fp32, tolerance_of_terms(input.elements() / input[0])));
+            add("running_mean", got_.running_mean, want_.running_mean, fp32_sums);
+            add("running_variance", got_.running_variance, want_.running_variance, fp32_sums);
         }
         if (pass == ops::Pass::input_gradient) {
             add_all("input_gradient", got_.input_gradients, want_.input_gradients,
                     tolerance_.stored);
         }
-        if (pass == (has_filters ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
+        if (pass ==
+            (has_filters(operation) ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
             const bool is_convolution = std::holds_alternative<ops::Convolution>(operation);
             add_all("parameter_gradient", got_.parameter_gradients, want_.parameter_gradients,
-                    is_convolution ? tolerance_.filters : tolerance_.fp32);
+                    std::max(is_convolution ? tolerance_.filters : tolerance_.fp32, of_channel));
         }
         return std::move(tensors_);
     }

@@ -213,6 +213,30 @@ TEST(OperationCheck, ComparesSumsOfChannelsApartFromSumsOfSquares) {
     EXPECT_TRUE(check_sums(1, 0.98f).contains("forward: channel_squares"));
 }
 
+TEST(OperationCheck, AllowsTheErrorOfASumOnlyToSums) {
+    const tensor::Shape image{2, 112, 112, 2};  // the error of sums over a channel may be 9e-6
+    const auto failed_with = [&](const DistinctOperation& distinct) {
+        return failures(check_with(
+            [&](const KernelTensors& tensors, ops::Pass pass) {
+                if (pass == ops::Pass::input_gradient) {
+                    for (float* const gradient : tensors.parameter_gradients)
+                        *gradient *= 1.000003f;
+                }
+                if (pass != ops::Pass::forward) return;
+                float* const y = static_cast<float*>(tensors.output);
+                for (std::int64_t i = 0; i < image.elements(); ++i) y[i] *= 1.000005f;
+            },
+            distinct));
+    };
+    for (const DistinctOperation& distinct :
+         {DistinctOperation{"", "relu", 1, ops::Relu{image}, {}},
+          DistinctOperation{"", "bn", 1, ops::BatchNorm{.input = image}, {{2}, {2}}}}) {
+        const auto failed = failed_with(distinct);
+        EXPECT_EQ(failed.size(), 1U) << distinct.node;
+        EXPECT_TRUE(failed.contains("forward: output")) << distinct.node;
+    }
+}
+
 TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
     const OperationCheck check =
         check_with([](const KernelTensors& tensors,
