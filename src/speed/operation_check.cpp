@@ -162,6 +162,9 @@ public:
                 std::max(tolerance_.fp32, tolerance_of_terms(input.elements() / input[0])));
             add("running_mean", got_.running_mean, want_.running_mean, fp32_sums);
             add("running_variance", got_.running_variance, want_.running_variance, fp32_sums);
+            add("inner_running_mean", got_.inner_running_mean, want_.inner_running_mean, fp32_sums);
+            add("inner_running_variance", got_.inner_running_variance, want_.inner_running_variance,
+                fp32_sums);
         }
         if (pass == ops::Pass::input_gradient) {
             add_all("input_gradient", got_.input_gradients, want_.input_gradients,

@@ -42,7 +42,18 @@ private:
     KernelTensors tensors_;
 };
 
-/// The CPU engine with a fault in its kernels.
+/// A kernel without results.
+class IdleKernel final : public device::Kernel {
+public:
+    device::KernelMemory memory() const override { return {}; }
+    ops::BackwardReads backward_reads() const override { return {.output_gradients = 1}; }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors&) override {}
+    void run(ops::Pass) override {}
+};
+
+/// The CPU engine with a fault in its kernels. The kernel of a DualNorm, which the engine does not
+/// support, is idle.
 class FaultyDevice final : public device::RecordingDevice {
 public:
     explicit FaultyDevice(Fault fault, bool is_repeatable = false)
@@ -51,6 +62,9 @@ public:
     device::Determinism determinism() const override { return {.is_repeatable = is_repeatable_}; }
     device::KernelPtr build(const ops::Operation& operation,
                             const device::KernelOptions& options) override {
+        if (std::holds_alternative<ops::DualNorm>(operation)) {
+            return std::make_unique<FaultyKernel>(std::make_unique<IdleKernel>(), fault_);
+        }
         ops::Operation supported = operation;  // the fault adds the sums
         if (auto* op = std::get_if<ops::Convolution>(&supported)) op->sums = false;
         return std::make_unique<FaultyKernel>(RecordingDevice::build(supported, options), fault_);
@@ -235,6 +249,34 @@ TEST(OperationCheck, AllowsTheErrorOfASumOnlyToSums) {
         EXPECT_EQ(failed.size(), 1U) << distinct.node;
         EXPECT_TRUE(failed.contains("forward: output")) << distinct.node;
     }
+}
+
+TEST(OperationCheck, ComparesTheStatisticsOfBothNormsOfADualNorm) {
+    const ops::BatchNorm inner{.input = {3, 5, 7, 6}, .momentum = 0};  // the statistics stay
+    ops::BatchNorm outer = inner;
+    outer.add = outer.relu = true;
+    const DistinctOperation distinct{"", "", 1, ops::DualNorm{outer, inner}, {{6}, {6}, {6}, {6}}};
+    const auto check_where = [&](const Fault& change) {
+        return failures(check_with(change, distinct));
+    };
+    const auto idle = check_where([](const KernelTensors&, ops::Pass) {});
+    EXPECT_FALSE(idle.contains("forward: inner_running_mean"));
+    EXPECT_FALSE(idle.contains("forward: inner_running_variance"));
+    const auto failed = check_where([](const KernelTensors& tensors, ops::Pass) {
+        tensors.inner_running_mean[4] += 1;
+        tensors.inner_running_variance[5] += 1;
+    });
+    EXPECT_EQ(failed.at("forward: inner_running_mean").place, Place({4}));
+    EXPECT_EQ(failed.at("forward: inner_running_variance").place, Place({5}));
+    int runs = 0;
+    const auto check = check_with(
+        [&](const KernelTensors& tensors, ops::Pass) {
+            if (++runs == 3) tensors.inner_running_mean[0] += 1;
+        },
+        distinct);
+    EXPECT_FALSE(check.bits_are_equal);  // of run 3 only, as each run resets the statistics
+    EXPECT_NEAR(failures(check).at("forward: inner_running_mean").largest_error.value.value_or(0),
+                failed.at("forward: inner_running_mean").largest_error.value.value_or(1), 1e-6);
 }
 
 TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
