@@ -81,12 +81,15 @@ void Solver::operator()(const ops::DualNorm& op) {
                   .parameters = {problem.parameters[2], problem.parameters[3]},
                   .running_mean = problem.running_mean,
                   .running_variance = problem.running_variance};
+    const Solution first = solve(inner);
     solution = solve({.operation = op.outer,
-                      .inputs = {x(), solve(inner).output},
+                      .inputs = {x(), first.output},
                       .parameters = {problem.parameters[0], problem.parameters[1]},
                       .output_gradients = problem.output_gradients,
                       .running_mean = problem.running_mean,
                       .running_variance = problem.running_variance});
+    solution.inner_running_mean = first.running_mean;
+    solution.inner_running_variance = first.running_variance;
     if (!backward()) return;
     inner.output_gradients = {solution.input_gradients[1]};
     Solution second = solve(inner);

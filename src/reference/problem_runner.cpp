@@ -83,6 +83,8 @@ void ProblemRunner::reset_statistics() {
     };
     reset(tensors_.running_mean, problem_.running_mean);
     reset(tensors_.running_variance, problem_.running_variance);
+    reset(tensors_.inner_running_mean, problem_.running_mean);
+    reset(tensors_.inner_running_variance, problem_.running_variance);
 }
 
 void ProblemRunner::run() {
@@ -217,6 +219,10 @@ Solution ProblemRunner::read() const {
         const Shape& shape = problem_.running_mean.shape;
         solution.running_mean = load_plain(tensors_.running_mean, shape);
         solution.running_variance = load_plain(tensors_.running_variance, shape);
+        if (std::holds_alternative<ops::DualNorm>(operation)) {
+            solution.inner_running_mean = load_plain(tensors_.inner_running_mean, shape);
+            solution.inner_running_variance = load_plain(tensors_.inner_running_variance, shape);
+        }
     }
     return solution;
 }
@@ -243,6 +249,8 @@ std::vector<std::byte> ProblemRunner::bits() const {
     }
     add(tensors_.running_mean, floats(problem_.running_mean));
     add(tensors_.running_variance, floats(problem_.running_variance));
+    add(tensors_.inner_running_mean, floats(problem_.running_mean));
+    add(tensors_.inner_running_variance, floats(problem_.running_variance));
     return all;
 }
 

@@ -37,19 +37,36 @@ device::Tolerance tolerance_of(const ops::Operation& operation, const device::Pr
     return is_fused(operation) ? device::fused_tolerance_of(once) : once;
 }
 
-/// Returns the number of terms that a pass sums for a result.
+bool has_filters(const ops::Operation& operation) {
+    return ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+}
+
+/// Returns the number of terms of each number of an output or an input gradient.
 std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
-    const tensor::Shape output = output_shape(operation), input = input_shapes(operation)[0];
+    const bool is_forward = pass == ops::Pass::forward;
+    if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
+        return terms_of(op->convolution, pass);
+    }
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
-        const std::int64_t window = op->kernel * op->kernel;
-        if (pass == ops::Pass::weight_gradient) return output.elements() / op->filters;
-        return window * (pass == ops::Pass::forward ? input[3] : op->filters);
+        return op->kernel * op->kernel * (is_forward ? op->input[3] : op->filters);
     }
     if (const auto* op = std::get_if<ops::Linear>(&operation)) {
-        if (pass == ops::Pass::weight_gradient) return input[0];
-        return pass == ops::Pass::forward ? input[1] : op->features;
+        return is_forward ? op->input[1] : op->features;
     }
-    return input.elements() / *(input.end() - 1);  // of a channel
+    const auto* op = std::get_if<ops::GlobalAveragePool>(&operation);
+    return op != nullptr && is_forward ? op->input[1] * op->input[2] : 1;
+}
+
+/// Returns the number of terms of a sum over a channel, as the gradient of a parameter.
+std::int64_t terms_of_channel(const ops::Operation& operation) {
+    const tensor::Shape shape =
+        has_filters(operation) ? output_shape(operation) : input_shapes(operation)[0];
+    return shape.elements() / *(shape.end() - 1);
+}
+
+/// Returns the tolerance of sums in fp32. Their error grows with the square root of the terms.
+double tolerance_of_terms(std::int64_t terms) {
+    return std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
 }
 
 /// Returns the naive solution; precision int8 rounds factors of convolutions to integers.
@@ -114,6 +131,15 @@ TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Ten
             .passed = error <= tolerance * largest};
 }
 
+/// Returns a row of (2, K) channel sums, or no values if there are none.
+naive::Tensor row_of(const naive::Tensor& sums, std::int64_t row) {
+    if (sums.values.empty()) return {};
+    const std::int64_t channels = sums.shape[1];
+    naive::Tensor values(tensor::Shape{channels});
+    std::copy_n(sums.values.begin() + row * channels, channels, values.values.begin());
+    return values;
+}
+
 /// Compares the results of a kernel, each in the pass that computes it.
 class Comparison {
 public:
@@ -122,25 +148,33 @@ public:
         : got_(got), want_(want), tolerance_(tolerance) {}
 
     std::vector<TensorCheck> tensors(const ops::Operation& operation, ops::Pass pass) {
-        // The error of a sum in fp32 grows with the square root of the number of its terms.
-        least_ = std::ldexp(std::sqrt(static_cast<double>(terms_of(operation, pass))), -24);
-        const bool has_filters = ops::is_one_of<ops::Convolution, ops::Linear>(operation);
+        const double of_channel = tolerance_of_terms(terms_of_channel(operation));
+        const double sums = std::max(tolerance_.stored, of_channel);
+        const double fp32_sums = std::max(tolerance_.fp32, of_channel);
+        least_ = tolerance_of_terms(terms_of(operation, pass));
         if (pass == ops::Pass::forward) {
             const bool is_fp32 = output_dtype(operation) == tensor::DType::f32;
             add("output", got_.output, want_.output, is_fp32 ? tolerance_.fp32 : tolerance_.stored);
-            add("channel_sums", got_.sums, want_.sums, tolerance_.stored);
-            add("losses", got_.losses, want_.losses, tolerance_.fp32);
-            add("running_mean", got_.running_mean, want_.running_mean, tolerance_.fp32);
-            add("running_variance", got_.running_variance, want_.running_variance, tolerance_.fp32);
+            add("channel_sums", row_of(got_.sums, 0), row_of(want_.sums, 0), sums);
+            add("channel_squares", row_of(got_.sums, 1), row_of(want_.sums, 1), sums);
+            const tensor::Shape input = input_shapes(operation)[0];
+            add("losses", got_.losses, want_.losses,
+                std::max(tolerance_.fp32, tolerance_of_terms(input.elements() / input[0])));
+            add("running_mean", got_.running_mean, want_.running_mean, fp32_sums);
+            add("running_variance", got_.running_variance, want_.running_variance, fp32_sums);
+            add("inner_running_mean", got_.inner_running_mean, want_.inner_running_mean, fp32_sums);
+            add("inner_running_variance", got_.inner_running_variance, want_.inner_running_variance,
+                fp32_sums);
         }
         if (pass == ops::Pass::input_gradient) {
             add_all("input_gradient", got_.input_gradients, want_.input_gradients,
                     tolerance_.stored);
         }
-        if (pass == (has_filters ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
+        if (pass ==
+            (has_filters(operation) ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
             const bool is_convolution = std::holds_alternative<ops::Convolution>(operation);
             add_all("parameter_gradient", got_.parameter_gradients, want_.parameter_gradients,
-                    is_convolution ? tolerance_.filters : tolerance_.fp32);
+                    std::max(is_convolution ? tolerance_.filters : tolerance_.fp32, of_channel));
         }
         return std::move(tensors_);
     }
@@ -166,6 +200,14 @@ private:
     double least_ = 0;  // tolerance
     std::vector<TensorCheck> tensors_;
 };
+
+/// Replaces each tensor of a run by that of a later run with a larger error.
+void keep_worst(std::vector<TensorCheck>& worst, std::vector<TensorCheck> later) {
+    if (worst.empty()) worst = later;
+    for (std::size_t i = 0; i < worst.size(); ++i) {
+        if (later[i].severity() > worst[i].severity()) worst[i] = std::move(later[i]);
+    }
+}
 
 void measure(device::Device& device, const Work& work, int runs, PassCheck& check) {
     const int in_a_row = runs_in_a_row(device, work);
@@ -239,24 +281,33 @@ OperationCheck check_operation(const DistinctOperation& distinct, device::Device
                          .nodes = distinct.nodes,
                          .gradient_error = gradient_error(problem, exact),
                          .bits_are_equal = true};
-    runner.run();
-    const naive::Solution got = runner.read(), want = solve_as(problem, exact, precision);
-    const std::vector<std::byte> bits = runner.bits();
-    for (int run = 1; run < kComparedRuns; ++run) {
+    const naive::Solution want = solve_as(problem, exact, precision);
+    const device::Tolerance tolerance =
+        tolerance_of(distinct.operation, precision, !device.uuid().empty());
+    std::vector<ops::Pass> passes = runner.kernel().passes();
+    std::erase(passes, ops::Pass::prepare);
+    std::vector<std::byte> bits;
+    for (int run = 0; run < kComparedRuns; ++run) {
         runner.run();
-        check.bits_are_equal = check.bits_are_equal && runner.bits() == bits;
+        const std::vector<std::byte> other = runner.bits();
+        if (run > 0 && other == bits) continue;
+        if (run == 0) bits = other;
+        check.bits_are_equal = other == bits;
+        const naive::Solution got = runner.read();
+        Comparison comparison(got, want, tolerance);
+        for (std::size_t i = 0; i < passes.size(); ++i) {
+            if (run == 0) check.passes.push_back({.pass = std::string(name_of(passes[i]))});
+            keep_worst(check.passes[i].tensors, comparison.tensors(distinct.operation, passes[i]));
+        }
     }
-    Comparison comparison(got, want,
-                          tolerance_of(distinct.operation, precision, !device.uuid().empty()));
-    for (const ops::Pass pass : runner.kernel().passes()) {
-        if (pass == ops::Pass::prepare) continue;
-        check.passes.push_back({.pass = std::string(name_of(pass)),
-                                .tensors = comparison.tensors(distinct.operation, pass)});
+    for (std::size_t i = 0; i < passes.size(); ++i) {
         measure(
-            device, [&] { runner.kernel().run(pass); }, runs, check.passes.back());
+            device, [&] { runner.kernel().run(passes[i]); }, runs, check.passes[i]);
     }
     check.writes_past_end = runner.wrote_past_end();
-    check.passed = !check.writes_past_end && check.gradient_error <= kGradientTolerance &&
+    const bool may_differ = !device.determinism().is_repeatable;
+    check.passed = !check.writes_past_end && (check.bits_are_equal || may_differ) &&
+                   check.gradient_error <= kGradientTolerance &&
                    std::ranges::all_of(check.passes, [](const PassCheck& pass) {
                        return std::ranges::all_of(pass.tensors, &TensorCheck::passed);
                    });

@@ -69,6 +69,10 @@ inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem
     expect_close(got.losses, want.losses, tolerance.fp32, "losses");
     expect_close(got.running_mean, want.running_mean, tolerance.fp32, "running mean");
     expect_close(got.running_variance, want.running_variance, tolerance.fp32, "running variance");
+    expect_close(got.inner_running_mean, want.inner_running_mean, tolerance.fp32,
+                 "inner running mean");
+    expect_close(got.inner_running_variance, want.inner_running_variance, tolerance.fp32,
+                 "inner running variance");
     if (!problem.training) return;
     for (std::size_t i = 0; i < want.input_gradients.size(); ++i) {
         expect_close(got.input_gradients[i], want.input_gradients[i], tolerance.stored,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/config/reader.hpp>
+#include <hpcai/reference/load_values.hpp>
 #include <hpcai/speed/validate.hpp>
 
 #include "speed/operation_check.hpp"
@@ -41,18 +42,37 @@ private:
     KernelTensors tensors_;
 };
 
-/// The CPU engine with a fault in its kernels.
+/// A kernel without results.
+class IdleKernel final : public device::Kernel {
+public:
+    device::KernelMemory memory() const override { return {}; }
+    ops::BackwardReads backward_reads() const override { return {.output_gradients = 1}; }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors&) override {}
+    void run(ops::Pass) override {}
+};
+
+/// The CPU engine with a fault in its kernels. The kernel of a DualNorm, which the engine does not
+/// support, is idle.
 class FaultyDevice final : public device::RecordingDevice {
 public:
-    explicit FaultyDevice(Fault fault) : RecordingDevice(false), fault_(std::move(fault)) {}
+    explicit FaultyDevice(Fault fault, bool is_repeatable = false)
+        : RecordingDevice(false), fault_(std::move(fault)), is_repeatable_(is_repeatable) {}
     using RecordingDevice::build;
+    device::Determinism determinism() const override { return {.is_repeatable = is_repeatable_}; }
     device::KernelPtr build(const ops::Operation& operation,
                             const device::KernelOptions& options) override {
-        return std::make_unique<FaultyKernel>(RecordingDevice::build(operation, options), fault_);
+        if (std::holds_alternative<ops::DualNorm>(operation)) {
+            return std::make_unique<FaultyKernel>(std::make_unique<IdleKernel>(), fault_);
+        }
+        ops::Operation supported = operation;  // the fault adds the sums
+        if (auto* op = std::get_if<ops::Convolution>(&supported)) op->sums = false;
+        return std::make_unique<FaultyKernel>(RecordingDevice::build(supported, options), fault_);
     }
 
 private:
     Fault fault_;
+    bool is_repeatable_;
 };
 
 /// A graph of a convolution of odd sizes and a norm with a ReLU, without an input.
@@ -180,6 +200,85 @@ TEST(OperationCheck, NamesTheParameterWhoseGradientIsWrong) {
     EXPECT_EQ(failed.at("forward: running_variance").place, Place({2}));
 }
 
+TEST(OperationCheck, ComparesSumsOfChannelsApartFromSumsOfSquares) {
+    DistinctOperation distinct = convolution();
+    auto& op = std::get<ops::Convolution>(distinct.operation);
+    op.input = {2, 112, 112, 3};
+    op.sums = true;
+    const auto check_sums = [&](float factor, float factor_of_squares) {
+        const std::int64_t numbers = output_shape(op).elements();
+        FaultyDevice device([&](const KernelTensors& tensors, ops::Pass pass) {
+            if (pass != ops::Pass::forward) return;
+            std::vector<double> sums(10);
+            auto* const begin = static_cast<std::byte*>(tensors.output);
+            const std::span<const std::byte> y(begin, static_cast<std::size_t>(2 * numbers));
+            for (std::size_t i = 0; i < y.size() / 2; ++i) {
+                const double value = device::stored_number(y, tensor::DType::bf16, i);
+                sums[i % 5] += factor * value;
+                sums[5 + i % 5] += factor_of_squares * value * value;
+            }
+            std::ranges::copy(sums,
+                              reinterpret_cast<float*>(begin + device::sums_offset(y.size())));
+        });
+        return failures(check_operation(distinct, device, {tensor::DType::bf16}, 1));
+    };
+    EXPECT_TRUE(check_sums(1, 1).empty());
+    EXPECT_TRUE(check_sums(0, 1).contains("forward: channel_sums"));
+    EXPECT_TRUE(check_sums(1, 0.98f).contains("forward: channel_squares"));
+}
+
+TEST(OperationCheck, AllowsTheErrorOfASumOnlyToSums) {
+    const tensor::Shape image{2, 112, 112, 2};  // the error of sums over a channel may be 9e-6
+    const auto failed_with = [&](const DistinctOperation& distinct) {
+        return failures(check_with(
+            [&](const KernelTensors& tensors, ops::Pass pass) {
+                if (pass == ops::Pass::input_gradient) {
+                    for (float* const gradient : tensors.parameter_gradients)
+                        *gradient *= 1.000003f;
+                }
+                if (pass != ops::Pass::forward) return;
+                float* const y = static_cast<float*>(tensors.output);
+                for (std::int64_t i = 0; i < image.elements(); ++i) y[i] *= 1.000005f;
+            },
+            distinct));
+    };
+    for (const DistinctOperation& distinct :
+         {DistinctOperation{"", "relu", 1, ops::Relu{image}, {}},
+          DistinctOperation{"", "bn", 1, ops::BatchNorm{.input = image}, {{2}, {2}}}}) {
+        const auto failed = failed_with(distinct);
+        EXPECT_EQ(failed.size(), 1U) << distinct.node;
+        EXPECT_TRUE(failed.contains("forward: output")) << distinct.node;
+    }
+}
+
+TEST(OperationCheck, ComparesTheStatisticsOfBothNormsOfADualNorm) {
+    const ops::BatchNorm inner{.input = {3, 5, 7, 6}, .momentum = 0};  // the statistics stay
+    ops::BatchNorm outer = inner;
+    outer.add = outer.relu = true;
+    const DistinctOperation distinct{"", "", 1, ops::DualNorm{outer, inner}, {{6}, {6}, {6}, {6}}};
+    const auto check_where = [&](const Fault& change) {
+        return failures(check_with(change, distinct));
+    };
+    const auto idle = check_where([](const KernelTensors&, ops::Pass) {});
+    EXPECT_FALSE(idle.contains("forward: inner_running_mean"));
+    EXPECT_FALSE(idle.contains("forward: inner_running_variance"));
+    const auto failed = check_where([](const KernelTensors& tensors, ops::Pass) {
+        tensors.inner_running_mean[4] += 1;
+        tensors.inner_running_variance[5] += 1;
+    });
+    EXPECT_EQ(failed.at("forward: inner_running_mean").place, Place({4}));
+    EXPECT_EQ(failed.at("forward: inner_running_variance").place, Place({5}));
+    int runs = 0;
+    const auto check = check_with(
+        [&](const KernelTensors& tensors, ops::Pass) {
+            if (++runs == 3) tensors.inner_running_mean[0] += 1;
+        },
+        distinct);
+    EXPECT_FALSE(check.bits_are_equal);  // of run 3 only, as each run resets the statistics
+    EXPECT_NEAR(failures(check).at("forward: inner_running_mean").largest_error.value.value_or(0),
+                failed.at("forward: inner_running_mean").largest_error.value.value_or(1), 1e-6);
+}
+
 TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
     const OperationCheck check =
         check_with([](const KernelTensors& tensors,
@@ -190,19 +289,41 @@ TEST(OperationCheck, FindsWritesPastTheEndOfATensor) {
     EXPECT_TRUE(failures(check).empty());
 }
 
+/// Returns a fault that changes an output of the seventh forward pass by a factor or, if that is 1,
+/// by its last bit.
+Fault fault_of_run_7(float factor, int& runs) {
+    return [factor, &runs](const KernelTensors& tensors, ops::Pass pass) {
+        if (pass != ops::Pass::forward || ++runs != 7) return;
+        float* const y = static_cast<float*>(tensors.output);
+        y[3] = factor == 1 ? std::nextafter(y[3], HUGE_VALF) : y[3] * factor;
+    };
+}
+
 TEST(OperationCheck, ReportsBitsThatDifferBetweenRuns) {
     int runs = 0;
-    const OperationCheck check = check_with(
-        [&](const KernelTensors& tensors, ops::Pass pass) {
-            if (pass != ops::Pass::forward || ++runs != 7) return;
-            float* const y = static_cast<float*>(tensors.output);
-            y[3] = std::nextafter(y[3], HUGE_VALF);
-        },
-        convolution());
+    const OperationCheck check = check_with(fault_of_run_7(1, runs), convolution());
     EXPECT_FALSE(check.bits_are_equal);
     EXPECT_TRUE(check.passed);
     ASSERT_FALSE(check.passes.empty());
     EXPECT_EQ(check.passes[0].low_seconds.reason, "fewer than 6 runs");
+}
+
+TEST(OperationCheck, FailsIfBitsDifferOnARepeatableDevice) {
+    int runs = 0;
+    FaultyDevice device(fault_of_run_7(1, runs), true);
+    const OperationCheck check = check_operation(convolution(), device, {}, 1);
+    EXPECT_FALSE(check.bits_are_equal);
+    EXPECT_FALSE(check.passed);
+    EXPECT_TRUE(failures(check).empty());
+}
+
+TEST(OperationCheck, FindsAnErrorThatOnlyALaterRunHas) {
+    int runs = 0;
+    const OperationCheck check = check_with(fault_of_run_7(100, runs), convolution());
+    EXPECT_FALSE(check.passed);
+    const auto failed = failures(check);
+    ASSERT_EQ(failed.size(), 1U);
+    EXPECT_EQ(failed.at("forward: output").place, Place({0, 0, 0, 3}));
 }
 
 TEST(DistinctOperations, CountTheNodesOfEqualOperations) {

@@ -40,8 +40,8 @@ struct Problem {
     bool training = true;
     std::vector<Tensor> inputs;
     std::vector<Tensor> parameters;
-    std::vector<Tensor> output_gradients;  // their sum is used; none: forward only
-    Tensor running_mean, running_variance;
+    std::vector<Tensor> output_gradients;   // their sum is used; none: forward only
+    Tensor running_mean, running_variance;  // of both norms of a DualNorm
     double loss_scale = 1;
     bool is_first_layer = false;  // no input gradients
 };
@@ -54,6 +54,7 @@ struct Solution {
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
     Tensor running_mean, running_variance;
+    Tensor inner_running_mean, inner_running_variance;  // of a DualNorm only
 };
 
 /// Calls body(n, p, q, h, w, r, s) for every pixel (h, w) under every window position (p, q).
