@@ -10,7 +10,6 @@
 
 #include <hpcai/reference/naive_ops.hpp>
 
-
 namespace hpcai::device {
 
 inline ops::Anchors anchors_of(const nlohmann::json& settings) {

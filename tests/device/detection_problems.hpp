@@ -8,7 +8,6 @@
 #include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/reference/naive_random.hpp>
 
-
 /// Random problems of detection. Boxes have integer corners, and many scores are equal.
 namespace hpcai::device {
 

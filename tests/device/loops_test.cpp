@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/reference/naive_random.hpp>
-
 #include "device/cpu/loops/loops.hpp"
 
 #include <cstring>
@@ -8,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/reference/naive_random.hpp>
 
 namespace hpcai::device::cpu {
 namespace {

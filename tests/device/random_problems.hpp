@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-
 #include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/reference/naive_random.hpp>
 

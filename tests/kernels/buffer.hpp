@@ -18,7 +18,6 @@
 
 #include "kernels/host_numbers.hpp"
 
-
 /// The operands of kernels in tests.
 namespace hpcai::kernels {
 

@@ -11,7 +11,6 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/host_numbers.hpp"
 
-
 namespace hpcai::kernels {
 namespace reference {
 

@@ -11,7 +11,6 @@
 #include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/reference/naive_random.hpp>
 
-
 /// Runs a graph forward and backward by the naive operations, one after the other. Values that a
 /// device stores in its compute type are also rounded to `stored` here; all others are double.
 namespace hpcai::naive {
