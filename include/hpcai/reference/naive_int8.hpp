@@ -126,8 +126,12 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
         round_to_nearest(filters, op.filters, [&](auto i) { return i / of_filter; });
     const Rounded by_channel =
         round_to_nearest(filters, channels, [&](auto i) { return i % channels; });
-    Problem integers{.operation = op, .inputs = {qx.values}, .parameters = {by_filter.values}};
-    Int8Solution solution{.output = solve(integers).output};
+    Problem integers;
+    integers.operation = op;
+    integers.inputs = {qx.values};
+    integers.parameters = {by_filter.values};
+    Int8Solution solution;
+    solution.output = solve(integers).output;
     integers.parameters = {by_channel.values};
     integers.output_gradients = {qdy.values};
     solution.input_gradient = solve(integers).input_gradients[0];
