@@ -23,6 +23,7 @@ double smooth_l1_slope(double difference) {
     return std::clamp(difference * 9, -1.0, 1.0);
 }
 
+/// Returns the index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
 std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
                       std::int64_t channels) {
     return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +
@@ -89,7 +90,6 @@ void Solver::operator()(const ops::AnchorTargets& op) {
     }
 }
 
-/// Returns the index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
 void Solver::operator()(const ops::RpnLoss& op) {
     const auto anchors = placed(op.anchors);
     const std::size_t levels = op.anchors.levels.size();

@@ -19,7 +19,7 @@ device::KernelOptions options_for(const Problem& problem, device::KernelOptions 
     return options;
 }
 
-/// Returns whether input `index` carries channel sums.
+/// Returns whether channel sums follow the elements of input `index`.
 bool reads_sums(const ops::Operation& operation, std::size_t index) {
     if (const auto* op = std::get_if<ops::DualNorm>(&operation)) {
         return index == 0 ? op->outer.from_sums : op->inner.from_sums;
@@ -42,25 +42,25 @@ ProblemRunner::ProblemRunner(device::Device& device, const Options& options, con
       compute_(options.kernel.compute),
       kernel_(device.build(problem.operation, options_for(problem, options.kernel))) {
     ensure(problem.output_gradients.size() <= kernel_->backward_reads().output_gradients,
-           "{} gradients of {}", problem.output_gradients.size(), name_of(problem.operation));
+           "the kernel cannot sum {} output gradients", problem.output_gradients.size());
     const std::vector<bool>& wanted = options.wanted_input_gradients;
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
         add_input(i, i >= wanted.size() || wanted[i]);
     }
-    tensors_.output = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
-                                        outputs_channel_sums(problem.operation)));
+    tensors_.output = allocate(value_bytes(output_shape(problem.operation), output_dtype(),
+                                           outputs_channel_sums(problem.operation)));
     for (const Tensor& gradient : problem.output_gradients) {
         tensors_.output_gradients.push_back(stored(gradient, compute_));
     }
     add_parameters();
     tensors_.loss_scale = plain<float>(Tensor({1}, problem.loss_scale));
-    void* const step = bytes(sizeof(device::StepScalars));
+    void* const step = allocate(sizeof(device::StepScalars));
     device_.upload(step, std::as_bytes(std::span(&options.step, 1)));
     tensors_.scalars = static_cast<device::StepScalars*>(step);
     const device::KernelMemory memory = kernel_->memory();
-    tensors_.saved = bytes(memory.saved_bytes);
-    tensors_.prepared = bytes(memory.prepared_bytes);
-    tensors_.workspace = bytes(memory.workspace_bytes);
+    tensors_.saved = allocate(memory.saved_bytes);
+    tensors_.prepared = allocate(memory.prepared_bytes);
+    tensors_.workspace = allocate(memory.workspace_bytes);
     kernel_->bind(tensors_);
 }
 
@@ -94,15 +94,15 @@ void ProblemRunner::run() {
 }
 
 bool ProblemRunner::wrote_past_end() const {
-    return !std::ranges::all_of(buffers_, &device::Buffer::guard_is_whole);
+    return !std::ranges::all_of(buffers_, &device::Buffer::guard_is_intact);
 }
 
 DType ProblemRunner::output_dtype() const {
     return ops::output_dtype(problem_.operation).value_or(compute_);
 }
 
-void* ProblemRunner::bytes(std::size_t count) {
-    buffers_.emplace_back(device_, count);
+void* ProblemRunner::allocate(std::size_t bytes) {
+    buffers_.emplace_back(device_, bytes);
     return buffers_.back().data();
 }
 
@@ -113,7 +113,7 @@ std::size_t ProblemRunner::value_bytes(const Shape& shape, DType dtype, bool sum
 }
 
 void* ProblemRunner::stored(const Tensor& tensor, DType dtype, bool sums) {
-    void* const to = bytes(value_bytes(tensor.shape, dtype, sums));
+    void* const to = allocate(value_bytes(tensor.shape, dtype, sums));
     const std::vector<float> values(tensor.values.begin(), tensor.values.end());
     device_.store_channels_last(to, tensor.shape, dtype, values);
     if (sums) {
@@ -128,12 +128,12 @@ void* ProblemRunner::stored(const Tensor& tensor, DType dtype, bool sums) {
 template <typename Number>
 Number* ProblemRunner::plain(const Tensor& tensor) {
     const std::vector<Number> values(tensor.values.begin(), tensor.values.end());
-    void* const to = bytes(values.size() * sizeof(Number));
+    void* const to = allocate(values.size() * sizeof(Number));
     device_.upload(to, std::as_bytes(std::span(values)));
     return static_cast<Number*>(to);
 }
 
-/// Stores a tensor in host order, like uploaded inputs.
+/// Stores a tensor in canonical order, like uploaded inputs.
 void* ProblemRunner::plain(const Tensor& tensor, DType dtype) {
     if (dtype == DType::u8) return plain<std::uint8_t>(tensor);
     if (dtype == DType::s32) return plain<std::int32_t>(tensor);
@@ -143,7 +143,7 @@ void* ProblemRunner::plain(const Tensor& tensor, DType dtype) {
         const auto number = static_cast<float>(value);
         bits.push_back(dtype == DType::f16 ? tensor::to_f16(number) : tensor::to_bf16(number));
     }
-    void* const to = bytes(bits.size() * sizeof(std::uint16_t));
+    void* const to = allocate(bits.size() * sizeof(std::uint16_t));
     device_.upload(to, std::as_bytes(std::span(bits)));
     return to;
 }
@@ -153,9 +153,9 @@ DType ProblemRunner::input_dtype(std::size_t index) const {
     if (const auto* op = std::get_if<ops::InputNormalize>(&operation)) return op->dtype;
     const Shape& shape = problem_.inputs[index].shape;
     if (shape.rank() == 1 && index > 0) return DType::s32;  // labels and keys
-    const bool of_head =
+    const bool is_head_output =
         shape.rank() == 2 && (ops::is_loss(operation) || !is_differentiable(operation));
-    return shape.rank() == 3 || of_head ? DType::f32 : compute_;
+    return shape.rank() == 3 || is_head_output ? DType::f32 : compute_;
 }
 
 void ProblemRunner::add_input(std::size_t index, bool is_wanted) {
@@ -169,7 +169,7 @@ void ProblemRunner::add_input(std::size_t index, bool is_wanted) {
     const bool has_gradient =
         is_wanted && !is_plain && is_differentiable(problem_.operation) && !problem_.is_first_layer;
     tensors_.input_gradients.push_back(
-        has_gradient ? bytes(value_bytes(input.shape, compute_, false)) : nullptr);
+        has_gradient ? allocate(value_bytes(input.shape, compute_, false)) : nullptr);
 }
 
 const float* ProblemRunner::sums_of_output() const {

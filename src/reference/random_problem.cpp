@@ -8,9 +8,9 @@
 namespace hpcai::naive {
 namespace {
 
-constexpr std::int64_t kFewestValues = 16;  // of a channel; the variance of fewer may be nearly 0
+constexpr std::int64_t kFewestValues = 16;  // of a channel; see has_random_problem()
 
-/// Draws each tensor from a stream of its own, because a stream is limited.
+/// Draws each tensor from a stream of its own, because a stream holds 2^26 numbers.
 class Draw {
 public:
     Tensor normal(tensor::DType dtype, const Shape& shape, double mean = 0, double deviation = 1) {
@@ -54,12 +54,12 @@ Tensor random_input(Draw& draw, const ops::Operation& operation, std::size_t ind
     const auto* op = std::get_if<ops::CellCrossEntropy>(&operation);
     if (op != nullptr && index == 1) return random_boxes(draw, shape, op->input, op->stride);
     if (std::holds_alternative<ops::PointwiseNorm>(operation) && index == 0) {
-        return draw.normal(compute, shape, 1, 0.5);  // kernels rely on means of ReLUs, above 0
+        return draw.normal(compute, shape, 1, 0.5);  // kernels need a mean above 0, as after ReLUs
     }
     return draw.normal(compute, shape);
 }
 
-/// Returns the BatchNorm whose running statistics a kernel updates; null if there is none.
+/// Returns the (outer) BatchNorm whose running statistics a kernel updates; null if there is none.
 ops::BatchNorm* norm_of(ops::Operation& operation) {
     if (auto* op = std::get_if<ops::BatchNorm>(&operation)) return op;
     if (auto* op = std::get_if<ops::DualNorm>(&operation)) return &op->outer;
@@ -84,7 +84,7 @@ const ops::MaxPool* pool_of(const ops::Operation& operation) {
     return std::get_if<ops::MaxPool>(&operation);
 }
 
-/// Returns, for each output, the distance of the largest number in its window from the second.
+/// Returns, for each output, the distance between the two largest numbers in its window.
 Tensor window_gaps(const ops::MaxPool& pool, const Tensor& x) {
     const Shape shape = output_shape(pool);
     Tensor first(shape, -HUGE_VAL), second(shape, -HUGE_VAL);
@@ -130,7 +130,7 @@ double inner_product(const Tensor& a, const Tensor& b) {
     return std::transform_reduce(a.values.begin(), a.values.end(), b.values.begin(), 0.0);
 }
 
-/// Returns the function whose gradients solve() computes.
+/// Returns the value of the function whose gradients solve() computes.
 double objective(Problem problem) {
     const std::vector<Tensor> gradients = std::move(problem.output_gradients);
     problem.output_gradients.clear();
@@ -154,7 +154,7 @@ bool has_random_problem(const ops::Operation& operation) {
 }
 
 Problem random_problem(const ops::Operation& operation, const ProblemSetup& setup) {
-    ensure(has_random_problem(operation), "random numbers for {}", name_of(operation));
+    ensure(has_random_problem(operation), "no random problem for {}", name_of(operation));
     Draw draw;
     Problem problem{.operation = operation, .is_first_layer = setup.is_first_layer};
     for (std::size_t i = 0; i < input_shapes(operation).size(); ++i) {
@@ -163,6 +163,7 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
     const bool is_norm =
         norm_of(problem.operation) != nullptr || std::holds_alternative<ops::GroupNorm>(operation);
     for (const Shape& shape : setup.parameters) {
+        // The parameters end with pairs of gamma (the scale) and beta.
         const bool is_scale = is_norm && shape.rank() == 1 &&
                               problem.parameters.size() % 2 == setup.parameters.size() % 2;
         const auto dtype = is_norm && shape.rank() == 1 ? tensor::DType::f32 : setup.compute;

@@ -6,8 +6,8 @@
 namespace hpcai::naive {
 namespace {
 
-/// Returns the class of pixel coordinates (x, y) by the boxes (N, G, 5) of image n. Of the boxes
-/// that cover the point, the smallest determines the class; of equal ones, the first.
+/// Returns the class of point (x, y) of image n, in pixels, by `boxes` (N, G, 5). Of the boxes that
+/// cover it, the smallest determines the class, of equal ones the first. Without a box it is 0.
 std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
     std::int64_t found = 0;
     double least = HUGE_VAL;

@@ -166,7 +166,7 @@ void Solver::operator()(const ops::SoftmaxCrossEntropy& op) {
 }
 
 void Solver::refuse_shard() {
-    throw Error(ExitCode::internal, "a shard of a network");
+    throw Error(ExitCode::internal, "one shard of a network cannot be computed alone");
 }
 
 Solution solve(const Problem& problem) {

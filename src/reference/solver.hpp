@@ -40,7 +40,6 @@ struct Solver {
     [[noreturn]] void operator()(const ops::AllGather&) { refuse_shard(); }
     [[noreturn]] void operator()(const ops::ReduceScatter&) { refuse_shard(); }
 
-    /// Throws: one shard alone cannot be computed.
     [[noreturn]] static void refuse_shard();
 };
 

@@ -13,7 +13,7 @@
 namespace hpcai::device {
 namespace {
 
-constexpr naive::Moment kMoment{.step = 7, .micro_batch = 3};
+constexpr naive::Moment kMoment{.training_step = 7, .micro_batch = 3};
 constexpr RoundingKey kKey{.seed = 0x123456789abcdef0, .model = 3, .rank = 1, .node = 17};
 
 std::vector<DeviceRow> int8_rows() {

@@ -125,7 +125,7 @@ TEST_P(Storage, LoadsWhatWasStored) {
         device->store_channels_last(memory.data(), shape, GetParam().compute, values);
         load_channels_last(*device, back, shape, GetParam().compute, memory.data());
         EXPECT_EQ(back, values);
-        EXPECT_TRUE(memory.guard_is_whole());
+        EXPECT_TRUE(memory.guard_is_intact());
     }
 }
 

@@ -76,7 +76,7 @@ protected:
 TEST_F(Int8Network, AgreesWithNaiveConvolutionsThatRoundWithTheNumbersOfTheirNodes) {
     const auto solve_for = [](std::uint32_t step) {
         return [step](const naive::Problem& problem, std::size_t node) {
-            return solve_in_int8(problem, node, {.step = step});
+            return solve_in_int8(problem, node, {.training_step = step});
         };
     };
     const naive::NetworkResult want =

@@ -24,7 +24,7 @@ public:
         device_->upload(memory_->data(), std::vector<std::byte>(bytes + kGuard, kPoison));
     }
     void* data() const { return memory_->data(); }
-    bool guard_is_whole() const {
+    bool guard_is_intact() const {
         std::vector<std::byte> guard(kGuard);
         device_->download(guard, static_cast<const std::byte*>(memory_->data()) + bytes_);
         return std::ranges::all_of(guard, [](auto byte) { return byte == kPoison; });
@@ -51,13 +51,13 @@ inline float stored_number(std::span<const std::byte> numbers, tensor::DType dty
     return dtype == tensor::DType::f16 ? tensor::from_f16(half) : tensor::from_bf16(half);
 }
 
-/// Reads a value that the device stores at `from` into `values`, as (N, H, W, C), (N, C) or (C).
-/// The layout does not depend on the type, so storing each element's index in fp32 reveals it.
+/// Reads into `values` the value that the device stores at `from`, as (N, H, W, C), (N, C) or (C).
+/// The layout does not depend on the type: storing each element's index in fp32 reveals its place.
 inline void load_channels_last(Device& device, std::span<float> values, const tensor::Shape& shape,
                                tensor::DType dtype, const void* from) {
     std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
     ensure(numbers.size() == values.size() && numbers.size() < std::size_t{1} << 24,
-           "{} values for shape {}", values.size(), to_string(shape));
+           "cannot read {} values of shape {}", values.size(), to_string(shape));
     std::iota(numbers.begin(), numbers.end(), 1.0f);  // padding is 0
     const auto memory = device.allocate(device.storage_bytes(shape, tensor::DType::f32));
     device.store_channels_last(memory->data(), shape, tensor::DType::f32, numbers);

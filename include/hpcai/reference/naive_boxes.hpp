@@ -86,7 +86,7 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
     return all;
 }
 
-/// Returns up to `count` of `candidates` with the smallest sampling keys, in ascending order.
+/// Returns up to `count` of `candidates`, those with the smallest sampling keys, as sorted numbers.
 inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidates,
                                        std::int64_t count, std::uint32_t image_key,
                                        std::uint32_t stage) {
@@ -107,7 +107,7 @@ inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidat
 struct ScoredBox {
     Box box;
     double score = 0;
-    std::int64_t rank_of_equals = 0;  // the lower rank is first
+    std::int64_t rank_of_equals = 0;  // of boxes with equal scores; the lowest is first
     std::int64_t label = 0;
 };
 
@@ -117,7 +117,7 @@ inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     });
 }
 
-/// Returns the boxes whose overlap with every better box is at most `most`, the best first.
+/// Keeps boxes whose overlap with each better kept box is at most `most`. Returns the best first.
 inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double most) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;

@@ -12,11 +12,11 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/reference/naive_ops.hpp>
 
-/// Convolutions of int8 factors as plain loops. Rounding is in fp32, as the definition of a step
-/// requires; sums are of integers.
+/// Convolutions of int8 factors as plain loops. Steps, which src/device/cpu/int8_convolution.hpp
+/// defines, and rounding are in fp32; sums are of integers.
 namespace hpcai::naive {
 
-/// Numbers as multiples of a step.
+/// Numbers as multiples of rounding steps.
 struct Rounded {
     Tensor values;            // integers from -127 to 127
     std::vector<float> step;  // of each number
@@ -35,7 +35,7 @@ inline double to_int8(float value) {
     return std::clamp(std::nearbyint(value), -127.0f, 127.0f);
 }
 
-/// Numbers for which `group_of` returns the same value, below `groups`, share a step.
+/// Returns each number's step; numbers with equal group_of(index), below `groups`, share a step.
 template <typename GroupOf>
 std::vector<float> steps_of(const Tensor& x, std::int64_t groups, const GroupOf& group_of) {
     std::vector<float> largest(static_cast<std::size_t>(groups));
@@ -61,12 +61,12 @@ Rounded round_to_nearest(const Tensor& x, std::int64_t groups, const GroupOf& gr
 
 /// The training step and the micro-batch for which random rounding is drawn.
 struct Moment {
-    std::uint32_t step = 0, micro_batch = 0;
+    std::uint32_t training_step = 0, micro_batch = 0;
 };
 
-/// Returns the 16 random bits for pixel p and channel c of image n of (N, H, W, C). A sample's
-/// blocks follow those of the previous sample, over all micro-batches. 2^32 blocks of whole samples
-/// share the first word of the counter.
+/// Returns the 16 random bits for pixel p and channel c of image n of (N, H, W, C). A Philox block
+/// serves 8 numbers (cpu::Dither has their order). The blocks of samples follow each other over all
+/// micro-batches. Up to 2^32 blocks, of whole samples, share the first word of the counter.
 inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3> npc,
                                  const device::RoundingKey& key, const Moment& moment) {
     const auto [n, p, c] = npc;
@@ -79,8 +79,8 @@ inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3>
     const auto words = philox4x32(
         {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 |
              static_cast<std::uint32_t>(sample / samples) << 16 | key.node,
-         static_cast<std::uint32_t>(sample % samples * sample_blocks + of_sample), moment.step,
-         key.model << 16 | key.rank},
+         static_cast<std::uint32_t>(sample % samples * sample_blocks + of_sample),
+         moment.training_step, key.model << 16 | key.rank},
         {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
     return words[static_cast<std::size_t>(element / 32)] >> (element / 16 % 2 * 16) & 0xffff;
 }

@@ -41,7 +41,7 @@ struct Problem {
     std::vector<Tensor> inputs;
     std::vector<Tensor> parameters;
     std::vector<Tensor> output_gradients;   // their sum is used; none: forward only
-    Tensor running_mean, running_variance;  // of both norms of a DualNorm
+    Tensor running_mean, running_variance;  // (C), equal for both norms of a DualNorm
     double loss_scale = 1;
     bool is_first_layer = false;  // no input gradients
 };
@@ -49,15 +49,15 @@ struct Problem {
 /// The results of an operation. Pixels and labels have input gradients without values.
 struct Solution {
     Tensor output;
-    Tensor sums;    // (2, K), if the output has them
-    Tensor losses;  // (N), with a softmax only
+    Tensor sums;    // (2, K), if ops::outputs_channel_sums()
+    Tensor losses;  // (N), if ops::outputs_softmax()
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
     Tensor running_mean, running_variance;
     Tensor inner_running_mean, inner_running_variance;  // of a DualNorm only
 };
 
-/// Calls body(n, p, q, h, w, r, s) for every pixel (h, w) under every window position (p, q).
+/// Calls body(n, p, q, h, w, r, s) for tap (r, s) of each window (p, q) if its pixel (h, w) exists.
 template <typename Window, typename Body>
 void for_each_tap(const Window& op, const Shape& output, const Body& body) {
     for (std::int64_t n = 0; n < output[0]; ++n)
@@ -75,11 +75,11 @@ void for_each_tap(const Window& op, const Shape& output, const Body& body) {
 /// Returns the sum of tensors of one shape.
 Tensor sum(const std::vector<Tensor>& parts);
 
-/// Returns the sums of a value's channels over the batch, and of their squares, (2, C).
+/// Returns, for each channel, the sum of its elements and the sum of their squares: (2, C).
 Tensor channel_sums(const Tensor& value);
 
-/// Returns the output, and gradients if there are output gradients (losses: always). Throws
-/// Error(internal) for a shard of a network.
+/// Returns the output, and the gradients for the output gradients or, of a loss, for its losses.
+/// Without either, gradients are not valid. Throws Error(internal) for a shard of a network.
 Solution solve(const Problem& problem);
 
 }  // namespace hpcai::naive

@@ -12,14 +12,14 @@
 namespace hpcai::naive {
 
 /// Runs one kernel of a device on a Problem, to compare its results with solve(). All memory is
-/// poisoned first, so that reads of other memory and missing writes give NaN. Writes past the end
-/// of a buffer are detected.
+/// filled with NaN first, to detect missing writes and reads of memory that was not written. Writes
+/// past the end of a buffer are detected, too.
 class ProblemRunner {
 public:
     struct Options {
         device::KernelOptions kernel;  // mode and needs_input_gradient follow from the problem
         device::StepScalars step{};
-        std::vector<bool> wanted_input_gradients{};  // shorter: the others are wanted
+        std::vector<bool> wanted_input_gradients{};  // of each input; beyond the end: wanted
     };
 
     /// Plans and binds the kernel. The device and the problem must outlive the object. Throws as
@@ -29,7 +29,8 @@ public:
     device::Kernel& kernel() { return *kernel_; }
     /// Resets the running statistics and runs all passes in order. Waits for the device.
     void run();
-    /// Returns the results of the last run. Gradients that are not computed have no values.
+    /// Returns the results of the last run. Where gradients are not computed, those of inputs have
+    /// no values, and those of parameters are NaN.
     Solution read() const;
     /// Returns the bits of all results of the last run, as the device stores them.
     std::vector<std::byte> bits() const;
@@ -40,7 +41,7 @@ private:
     tensor::DType output_dtype() const;
     tensor::DType input_dtype(std::size_t index) const;
     std::size_t value_bytes(const Shape& shape, tensor::DType dtype, bool sums) const;
-    void* bytes(std::size_t count);
+    void* allocate(std::size_t bytes);
     void* stored(const Tensor& tensor, tensor::DType dtype, bool sums = false);
     template <typename Number>
     Number* plain(const Tensor& tensor);

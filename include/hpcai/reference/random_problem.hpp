@@ -16,19 +16,19 @@ struct ProblemSetup {
 };
 
 /// Returns a training step of an operation on random numbers that exist in the types in which a
-/// device stores them: normal images and parameters, uniform bytes and labels, and boxes on a
-/// quarter of the image. Where a tiny error of the operation could change which side of a ReLU or
-/// which pixel of a MaxPool is taken, the output gradient is 0. Throws Error(internal) for
+/// device stores them: normal images and parameters, uniform bytes and labels, and boxes of a
+/// quarter of the image each. Where a tiny error of the operation could change which side of a ReLU
+/// or which pixel of a MaxPool is taken, the output gradient is 0. Throws Error(internal) for
 /// operations for which has_random_problem() is false.
 Problem random_problem(const ops::Operation& operation, const ProblemSetup& setup);
 
 /// Returns whether random_problem() accepts the operation. It refuses operations of a detector,
-/// shards, and norms with statistics of fewer than 16 values, whose gradients may be nearly 0.
+/// shards, and BatchNorms of fewer than 16 values per channel, whose gradients may be nearly 0.
 bool has_random_problem(const ops::Operation& operation);
 
-/// Returns the error of the gradients that solve() computes, in the direction of random changes of
-/// all inputs and parameters, compared with a central difference of its outputs or losses. The
-/// error is relative to the length of all gradients. Returns 0 if there are none.
+/// Returns the error of the gradients in `solution`, which is solve(problem). Their product with
+/// random changes of all inputs and parameters is compared with a central difference of the outputs
+/// or losses; the error is relative to the norm of all gradients. Returns 0 if that is 0.
 double gradient_error(const Problem& problem, const Solution& solution);
 
 }  // namespace hpcai::naive

@@ -13,8 +13,7 @@ struct Tolerance {
 };
 
 /// The tolerance of operations that round each stored number once: half of 2^-7 in bf16 or 2^-10 in
-/// f16. An fp32 sum of up to some thousand terms has an error of about the square root of their
-/// number times 2^-24.
+/// f16. An fp32 sum of n terms has an error of about sqrt(n) 2^-24, which is 1e-6 for n = 280.
 inline Tolerance tolerance_of(tensor::DType compute) {
     if (compute == tensor::DType::f32) return {1e-6, 1e-6};
     return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
@@ -25,8 +24,8 @@ inline Tolerance rounded(int times, const Tolerance& once) {
     return {times * once.stored, once.fp32, once.filters};
 }
 
-/// The tolerance of a GPU. cuDNN stores gradients of filters only in the type of the images, and
-/// truncates factors to tf32, so each gradient has an error of up to 2^-10.
+/// The tolerance of a GPU. cuDNN stores gradients of filters only in the type of the images. With
+/// tf32 it truncates both factors of a product, each with an error of up to 2^-10.
 inline Tolerance gpu_tolerance_of(tensor::DType compute, bool tf32) {
     if (tf32) return {2e-3, 2e-3};
     Tolerance tolerance = tolerance_of(compute);
@@ -34,9 +33,9 @@ inline Tolerance gpu_tolerance_of(tensor::DType compute, bool tf32) {
     return tolerance;
 }
 
-/// The tolerance of fused operations. A half type rounds the gradient of the ReLU's input, from
-/// which two norms compute theirs. Sums of it have smaller errors than that, but larger ones than
-/// fp32 sums.
+/// The tolerance of fused operations, which round numbers between their parts to the compute type,
+/// such as the gradient of the ReLU's input that both norms of a DualNorm read. Sums of such
+/// numbers have smaller errors than the numbers, but larger ones than sums of fp32 numbers.
 inline Tolerance fused_tolerance_of(const Tolerance& once) {
     const double all = 4 * once.stored;
     return {all, all, all};
