@@ -58,8 +58,8 @@ struct GatedGradient {
     }
 };
 
-/// Calls `body` with the tensors y, dy0 and dy1 of `arguments`. Its template arguments are their
-/// type, the width, whether there is a ReLU and whether there is dy1.
+/// Calls `body` with the tensors y, dy0 and dy1 of `arguments`. The template arguments of `body`
+/// are the element type, the width, whether there is a ReLU and whether there is dy1.
 template <typename Arguments, typename Body>
 void with_gradients(const BatchNormShape& shape, const Arguments& arguments, const Body& body) {
     with_type(shape.dtype, [&]<typename T>() {

@@ -204,7 +204,7 @@ void update(const UpdateArguments& arguments, const Rule& rule, Stream stream) {
     });
 }
 
-/// Sums of squares in fp64, where squares of fp32 numbers are exact. `others` are gradients or u.
+/// Sums of exact squares, in fp64. `others` are gradients (LARS) or u (LAMB).
 struct Squares {
     double parameters = 0, others = 0;
 

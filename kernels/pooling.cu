@@ -105,10 +105,10 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
 }
 
 /// The first and the last window that cover pixel `at` of an axis.
-struct Span {
+struct Windows {
     int first, last;
 };
-__device__ inline Span windows_over(int at, int kernel, int stride, int padding, int outputs) {
+__device__ inline Windows windows_over(int at, int kernel, int stride, int padding, int outputs) {
     const int past = at + padding - kernel + stride;  // the first window begins after at - kernel
     return {past < 0 ? 0 : past / stride, clamped((at + padding) / stride, 0, outputs - 1)};
 }
@@ -140,12 +140,12 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
     const int h = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.height);
     const int vectors = shape.channels / N, items = shape.width * vectors;
-    const Span rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
+    const Windows rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
     T* dx = static_cast<T*>(args.dx) +
             static_cast<std::int64_t>(blockIdx.x) * shape.width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int w = item / vectors, channel = (item - w * vectors) * N;
-        const Span columns = windows_over(w, kernel, stride, shape.padding, shape.output_width);
+        const Windows columns = windows_over(w, kernel, stride, shape.padding, shape.output_width);
         Pack<N> sum{};
         for (int p = rows.first; p <= rows.last; ++p) {
             const int row_position = (h + shape.padding - p * stride) * kernel;
