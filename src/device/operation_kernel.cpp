@@ -12,11 +12,11 @@ std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions
     passes.push_back(Pass::forward);
     if (options.mode != Mode::training) return passes;
     if (has_weights) passes.push_back(Pass::weight_gradient);
-    // In all other operations, Pass::input_gradient also computes gradients of parameters.
-    const bool has_input_gradient_only =
+    // In these operations, unlike in others, Pass::input_gradient has no gradients of parameters.
+    const bool is_for_inputs_only =
         has_weights || ops::is_one_of<ops::AllGather, ops::ReduceScatter>(operation);
     const bool has_backward =
-        has_input_gradient_only ? options.needs_input_gradient : is_differentiable(operation);
+        is_for_inputs_only ? options.needs_input_gradient : is_differentiable(operation);
     if (has_backward && !std::holds_alternative<ops::InputNormalize>(operation)) {
         passes.push_back(Pass::input_gradient);
     }

@@ -5,9 +5,9 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: `blocked` has blocks of 8 or 16 channels if the block
-/// size divides the number of channels, `channels_last` is (N, H, W, C), and `automatic` is what
-/// oneDNN chooses for a 3x3 convolution.
+/// The layout of images between kernels. `channels_last` is (N, H, W, C). `blocked` has blocks of 8
+/// or 16 channels where the block size divides C; other images are channels last or, with up to
+/// three channels, (N, C, H, W). `automatic` is the one that oneDNN prefers for 3x3 convolutions.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
@@ -44,7 +44,7 @@ struct NumaNodes {
 NumaNodes count_numa_nodes();
 
 /// Returns the number of threads of a rank: `requested` if positive, else the number of allowed
-/// cores divided by `sharing_ranks`, rounded down, but at least 1.
+/// cores divided by the number of ranks that share them, rounded down, but at least 1.
 int threads_for_rank(int requested, const Cores& cores, int sharing_ranks);
 
 }  // namespace hpcai::device

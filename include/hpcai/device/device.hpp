@@ -103,7 +103,7 @@ struct Optimizer {
     };
     std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
     tensor::DType compute = tensor::DType::f32;  // of working copies
-    // Rounds parameters to `compute`, to nearest even, after each step: there is no fp32 master
+    // Rounds parameters to `compute`, to nearest even, after each step, as without an fp32 master
     // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
     bool rounds_parameters = false;
     // Set for a shard of a network: ranges hold the shard's part of each parameter, so trust ratios
@@ -275,8 +275,8 @@ public:
     }
     /// Enqueues a copy within device memory.
     virtual void enqueue_copy(void* to, const void* from, std::size_t bytes) = 0;
-    /// Reserves memory for calls of enqueue_upload() with up to this many bytes. May wait for all
-    /// work. Throws Error(internal) if there is too little memory.
+    /// Reserves memory for calls of enqueue_upload() with up to this many bytes each. May wait for
+    /// all work. Throws Error(internal) if there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
     /// Returns the bytes of a value of this shape and type in the layout of this device.
     virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {

@@ -10,7 +10,7 @@ namespace hpcai::device::cpu {
 namespace {
 
 // With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. When
-// kGradientBytes limited the sub-batches, they were at most 1.1 times slower.
+// kGradientBytes limited the sub-batches, the gradients were at most 1.1 times slower.
 constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 

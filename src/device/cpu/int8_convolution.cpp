@@ -19,7 +19,7 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters per block; divides op.filters (ops::computes_in_int8)
+constexpr std::int64_t kPerBlock = 8;  // filters per block; divides op.filters (computes_in_int8)
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
@@ -85,7 +85,7 @@ void Int8Filters::lay_out(Scratch& prepared, Scratch& workspace) {
     }
     rounded_ = workspace.take<std::int8_t>(filters_ * taps_ * channels_);
     inverse_ = workspace.take<float>(channels_);
-    largest_ = workspace.take<std::uint32_t>(filters_ / kBlock * channels_);
+    largest_ = workspace.take<std::uint32_t>(filters_ / kPerBlock * channels_);
 }
 
 void Int8Filters::bind(const float* master, void* prepared, void* workspace) {
@@ -97,7 +97,7 @@ void Int8Filters::bind(const float* master, void* prepared, void* workspace) {
 
 void Int8Filters::prepare() {
 #pragma omp parallel for schedule(static)
-    for (std::int64_t block = 0; block < filters_ / kBlock; ++block) round_filters(block);
+    for (std::int64_t block = 0; block < filters_ / kPerBlock; ++block) round_filters(block);
     plain_.pack.run(context_);
     if (!has_rotated_) return;
 #pragma omp parallel for schedule(static)
@@ -120,7 +120,7 @@ FilterRows Int8Filters::rows(std::int64_t filter) const {
 void Int8Filters::round_filters(std::int64_t block) const {
     std::uint32_t* maxima = largest_ + block * channels_;
     std::fill_n(maxima, channels_, 0);
-    for (std::int64_t filter = block * kBlock; filter < (block + 1) * kBlock; ++filter) {
+    for (std::int64_t filter = block * kPerBlock; filter < (block + 1) * kPerBlock; ++filter) {
         const FilterRows filter_rows = rows(filter);
         plain_.filters.steps[filter] =
             int8_step(context_.loops->largest_of_filter(filter_rows, maxima));
@@ -136,7 +136,7 @@ void Int8Filters::round_filters(std::int64_t block) const {
 void Int8Filters::find_rotated_steps(std::int64_t first_channel) const {
     for (std::int64_t channel = first_channel; channel < first_channel + kInt8Lanes; ++channel) {
         std::uint32_t largest = 0;
-        for (std::int64_t block = 0; block < filters_ / kBlock; ++block) {
+        for (std::int64_t block = 0; block < filters_ / kPerBlock; ++block) {
             largest = std::max(largest, largest_[block * channels_ + channel]);
         }
         rotated_.filters.steps[channel] = int8_step(largest);
@@ -273,8 +273,8 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
     }
 }
 
-/// Returns random numbers that no other tile, sample, kernel, step, rank or model and no
-/// CounterStream uses. Samples are numbered over all micro-batches of a step.
+/// Returns random numbers that no other tile, sample, kernel, training step, rank or model and no
+/// CounterStream uses. Samples are numbered over all micro-batches of a training step.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
     const std::int64_t sample = buffers_.scalars->micro_batch * image_[0] + image;

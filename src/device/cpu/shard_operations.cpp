@@ -126,7 +126,7 @@ private:
     std::int64_t local_elements() const {
         return shape_of(exchange_->shard()).elements();
     }
-    /// Copies the channels of `shard` from `global` to `own`, which has only these, or back.
+    /// Copies the channels of `shard` between `global` and `own`, which has only these.
     template <bool is_insert>
     void copy(int shard, std::byte* own, std::byte* global) const {
         const ChannelMap own_map = map_of(shape_of(shard)), global_map = map_of(global_shape_);

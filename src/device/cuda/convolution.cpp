@@ -86,7 +86,7 @@ public:
                        shape.is_column ? static_cast<int>(shape.kernel) : 1};
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
-        ensure(!op.sums || shape.filters == op.filters, "no sums of {} padded filters", op.filters);
+        ensure(!op.sums || shape.filters == op.filters, "padding filters have no channel sums");
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,

@@ -42,7 +42,7 @@ public:
     void release() override { released_.record(user_); }
 
 private:
-    /// Allocates a quarter more than needed, for later batches; nothing if memory is too small.
+    /// Allocates a quarter more than needed, for later batches; nothing if the GPU lacks memory.
     void enlarge(std::size_t bytes) {
         released_.wait();
         memory_ = {};

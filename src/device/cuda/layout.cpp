@@ -8,7 +8,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr std::int64_t kChunkValues = std::int64_t{2} << 20;
+constexpr std::int64_t kChunkValues = std::int64_t{2} << 20;  // 8 MiB of fp32
 constexpr std::int64_t kAlignedRows = 16;  // each chunk begins at a multiple of 16 bytes
 
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {

@@ -84,7 +84,7 @@ private:
         return trains() ? array_bytes(samples_, options_.compute) : 0;
     }
 
-    std::size_t relu_bytes() const { return array_bytes(outputs_); }
+    std::size_t relu_bytes() const { return array_bytes(relu_outputs_); }
 
     // The ReLU has its own kernel, because that of cuBLASLt may turn a NaN into a number.
     void forward() override {
@@ -97,7 +97,7 @@ private:
                       context_);
         if (!op_.relu) return;
         kernels::relu_from_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
-                               outputs_, context_.stream);
+                               relu_outputs_, context_.stream);
     }
 
     void weight_gradient() override {
@@ -129,7 +129,7 @@ private:
                                 .dy0 = output_gradient(),
                                 .dy1 = second_output_gradient(),
                                 .dx = gradient_,
-                                .count = outputs_},
+                                .count = relu_outputs_},
                                context_.stream);
     }
 
@@ -143,7 +143,7 @@ private:
     }
 
     const std::int64_t samples_ = op_.input[0];
-    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
+    const std::int64_t relu_outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weight_data_ = nullptr;
     void* ones_ = nullptr;

@@ -99,7 +99,7 @@ void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& 
     }
 }
 
-/// Returns whether any of `Lanes` boxes, beginning with `first`, has an IoU above box.max_iou.
+/// Returns whether one of `Lanes` boxes, beginning with `first`, overlaps `box` above box.max_iou.
 template <int Lanes>
 inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const ReferenceBox& box) {
     using F = Floats<Lanes>;
