@@ -71,8 +71,8 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates; none if later steps need more of the pass.
-    /// A caller that updates them with the parameters runs the pass only once. Requires bind().
+    /// The working copies that the prepare pass updates; none if it has other work in every step. A
+    /// caller that updates them with the parameters runs it only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal), or dnnl::error on a CPU, when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;

@@ -35,7 +35,7 @@ public:
                "a fused BatchNorm cannot have statistics over {} of {} samples",
                op.statistics_samples, op.input[0]);
         ensure(stored_channels(op.input[3]) == op.input[3],
-               "a fused BatchNorm cannot have {} channels", op.input[3]);
+               "a fused BatchNorm cannot have padding after {} channels", op.input[3]);
         shape_ = {.dtype = dtype,
                   .spans = 1,
                   .pixels = op.input[0] * op.input[1] * op.input[2],
