@@ -156,9 +156,9 @@ void skip_complete_runs(context::RepeatedRuns& series) {
         series.folder.string(), last, verification::kRepetitionsName);
 }
 
-/// Locks and reads the next run of `series` at rank 0, or reads the previous run if the next has
-/// not begun. Returns nothing if no run has begun. Throws Error(launch) for another number of
-/// ranks, Error(usage) if another process uses the directory. Collective.
+/// Locks and reads, on rank 0, the run of `series` to resume. If it has not begun, reads the run
+/// before it instead. Returns nothing if no run has begun. Throws Error(launch) for another number
+/// of ranks, Error(usage) if another process uses the directory. Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;
