@@ -9,7 +9,7 @@
 namespace hpcai {
 
 std::optional<std::pair<int, int>> median_ranks(int count) {
-    // 0.5^count of more would be a denormal number or 0.
+    // From 1023 values on, 0.5^count would be a denormal number or 0.
     ensure(count <= 1000, "ranks of the median of {} values", count);
     constexpr double kTail = 0.025;
     int rank = 0;

@@ -74,8 +74,8 @@ public:
     /// Adds a subcommand. This command then requires one of its subcommands.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
-    /// Adds a subcommand that runs `action` and owns the returned targets of its options. If these
-    /// have the configuration's sources as `config`, errors name the place of a key.
+    /// Adds a subcommand that runs `action` and owns the returned targets of its options. If
+    /// `Options` has `config`, the sources of a configuration, errors name the place of a key.
     template <typename Options>
     std::pair<Command, Options&> add_command(const CommandText& text,
                                              ExitCode (*action)(const Options&,
@@ -183,7 +183,7 @@ private:
     /// `chosen` receives the action of the command that the user chose.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
 
-    // Check the text of option `name` and return its value. Throw Error(usage) if it is illegal.
+    // Throw Error(usage) if the text of option `name` is illegal. All but the last return a value.
     std::int64_t parse_integer(const std::string& name, const std::string& text,
                                IntegerRange range) const;
     double parse_number(const std::string& name, const std::string& text,

@@ -32,7 +32,7 @@ struct SbatchOptions {
     config::Sources config;
     slurm::BatchJob job;
     std::string output;
-    int ranks_per_node = 0;  // 0: a rank for each GPU, else one
+    int ranks_per_node = 0;  // 0: one for each GPU, or one without GPUs
     std::vector<std::string> array;
 };
 

@@ -101,7 +101,7 @@ void add_verify_command(Command parent) {
                      "also compare labels with the data in this folder, and predictions with those "
                      "that the stored weights make again. DIR is the common folder of the data "
                      "paths, a copy of it, or its parent");
-    // Later losses no longer agree, because rounding errors grow from step to step.
+    // After 30 steps losses no longer agree, because rounding errors grow from step to step.
     command.add_integer("--replay", options.data.steps, {1, 30},
                         "also train N steps of each model again, from the beginning and from each "
                         "kept checkpoint, and compare the losses; needs --data");

@@ -130,7 +130,7 @@ private:
         }
     }
 
-    /// Adds one message with all shares of a part, which are contiguous.
+    /// Adds one message with all shares of a part, which are consecutive in the wire buffer.
     static void add_shares(std::vector<WireMessage>& messages, int rank,
                            const std::vector<WirePiece>& shares) {
         const std::size_t begin = shares.front().offset;

@@ -359,7 +359,7 @@ void MembershipAgreement::send_result(std::span<const int> groups) {
 }
 
 /// Sends `message` without statuses to at most log2(n) + 1 of these n groups. Each receiver
-/// forwards it to its forward_to. The first of `groups` is the last receiver.
+/// forwards it to the groups in its forward_to. The last message goes to the first of `groups`.
 void MembershipAgreement::send_in_tree(AgreementMessage message, std::span<const int> groups) {
     message.statuses.clear();
     while (!groups.empty()) {

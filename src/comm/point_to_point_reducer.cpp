@@ -191,10 +191,10 @@ void PointToPointReducer::remove(PointToPointRequest& request) {
     is_skipped_ |= std::ranges::any_of(request.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// Clears the residuals after a skipped step, because its gradients may be hundreds of times too
-/// large and its loss scale is no longer used. Residuals are not rescaled when the loss scale
-/// doubles, which happens once in thousands of steps. Each then loses half of its weight, at most
-/// half a step's rounding error
+/// Clears the residuals after a skipped step, because its gradients may be far too large and its
+/// loss scale is no longer used. Residuals are not rescaled when the loss scale doubles, which
+/// happens once in thousands of steps. Each residual then loses half of its weight, which is at
+/// most half of one step's rounding error
 /// (AllReduceSchedules.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;

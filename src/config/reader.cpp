@@ -61,7 +61,7 @@ public:
         locations_[key.full_name()] = where;
     }
 
-    /// Returns "file:line:column: " of a key that is set, else "".
+    /// Returns "file:line:column: " or "--set a.b=v: " of a key that is set, else "".
     std::string location_of(const std::string& full_name) const {
         const auto found = locations_.find(full_name);
         return found == locations_.end() ? "" : found->second + ": ";

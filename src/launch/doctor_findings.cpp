@@ -63,7 +63,7 @@ Finding fail(const char* check, std::string text, std::string remedy, ExitCode c
 Finding check_configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-        const std::string& digest = ranks[rank].config_sha256;  // empty: rank 0 has the file
+        const std::string& digest = ranks[rank].config_sha256;  // empty: a run uses that of rank 0
         if (!digest.empty() && digest != ranks[0].config_sha256) others.push_back(rank);
     }
     if (others.empty()) {

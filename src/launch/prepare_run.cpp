@@ -107,8 +107,8 @@ struct Resumption {
         is_trained = !comm::broadcast(everyone, std::string(is_trained ? "yes" : "")).empty();
     }
 
-    /// Copies the facts of earlier launches of the run to `next`, the record of this launch. If all
-    /// groups have finished, also copies the environment of their training, but keeps kFaultsFact.
+    /// Copies the facts of earlier launches to `next`, the record of this launch. If all groups
+    /// have finished, also copies the environment of their training, but `next` keeps kFaultsFact.
     void keep_facts(LaunchRecord& next) {
         if (!has_begun()) return;
         next.started_utc = launch.started_utc;
@@ -142,8 +142,8 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
     }
 }
 
-/// Chooses the first run without a result, from the current one on, and locks the series' folder.
-/// If all runs have a result, writes repetitions.json and throws Error(usage).
+/// With run.repeat, chooses the first run without a result, from the current one on, and locks the
+/// runs' folder. If all runs have a result, writes repetitions.json and throws Error(usage).
 void skip_complete_runs(context::RepeatedRuns& series) {
     const int last = series.config->run.repeat;
     if (last == 1) return;
@@ -156,9 +156,9 @@ void skip_complete_runs(context::RepeatedRuns& series) {
         series.folder.string(), last, verification::kRepetitionsName);
 }
 
-/// Locks and reads the next run of `series` at rank 0, or reads the previous run if the next has
-/// not begun. Returns nothing if no run has begun. Throws Error(launch) for another number of
-/// ranks, Error(usage) if another process uses the directory. Collective.
+/// Locks and reads, on rank 0, the run of `series` to resume. If it has not begun, reads the run
+/// before it instead. Returns nothing if no run has begun. Throws Error(launch) for another number
+/// of ranks, Error(usage) if another process uses the directory. Collective.
 std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
                                           comm::Communicator& everyone) {
     Resumption found;
@@ -245,7 +245,7 @@ data::SampleSets open_samples(const config::Config& config,
 /// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
 /// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
-    // A number for each choice; those of mine.compute are 0 or larger.
+    // Distinguishes what training.precision auto may choose; mine.compute is 0 or larger.
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum
     everyone.all_reduce_max(extremes);

@@ -182,7 +182,7 @@ std::string launch(const BatchJob& job) {
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
             "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
-            "# always returns 0. Without orte_abort_on_non_zero_status, mpirun would hang after\n"
+            "# always returns 0. Without orte_abort_on_non_zero_status 0, mpirun would hang after\n"
             "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the "
             "ranks\n"
             "# 10 s for a checkpoint after SIGTERM.\n"

@@ -27,8 +27,8 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
     return counter;
 }
 
-/// The purpose of a stream. Streams of different purposes never overlap. The numbers are part of
-/// the definition of every result: never renumber, only append.
+/// The purpose of a stream. The numbers are part of the definition of every result: never renumber,
+/// only append.
 enum class RandomPurpose : std::uint8_t {
     bootstrap = 1,       // which samples a model trains on
     shuffle = 2,         // order of a model's samples in an epoch
@@ -43,8 +43,8 @@ enum class RandomPurpose : std::uint8_t {
     rounding = 11,       // stochastic rounding of gradients to int8
 };
 
-/// The sequence of random numbers identified by (seed, purpose, a, b, c). Different streams share
-/// no block: purpose, a, b, c and the block's index are distinct fields of the Philox counter, and
+/// The sequence of random numbers identified by (seed, purpose, a, b, c). Streams of one seed share
+/// no block: purpose, a, b, c and the block's index are distinct fields of Philox's counter, and
 /// the seed is its key. A stream holds 2^26 numbers of 32 bits; drawing more throws
 /// Error(internal).
 class CounterStream {

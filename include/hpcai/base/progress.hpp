@@ -12,20 +12,20 @@ namespace hpcai {
 
 /// Progress of a training run.
 struct Progress {
-    std::int64_t step = 0;  // completed steps
-    std::int64_t steps = 0;
-    int epoch = 0;  // the current epoch, from 1; 0: not shown
+    std::int64_t step = 0;   // completed steps of all epochs
+    std::int64_t steps = 0;  // planned steps of all epochs
+    int epoch = 0;           // the current epoch, from 1; 0: not shown
     int epochs = 0;
     double loss = 0;               // mean over the steps that were read last; NaN: none read
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
-    int groups_training = 1;  // groups known to train; not in render()
+    int groups_training = 1;  // groups known to be training; not shown by render()
 };
 
 /// Returns a line without line feed, e.g.
-/// "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s left  group 2 is slowest".
+/// "epoch 3/90  step 12/450  loss 2.3456  512 images/s  3 min 12 s left  group 2 is slowest".
 std::string render(const Progress& progress);
 
 struct ProgressSettings {
@@ -37,9 +37,9 @@ struct ProgressSettings {
     std::function<void(const Progress&)> print = {};  // if set, called instead of printing a line
 };
 
-/// Prints progress to `out`: for the first and the last step, and between them at most one line per
-/// interval. In a batch log the interval is 1 s until the second line, then doubles with each line
-/// up to plain_interval_seconds. Times are those of a monotonic clock.
+/// Prints progress to `out`: in the first update, after the last step, and between them at most one
+/// line per interval. In a batch log the interval is 1 s until the second line, then doubles with
+/// each line up to plain_interval_seconds. Times are those of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.

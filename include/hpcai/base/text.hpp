@@ -31,8 +31,8 @@ constexpr std::size_t kPageWidth = 80;
 /// ends each line but the last; its characters before the line feed count as columns.
 std::string wrap(std::string_view text, std::size_t indent, std::string_view line_end = "\n");
 
-/// Breaks a text that ends with a shell command as wrap() does, with backslashes at the ends of
-/// lines. A text that contains single quotes is unchanged, because its blanks may be quoted.
+/// As wrap(), for a text that ends with a shell command: each line but the last ends with a
+/// backslash. A text that contains single quotes is unchanged, because its blanks may be quoted.
 std::string wrap_command(const std::string& text, std::size_t indent);
 
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none

@@ -18,7 +18,7 @@ public:
 };
 
 /// A collective or an exchange of messages in progress. The destructor waits until it is complete
-/// or has failed.
+/// or has failed. For requests of GPUs, see GradientReducer::start_all_reduce().
 class Request {
 public:
     virtual ~Request() = default;
@@ -64,7 +64,7 @@ public:
 
     virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-    /// Gathers `mine` of every rank into `all`, in the order of the ranks. All pass the same size.
+    /// Gathers `mine` of every rank into `all`, by rank. All ranks pass the same size.
     virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;

@@ -77,8 +77,8 @@ struct Membership {
     /// Whether a group failed by a timeout, as after the loss of a rank.
     bool has_lost_rank() const { return has_group_with_code(ExitCode::watchdog); }
     bool has_stopped_group() const { return has_group_with_code(ExitCode::stopped); }
-    /// Returns the group whose leader writes the result: the first group that votes, else the first
-    /// failed group that is not lost. -1 if there is no such group or not `agreed`.
+    /// Returns the group whose leader writes the result: the first completed group, else the
+    /// first failed group that is not lost. -1 if there is no such group or not `agreed`.
     int writer() const;
 
 private:

@@ -44,7 +44,7 @@ private:
 /// The result of agree_on_members for one leader.
 struct AgreedMembers {
     Membership decision;
-    std::unique_ptr<Communicator> leaders;  // voting leaders in group order; null if not voting
+    std::unique_ptr<Communicator> leaders;  // of voters(), in their order; null at other leaders
 };
 
 enum class NextAction { exit, another_run };

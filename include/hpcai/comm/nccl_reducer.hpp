@@ -16,7 +16,7 @@ struct NcclReducerOptions {
     // feedback equal those of make_point_to_point_reducer. Absent: NCCL's own fp32 all-reduce.
     std::optional<AllReduceOptions> all_reduce = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
-    double start_seconds = 300;  // longest start-up, which connects the GPUs
+    double start_seconds = 300;  // longest wait in each call that starts NCCL or connects GPUs
     double finish_seconds = 30;  // longest shutdown, and longest wait for an abort
 };
 

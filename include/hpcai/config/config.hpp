@@ -118,10 +118,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // absent: with stages P_degree / the given degrees, else 1
+    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees, or 1 without stages
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // absent: with shards P_degree / the given degrees, else 1
+    std::optional<int> model_degree;  // absent: P_degree / given degrees, or 1 without shards
 };
 
 struct DataConfig {

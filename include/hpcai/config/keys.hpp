@@ -37,7 +37,7 @@ struct Key {
     std::string section;
     std::string name;
     KeyType type = KeyType::text;
-    std::string meaning;  // full sentences for users
+    std::string meaning;  // for users
     std::string unit;     // empty: none
     Bounds bounds;
     bool may_be_auto = false;

@@ -16,8 +16,8 @@ namespace hpcai::context {
 /// The position of a rank on its node.
 struct PlaceOnNode {
     int ranks_sharing_cores = 1;  // including this rank
-    int local_rank = 0;
-    int ranks_on_node = 1;  // including this rank
+    int local_rank = 0;           // from 0, among the ranks of the node
+    int ranks_on_node = 1;        // including this rank
 };
 
 struct OpenDevice {

@@ -24,7 +24,7 @@ struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
-    std::string resume = {};   // folder of a run or series; then config.files and output are empty
+    std::string resume = {};   // folder of a run or several; then config.files and output are empty
 
     /// Returns the sources of the configuration. A run to resume has them in its folder.
     config::Sources sources() const {
@@ -51,7 +51,7 @@ struct LaunchContext {
     int repetitions = 1;           // run.repeat
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
 
-    /// Returns the number of the run in its series; 0 for a single run.
+    /// Returns `repetition`, or 0 for a single run.
     int series_number() const { return repetitions > 1 ? repetition : 0; }
 };
 

@@ -26,8 +26,8 @@ std::string binary_digest();
 /// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
-/// Returns the placement_options() of the nearest parent process in `processes` that is mpirun,
-/// separated by blanks; empty if there are none. Other arguments may hold secrets.
+/// Returns results::placement_options() of the nearest ancestor process in `processes` that is
+/// mpirun or mpiexec, separated by blanks; empty without any. Other arguments may hold secrets.
 std::string launcher_options(const std::filesystem::path& processes = "/proc");
 
 /// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment

@@ -40,7 +40,7 @@ struct PreparedRun {
 /// resume are complete. Throws Error(launch), with a remedy, if the number of ranks does not fit
 /// the run or ranks execute different programs; Error(usage) if the result directory of a new run
 /// is not empty, or if the run to resume is complete; Error(data) if files of that run are damaged;
-/// and the errors of the checks. Collective; all ranks throw if one fails.
+/// and the errors of configuration, data and devices. Collective; all ranks throw if one fails.
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
                         context::RepeatedRuns& series);
 

@@ -46,8 +46,8 @@ struct Layout {
 ///   - a batch cannot be divided evenly among ranks and micro-batches,
 ///   - the degrees of `parallel` do not multiply to P_degree, or fewer than two of them are set in
 ///     mode `mixed`, or
-///   - training.batch_norm_samples neither divides the samples of a rank's micro-batch nor is k
-///     times these samples, where k divides the number of replicas.
+///   - training.batch_norm_samples neither divides the size of a rank's micro-batch nor is k times
+///     this size, where k divides the number of replicas.
 ///
 /// The error is Error(launch) if eq. 5 cannot hold, or if another number of ranks may help: if
 /// P_degree is `auto` and, for the batch and batch_norm_samples, data_degree is `auto`, too.
