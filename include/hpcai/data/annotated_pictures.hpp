@@ -43,8 +43,8 @@ struct ClassChoice {
     bool ignore_others = false;      // if false, an object of a class not in `names` is an error
 };
 
-/// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the names of images in order; each
-/// has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and includes
+/// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the images' names in sample order;
+/// each has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and includes
 /// xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area. Includes objects
 /// marked difficult. Does not open images. Throws Error(data) naming the file for a missing file,
 /// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
