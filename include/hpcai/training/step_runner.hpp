@@ -30,7 +30,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters. The first was the `twin` from which the others were built.
+    // flight. They share parameters. The others were built with the first as their `twin`.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
