@@ -236,13 +236,13 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages) {
 
 std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> cuts) {
     cuts.push_back(graph.nodes().size());
-    std::vector<Stage> partitions;
+    std::vector<Stage> stages;
     std::size_t begin = 0;
     for (const std::size_t end : cuts) {
-        partitions.push_back(StageMaker(graph, begin, end).make());
+        stages.push_back(StageMaker(graph, begin, end).make());
         begin = end;
     }
-    return partitions;
+    return stages;
 }
 
 std::vector<std::size_t> balance(const StageCosts& costs, int stages) {
