@@ -92,8 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the working
-    /// copies if ParameterStore::write() has changed parameters since the last step.
+    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the copies that
+    /// updates write, if ParameterStore::write() has changed parameters since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>
