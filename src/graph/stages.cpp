@@ -36,10 +36,10 @@ std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
 }
 
 /// Forbids cuts between the first and the last of `nodes`.
-void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cuts) {
+void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cut_costs) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {
-        cuts[position] = std::numeric_limits<double>::infinity();
+        cut_costs[position] = std::numeric_limits<double>::infinity();
     }
 }
 

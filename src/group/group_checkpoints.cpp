@@ -254,7 +254,7 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    // Checkpoints of later steps are those of a launch before the one that restored this state.
+    // Checkpoints of later steps are from earlier launches; this launch trains those steps again.
     std::vector<std::int64_t> kept(kept_steps_.begin(),
                                    std::ranges::upper_bound(kept_steps_, step));
     kept.insert(kept.end(), {before.value_or(step), step});
