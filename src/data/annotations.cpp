@@ -120,9 +120,9 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-class AnnotationFile {
+class VocFile {
 public:
-    explicit AnnotationFile(const fs::path& path) : name_(path.string()) {
+    explicit VocFile(const fs::path& path) : name_(path.string()) {
         const std::string text = storage::read_file_text(path, kMaxVocBytes);
         const pugi::xml_parse_result result = document_.load_buffer(text.data(), text.size());
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",
@@ -156,7 +156,7 @@ private:
     pugi::xml_document document_;
 };
 
-RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
+RawObject object_of(const VocFile& file, const pugi::xml_node& node) {
     RawObject object;
     object.class_name = file.text(node, "name");
     require(!object.class_name.empty(), ExitCode::data, "{}: an object has no name", file.name());
@@ -165,14 +165,14 @@ RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     object.y1 = file.number(box, "ymin");
     object.x2 = file.number(box, "xmax");
     object.y2 = file.number(box, "ymax");
-    // Convert to [x1, x2). Equal corners, a pixel in VOC, are accidental clicks: no area.
+    // Convert to [x1, x2). Equal edges, one pixel in VOC, are accidental clicks and keep no area.
     if (object.x1 < object.x2) --object.x1;
     if (object.y1 < object.y2) --object.y1;
     return object;
 }
 
 RawPicture read_annotation(const fs::path& root, const std::string& id) {
-    const AnnotationFile file(root / "Annotations" / (id + ".xml"));
+    const VocFile file(root / "Annotations" / (id + ".xml"));
     RawPicture picture{"JPEGImages/" + id + ".jpg", file.name(), {}, {}};
     require_picture(root, picture.path, file.name());
     const pugi::xml_node size = file.child(file.root(), "size");

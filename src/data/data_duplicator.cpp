@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // between checks
 struct StagedSet {
     std::string name;  // of its subfolder in the staging folder
     Source source;
-    bool is_packed = false;  // images, many to a pack; if false, each file is a pack of its own
+    bool has_pictures = false;  // many to a pack; if false, each file is a pack of its own
     std::vector<Pack> packs;
     std::vector<std::byte> is_staged;  // by pack, 1 if an earlier run has apparently staged it
     std::int64_t unstaged_files = 0;   // needed files that are not staged
@@ -143,14 +143,14 @@ struct DataDuplicator::State {
             StagingLock::State{staging::StageFolder(config.data.staging_directory),
                                config.data.staging_cleanup, place.node_rank, lost_copies});
     }
-    void add(Split split, const StagingRequest& request, bool is_packed) {
+    void add(Split split, const StagingRequest& request, bool has_pictures) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
         const Stopwatch watch;
         StagedSet set{
-            staging::kSetNames[index_of(split)], {request, read_metadata(request)}, is_packed};
+            staging::kSetNames[index_of(split)], {request, read_metadata(request)}, has_pictures};
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
-            if (!is_packed) {
+            if (!has_pictures) {
                 set.packs = staging::plan_single_file_packs(set.source);
                 return;
             }
@@ -248,7 +248,7 @@ struct DataDuplicator::State {
     }
     void copy_or_check(StagedSet& set, std::size_t pack, std::atomic<bool>& stop) {
         const staging::CopyContext context{
-            set.source, set.is_packed,
+            set.source, set.has_pictures,
             staging::stage_path(config.data.staging_directory) / set.name, stop, counters};
         try {
             if (set.is_staged[pack] != std::byte{0} &&

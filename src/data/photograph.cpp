@@ -158,7 +158,7 @@ struct Scene {
     SmoothNoise coarse, fine;
     LinearColor low, high;        // of the background
     std::vector<Object> objects;  // from back to front
-    Point light;                  // relative change of the gain across the image
+    Point gain_slope;             // relative change of the gain across the image
     double gain;
     double noise;  // standard deviation of pixel noise, 0 to 1
 };
@@ -177,7 +177,7 @@ Scene make_scene(CounterStream& random, const PhotographSet& set, int label) {
                 .low = random_color(random, uniform(random, 0.15, 0.5)),
                 .high = random_color(random, uniform(random, 0.45, 0.85)),
                 .objects = {},
-                .light = {uniform(random, -0.5, 0.5), uniform(random, -0.5, 0.5)},
+                .gain_slope = {uniform(random, -0.5, 0.5), uniform(random, -0.5, 0.5)},
                 .gain = uniform(random, 0.7, 1.15),
                 .noise = uniform(random, 0.01, 0.05)};
     for (std::uint32_t n = 1 + random.below(4); n > 0; --n) {
@@ -220,7 +220,8 @@ LinearColor color_at(const Scene& scene, int x, int y) {
     for (const Object& object : scene.objects) {
         paint(object, {static_cast<double>(x), static_cast<double>(y)}, color);
     }
-    const double gain = scene.gain * (1 + scene.light.x * (u - 0.5) + scene.light.y * (v - 0.5));
+    const Point slope = scene.gain_slope;
+    const double gain = scene.gain * (1 + slope.x * (u - 0.5) + slope.y * (v - 0.5));
     for (double& value : color) value *= gain;
     return color;
 }

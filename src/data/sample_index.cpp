@@ -265,7 +265,7 @@ std::optional<std::int32_t> test_number(const fs::path& path) {
     return number && *number >= 1 && *number <= kSamples ? number : std::nullopt;
 }
 
-/// Adds to `reasons` the number and the first of `names`, none of which ImageNet-1k has.
+/// Adds to `reasons` the number and the first of `names`, which are not as in ImageNet-1k.
 void report_names(const std::vector<const std::string*>& names, std::string_view what,
                   std::string_view expected, std::vector<std::string>& reasons) {
     if (names.empty()) return;

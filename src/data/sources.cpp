@@ -147,7 +147,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // by position: earlier entries of the same sample
+    std::vector<std::uint16_t> repetitions;  // by position: number of earlier entries of its sample
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
@@ -159,11 +159,11 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
       model_(model),
       pictures_(pictures),
       epoch_(std::make_unique<Epoch>()) {
-    ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
-               settings.batch_size % settings.degree == 0,
-           "batch of {} over {} ranks", settings.batch_size, settings.degree);
+    ensure(settings.shares >= 1 && settings.batch_size >= 1 &&
+               settings.batch_size % settings.shares == 0,
+           "batch of {} over {} ranks", settings.batch_size, settings.shares);
     pipeline_ = std::make_unique<BatchPipeline>(
-        *samples_, settings.batch_size / settings.degree, settings,
+        *samples_, settings.batch_size / settings.shares, settings,
         [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
             fill(batch, row, out);
         },
@@ -207,9 +207,9 @@ std::string TrainingSource::try_position(std::size_t position, const BatchRow& o
 void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     if (settings_.before_row) settings_.before_row(epoch_->number, batch);
     const std::size_t entries = epoch_->order.size();
-    const std::int64_t rows = settings_.batch_size / settings_.degree;
+    const std::int64_t rows = settings_.batch_size / settings_.shares;
     const auto first =
-        static_cast<std::size_t>(batch * settings_.batch_size + settings_.group_rank * rows + row);
+        static_cast<std::size_t>(batch * settings_.batch_size + settings_.share * rows + row);
     for (std::size_t tried = 0; tried < std::min(entries, kMaxReplacements); ++tried) {
         const std::size_t position = (first + tried) % entries;
         const std::string reason = try_position(position, out);
@@ -249,11 +249,11 @@ EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree) {
 EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
                                    const SourceSettings& settings)
     : samples_(std::move(samples)), settings_(settings) {
-    ensure(settings.degree >= 1 && settings.batch_size >= 1, "batch of {} on one of {} ranks",
-           settings.batch_size, settings.degree);
+    ensure(settings.shares >= 1 && settings.batch_size >= 1, "batch of {} on one of {} ranks",
+           settings.batch_size, settings.shares);
     const std::int64_t all = samples_->samples();
-    full_share_ = ceil_div(all, settings.degree);
-    share_ = evaluation_share(all, settings.group_rank, settings.degree);
+    full_share_ = ceil_div(all, settings.shares);
+    share_ = evaluation_share(all, settings.share, settings.shares);
     pipeline_ =
         std::make_unique<BatchPipeline>(*samples_, settings.batch_size, settings,
                                         [this](std::int64_t batch, std::int64_t row,

@@ -24,7 +24,7 @@ public:
     /// Sets `stop` and waits for the threads.
     ~WorkerPool();
 
-    /// Runs tasks in the calling thread until none is left.
+    /// Runs tasks in the calling thread until none is left or `stop` is set.
     void run_tasks();
     /// Waits, at most `timeout`, until all tasks are done or one has failed. Returns whether all
     /// threads are done.

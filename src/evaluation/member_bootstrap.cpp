@@ -28,9 +28,9 @@ MemberDraws draw_members(int members, std::uint64_t seed) {
         for (int draw = 0; draw < members; ++draw) {
             weights[stream.below(static_cast<std::uint32_t>(members))] += 1;
         }
-        const auto [place, is_new] = known.try_emplace(weights, draws.weights.size());
+        const auto [entry, is_new] = known.try_emplace(weights, draws.weights.size());
         if (is_new) draws.weights.push_back(std::move(weights));
-        draws.draw_index.push_back(place->second);
+        draws.draw_index.push_back(entry->second);
     }
     return draws;
 }

@@ -145,7 +145,7 @@ private:
     /// Lets the BatchNorm use the sums of its input, if there are any. If it has an addition, also
     /// fuses the 1 x 1 convolution before it. If the addend is from another BatchNorm that only
     /// this node reads, the convolutions before both are fused or, where the device does not accept
-    /// that, the other BatchNorm; nothing is fused if the other BatchNorm has a ReLU.
+    /// that, the other BatchNorm; nothing is fused if the other has an addition or a ReLU.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;

@@ -22,7 +22,7 @@ void Network::Builder::build() {
     if (is_training()) schedule_backward();
     allocate();
     bind();
-    schedule_weight_casts();
+    schedule_prepare_passes();
     publish();
 }
 
@@ -290,7 +290,7 @@ void Network::Builder::bind_parameters(const Binding& binding,
     }
 }
 
-void Network::Builder::schedule_weight_casts() {
+void Network::Builder::schedule_prepare_passes() {
     network_.working_copies_.resize(graph_.parameters().size());
     for (const Binding& binding : bindings_) {
         if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;

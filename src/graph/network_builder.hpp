@@ -65,7 +65,7 @@ private:
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
     /// Assigns each prepare pass to prepare_optimizer_copies() or prepare_other_copies().
-    void schedule_weight_casts();
+    void schedule_prepare_passes();
     bool shares_parameters(const Node& node) const;
     void publish();  // sets the addresses that the network's functions return
 

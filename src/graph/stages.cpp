@@ -36,10 +36,10 @@ std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
 }
 
 /// Forbids cuts between the first and the last of `nodes`.
-void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cuts) {
+void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cut_costs) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {
-        cuts[position] = std::numeric_limits<double>::infinity();
+        cut_costs[position] = std::numeric_limits<double>::infinity();
     }
 }
 
@@ -236,13 +236,13 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages) {
 
 std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> cuts) {
     cuts.push_back(graph.nodes().size());
-    std::vector<Stage> partitions;
+    std::vector<Stage> stages;
     std::size_t begin = 0;
     for (const std::size_t end : cuts) {
-        partitions.push_back(StageMaker(graph, begin, end).make());
+        stages.push_back(StageMaker(graph, begin, end).make());
         begin = end;
     }
-    return partitions;
+    return stages;
 }
 
 std::vector<std::size_t> balance(const StageCosts& costs, int stages) {

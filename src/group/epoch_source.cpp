@@ -15,8 +15,8 @@ std::unique_ptr<data::TrainingSource> make_training_source(const context::RunCon
     const plan::Layout& layout = context.controller.layout();
     data::SourceSettings settings = source_settings(context.config.data, resources.threads);
     settings.batch_size = context.config.training.batch_size;
-    settings.group_rank = layout.replica_of(context.place.group_rank);
-    settings.degree = layout.data_degree();
+    settings.share = layout.replica_of(context.place.group_rank);
+    settings.shares = layout.data_degree();
     settings.before_row =
         training::make_loader_fault(training::faults_of_environment(), context.place.group,
                                     context.place.group_rank, steps_per_epoch);

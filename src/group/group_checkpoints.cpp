@@ -231,7 +231,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
-/// or else all checkpoints except the last two complete ones and earlier ones to keep. Returns why
+/// which would fill the disk, unless its step had a complete checkpoint. After a complete write, it
+/// removes all checkpoints except the last two complete ones and earlier ones to keep. Returns why
 /// the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
@@ -243,8 +244,7 @@ std::string GroupCheckpoints::finish_write() {
     const bool is_complete = sum_over_ranks(failure.empty() ? 0 : 1) == 0;
     const std::int64_t step = *std::exchange(pending_step_, std::nullopt);
     if (!is_complete) {
-        if (group_.rank() == 0 &&
-            step != last_complete_step_) {  // the incomplete files would fill the disk
+        if (group_.rank() == 0 && step != last_complete_step_) {
             std::error_code error;
             std::filesystem::remove_all(training::checkpoint_folder(location_, step), error);
         }
@@ -254,7 +254,7 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    // Checkpoints of later steps are those of a launch before the one that restored this state.
+    // Checkpoints of later steps are from earlier launches; this launch trains those steps again.
     std::vector<std::int64_t> kept(kept_steps_.begin(),
                                    std::ranges::upper_bound(kept_steps_, step));
     kept.insert(kept.end(), {before.value_or(step), step});

@@ -126,7 +126,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
     outcome.predictions.validation = std::move(validation.predictions);
-    // Predictions of out-of-bag samples decode other images of the training set.
+    // Read before out-of-bag samples are predicted, which decodes other images of the training set.
     const std::int64_t warned_in_training =
         max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     if (context.config.bagging.out_of_bag) {

@@ -239,7 +239,7 @@ WatchReport GroupWatch::report(const std::string& reason) {
     while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
     if (found.is_reporter) found.failure = describe_ranks(reason, watch);
-    // Stopped processes would outlive the run. Its own watchdog ends a hanging process.
+    // Stopped processes would outlive the run. A hanging process is ended by its own watchdog.
     for (int rank = 0; rank < group_.size() && !context_.launch.exit_ends_others; ++rank) {
         if (process_state(rank) != ProcessState::stopped) continue;
         kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);

@@ -30,8 +30,8 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
         context.controller.layout().micro_batch_size(config.training.batch_size);
     settings.batch_size = static_cast<int>(
         std::clamp<std::int64_t>(block, 1, models::evaluation_rows(config, training_rows)));
-    settings.group_rank = group.rank();
-    settings.degree = group.size();
+    settings.share = group.rank();
+    settings.shares = group.size();
     Evaluation evaluation;
     comm::collective_try(group, [&] {
         data::EvaluationSource source(samples, settings);

@@ -26,7 +26,8 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;             // delay of steps by checkpoints
     comm::BucketAccounting sums;               // all-reduces of gradients
     comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
-    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: unknown (by a library)
+    std::optional<comm::SentBytes>
+        gradients;  // sent in all-reduces; empty: a library's are unknown
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.

@@ -21,7 +21,7 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// Returns a x b, or the reason of the first that is unknown.
+/// Returns a x b, or the first of them that is unknown, with its reason.
 Quantity times(const Quantity& a, const Quantity& b) {
     if (!a.value || !b.value) return a.value ? b : a;
     return {*a.value * *b.value, ""};

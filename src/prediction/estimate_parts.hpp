@@ -21,8 +21,8 @@ struct ComputePrecision {
 
 ComputePrecision compute_precision(const config::Config& config);
 
-/// Returns the bytes of a value of the graph in memory. In every precision, outputs of Linear and
-/// the loss are fp32, pixels uint8 and labels int32.
+/// Returns the bytes of a value of the graph in memory. They do not depend on `precision` if the
+/// value has a type of its own (Value::dtype), such as logits, pixels and labels.
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 

@@ -136,7 +136,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
+/// Returns the bytes of samples that the first stage's first shard sends to its others in a step.
 double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
     const auto sample = static_cast<double>(graph_input_bytes(partition.model, {}));
     return (layout.shards - 1) * sample * layout.micro_batches * samples;

@@ -9,7 +9,7 @@
 namespace hpcai::prediction {
 namespace {
 
-/// Rejects a BatchNorm over one value, which equals its mean: output and gradients are zero.
+/// Rejects a BatchNorm over one value: it equals its mean, so its gradient is 0.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
     const int rows = layout.micro_batch_size(config.training.batch_size);

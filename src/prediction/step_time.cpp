@@ -63,8 +63,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns the time of a planned rank / the time of a rank of the roofline measurement, which
-    /// may have had another number of cores. Assumes equal nodes.
+    /// Returns the time of a planned rank / the time of a rank of the roofline measurement. The
+    /// ranks may have different numbers of cores. Assumes equal nodes.
     double slowdown() {
         if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // GPUs, or a given rate per rank
         const double cores = roofline_.cores;

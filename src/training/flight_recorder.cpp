@@ -26,10 +26,10 @@ void FlightRecorder::end_all_reduce(std::size_t bucket) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     ++all_reduces_finished_;
-    Event* const sum = newest([&](const Event& event) {
+    Event* const started = newest([&](const Event& event) {
         return event.phase == nullptr && event.bucket == bucket && event.end_seconds < 0;
     });
-    if (sum != nullptr) sum->end_seconds = now;
+    if (started != nullptr) started->end_seconds = now;
 }
 
 void FlightRecorder::step_done(std::int64_t steps_done) {

@@ -129,8 +129,8 @@ void Trainer::begin_epoch(int number) {
     ensure(number == epoch_.number, "epoch {} is resumed as epoch {}", epoch_.number, number);
     epoch_.watch.restart();
     if (log_ == nullptr) return;
-    const bool is_in_steps = epoch_.report.steps > 0 && epoch_.report.steps < steps_per_epoch_;
-    if (is_in_steps) epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
+    const bool is_mid_epoch = epoch_.report.steps > 0 && epoch_.report.steps < steps_per_epoch_;
+    if (is_mid_epoch) epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
     log_->resume();
 }
 

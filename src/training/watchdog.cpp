@@ -112,8 +112,8 @@ void Watchdog::watch() {
     }
 }
 
-/// Excludes time in which the process was suspended, for example by `scontrol suspend`. Both
-/// threads call this, because either may run first after a suspension.
+/// Excludes time in which the process was suspended, for example by `scontrol suspend`. The watched
+/// thread calls it, too, because either thread may run first after a suspension.
 void Watchdog::exclude_suspension_locked() {
     const Clock::time_point now = Clock::now();
     const Clock::duration gap = now - std::exchange(last_awake_, now);

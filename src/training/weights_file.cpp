@@ -84,8 +84,8 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-/// Reads the tensors of `all`. Other tensors are legal only if their names end in
-/// `num_batches_tracked` or begin with `ignored`, unless that is empty.
+/// Reads the tensors of `all`. The name of any other tensor must end in `num_batches_tracked` or,
+/// if `ignored` is not empty, begin with it.
 void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
               const std::vector<Entry>& all, std::string_view ignored,
               graph::ParameterStore& store) {

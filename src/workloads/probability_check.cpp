@@ -67,8 +67,8 @@ void ProbabilityCheck::check_folders(const std::string& names) {
     }
 }
 
-/// Reports the first row that is no probability distribution. A softmax of non-finite outputs is
-/// NaN for all classes. Returns whether a value lies strictly between 0 and 1.
+/// Reports the first row that is no probability distribution, except rows of NaN, the softmax of
+/// non-finite outputs. Returns whether a value lies strictly between 0 and 1.
 bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float> values) {
     constexpr double kTolerance = 1e-3;  // of the sum of a row
     const auto width = static_cast<std::size_t>(task_.classes);
@@ -147,7 +147,7 @@ void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, s
     rows.insert(rows.end(), values.begin(), values.end());
 }
 
-/// Counts the samples without labels, which only a run that skips damaged samples may have. Reports
+/// Counts the samples that lack labels, which only a run that skips damaged ones may have. Reports
 /// the first sample that has labels in only some rows.
 void ProbabilityCheck::count_unscored() {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());

@@ -152,8 +152,8 @@ TEST(BoxBatches, KeysGoWithTheSampleAndNotWithRanksThreadsOrPlace) {
     std::vector<std::int32_t> together;
     for (int rank = 0; rank < 2; ++rank) {
         SourceSettings settings = settings_of(kRows, kSkip);
-        settings.degree = 2;
-        settings.group_rank = rank;
+        settings.shares = 2;
+        settings.share = rank;
         settings.decode_threads = 3;
         TrainingSource share(samples, settings, 3, 1);
         for (const std::int32_t key : keys_of_epoch(share, 2, {1, 2, 3, 4})) {

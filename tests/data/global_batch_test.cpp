@@ -70,8 +70,8 @@ protected:
     static SourceSettings settings_of(int rank, int degree, const Work& work) {
         SourceSettings settings;
         settings.batch_size = kBatch;
-        settings.group_rank = rank;
-        settings.degree = degree;
+        settings.share = rank;
+        settings.shares = degree;
         settings.decode_threads = work.decode_threads;
         settings.prefetch_batches = work.prefetch_batches;
         return settings;

@@ -144,10 +144,10 @@ TEST_F(Sources, RanksTogetherMakeTheBatchOfOne) {
     settings.batch_size = 8;
     TrainingSource whole(samples(), settings, 5, 1);
     whole.begin_epoch(0, order);
-    settings.degree = 4;
+    settings.shares = 4;
     std::vector<std::unique_ptr<TrainingSource>> parts;
     for (int rank = 0; rank < 4; ++rank) {
-        settings.group_rank = rank;
+        settings.share = rank;
         parts.push_back(std::make_unique<TrainingSource>(samples(), settings, 5, 1));
         parts.back()->begin_epoch(0, order);
         ASSERT_EQ(parts.back()->batches(), 2);
@@ -235,8 +235,8 @@ TEST_F(Sources, EvaluationScoresEverySampleOnceAndPads) {
         for (int rank = 0; rank < degree; ++rank) {
             SourceSettings settings;
             settings.batch_size = 4;
-            settings.group_rank = rank;
-            settings.degree = degree;
+            settings.share = rank;
+            settings.shares = degree;
             settings.decode_threads = 2;
             EvaluationSource source(samples(), settings);
             source.begin();

@@ -31,8 +31,8 @@ std::vector<T> gathered(comm::Communicator& group, std::span<const T> mine) {
 TrainingSource source_for(const SampleSets& sets, int rank, int degree) {
     SourceSettings settings;
     settings.batch_size = kBatch;
-    settings.group_rank = rank;
-    settings.degree = degree;
+    settings.share = rank;
+    settings.shares = degree;
     settings.decode_threads = 1 + rank % 3;
     settings.prefetch_batches = 1 + rank;
     return {sets.training, settings, 7, 1};

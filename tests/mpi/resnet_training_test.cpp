@@ -79,8 +79,8 @@ graph::Graph small_resnet(const config::Config& config, int ranks, const Options
 data::TrainingSource source_for(const config::Config& config, const comm::Communicator& group) {
     data::SourceSettings settings;
     settings.batch_size = kResnetBatch;
-    settings.group_rank = group.rank();
-    settings.degree = group.size();
+    settings.share = group.rank();
+    settings.shares = group.size();
     return {data::make_synthetic_samples(config, data::Split::training), settings, 1, 0};
 }
 

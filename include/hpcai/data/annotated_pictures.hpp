@@ -43,12 +43,12 @@ struct ClassChoice {
     bool ignore_others = false;      // if false, an object of a class not in `names` is an error
 };
 
-/// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the names of images in order; each
-/// has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and includes
-/// xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area. Includes objects
-/// marked difficult. Does not open images. Throws Error(data) naming the file for a missing file,
-/// invalid XML, corners that are not finite, sides of an image that are not integers from 1 to
-/// kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
+/// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the images' names in sample order;
+/// each has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and
+/// includes xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area. Includes
+/// objects marked difficult. Does not open images. Throws Error(data) naming the file for a missing
+/// file, invalid XML, corners that are not finite, sides of an image that are not integers from 1
+/// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
 /// `choice` (unless ignore_others), for a list that is empty or has a name twice, and, if `choice`
 /// has no names, for images without any object. Throws Error(usage) if `choice` has a name twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,

@@ -100,7 +100,6 @@ private:
     std::shared_ptr<State> state_;
 };
 
-/// The shape and attributes of a new file.
 struct ClimateFileShape {
     std::int64_t samples = 0;
     int height = kClimateRows;

@@ -44,7 +44,7 @@ protected:
     /// Returns the view of an image at `offset_bytes`, with the augmentation of the sample.
     static device::PictureView draw_view(std::int64_t offset_bytes, ImageSize size,
                                          const SampleSet& samples, const CounterStream& random);
-    /// Like enqueue(), for images at `pictures` plus the offsets of the views.
+    /// Like enqueue(). The decoded images are at `pictures` plus the offsets of the views.
     void enqueue_rows(const Batch& batch, const void* pictures, std::uint8_t* images);
 
     device::Device& device_;

@@ -11,8 +11,8 @@ namespace hpcai::data {
 /// The rows of batches that a rank prepares, and the resources to prepare them.
 struct SourceSettings {
     int batch_size = 1;        // of all replicas in training, of this rank in evaluation
-    int group_rank = 0;        // in training, the index of this rank's replica
-    int degree = 1;            // in training, number of replicas; in evaluation, of group ranks
+    int share = 0;             // this rank's share: in training its replica, else its group rank
+    int shares = 1;            // in training, number of replicas; in evaluation, of group ranks
     int prefetch_batches = 3;  // prepared ahead of the batch in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
@@ -34,7 +34,7 @@ struct BatchRow;
 class TrainingSource : public BatchSource {
 public:
     /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
-    /// Error(internal) if batch_size is not a multiple of the degree.
+    /// Error(internal) if batch_size is not a multiple of `shares`.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
                    std::uint64_t seed, std::uint32_t model, DevicePictures* pictures = nullptr);
     ~TrainingSource() override;

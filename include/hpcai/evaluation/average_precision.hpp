@@ -24,7 +24,7 @@ struct AveragePrecision {
 };
 
 /// Returns the means for `hits`, one entry per detection, best first: 1 for a true positive, else
-/// 0. `positives` is the number of labelled boxes. Throws Error(internal) if there are none.
+/// 0. `positives` counts the labelled boxes except crowds. Throws Error(internal) if it is 0.
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives);
 
 struct CategoryQuality {
@@ -35,7 +35,7 @@ struct CategoryQuality {
 };
 
 struct DetectionQuality {
-    std::vector<CategoryQuality> categories;  // [label - 1]
+    std::vector<CategoryQuality> categories;  // [category - 1]
     std::optional<AveragePrecision> mean;     // over the categories with labelled boxes
 };
 

@@ -11,8 +11,8 @@ using comm::Range;
 
 /// The training state of a model on one device: parameters, gradients and optimizer states as flat
 /// fp32 buffers with one range per parameter, and the running statistics. Networks of the same
-/// graph share it. Spans refer to device memory, which the host accesses only through read() and
-/// write().
+/// graph share it. Spans refer to device memory, which the host must not dereference: read() and
+/// write() copy it.
 class ParameterStore {
 public:
     /// Initializes running variances to one and everything else to zero. `device` must outlive the

@@ -23,9 +23,9 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// Unless present, sets request.roofline for request.machine (required): at the training rate in
-/// `request`, which it then removes, else the machine's in the precision of `config`, else its peak
-/// rates. Sets nothing if no rate is known, or if `request` has both training rates.
+/// If request.roofline is absent, sets it for request.machine (required) with the training rate of
+/// `request`, which it removes there, else that of the machine in the precision of `config`, else
+/// the machine's peak rates. Sets nothing without a rate, or if `request` has both training rates.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
@@ -55,8 +55,8 @@ std::string to_text(const SweepRecord& sweep);
 
 /// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
 /// its output shape, parameters, activation bytes, and FLOPs of one sample in the three ledgers
-/// (table3: forward); then the totals. Activations are in training.precision; `auto` is taken as
-/// mixed with device.kind cuda, else as fp32.
+/// (table3: forward); then the totals. Activations are in training.precision, with int8 in fp32;
+/// `auto` is taken as mixed with device.kind cuda, else as fp32.
 std::string flops_table(const config::Config& config);
 
 /// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.
@@ -65,7 +65,7 @@ std::string flops_json(const config::Config& config);
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
 /// over ranks, a trained BatchNorm with one value per channel, a model that cannot be split into
-/// the stages and shards, or training.precision int8 if no shard has int8 convolutions.
+/// the stages and shards, or a divided model without int8 convolutions in training.precision int8.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

@@ -13,7 +13,6 @@ namespace hpcai::training {
 
 inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
 
-/// One fault, on one rank of one group.
 struct Fault {
     std::string kind;  // see docs/RELIABILITY.md
     int group = 0;

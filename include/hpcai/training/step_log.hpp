@@ -9,7 +9,7 @@
 
 namespace hpcai::training {
 
-/// In the order of metrics::kPhaseSpreads.
+/// The phases of a step, in the order of metrics::kPhaseSpreads.
 enum class Phase { input_wait, forward, backward, communication, optimizer, other };
 
 /// Returns the name of the phase in PhaseSeconds, such as "input_wait".
@@ -147,7 +147,7 @@ private:
     PhaseClock clock_;
     StepTrace trace_;
     double begin_ = 0, unread_begin_ = 0;
-    std::int64_t unread_ = 0;  // steps since results were last read
+    std::int64_t unread_ = 0;  // steps since results were last read, from unread_begin_ on
     std::optional<PhaseSeconds> device_phases_;
     std::vector<StepRecord> steps_;
     std::vector<double> step_seconds_;

@@ -30,7 +30,7 @@ struct StepSetup {
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters. The first was the `twin` from which the others were built.
+    // flight. They share parameters. The others were built with the first as their `twin`.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
     comm::Communicator& replicas;                      // ranks that train the same parameters
@@ -92,8 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the working
-    /// copies if ParameterStore::write() has changed parameters since the last step.
+    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the copies that
+    /// updates write, if ParameterStore::write() has changed parameters since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>

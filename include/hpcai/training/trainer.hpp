@@ -64,7 +64,7 @@ struct TrainerSetup {
     const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
     std::string rank_name = {};             // for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};         // faults of all groups to inject
+    std::vector<Fault> faults = {};         // to inject, of all groups
     int group = 0;                          // of this rank
 };
 

@@ -24,8 +24,8 @@ void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
 /// Reads the initial weights of a training run. For a detector, the file may instead hold a
-/// classifier, with no name that begins with "backbone.body.". The classifier's weights fill the
-/// backbone, without "fc." tensors; other parameters stay unchanged. Throws as read_weights.
+/// classifier, with no name that begins with "backbone.body.". The classifier's tensors, except
+/// "fc.*", fill the backbone; other parameters stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
 

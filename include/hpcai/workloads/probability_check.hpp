@@ -49,7 +49,7 @@ private:
     const ProbabilityTask task_;
     std::optional<storage::NpyArray> labels_;  // none: missing or damaged
     std::string labels_digest_;
-    std::int64_t unscored_ = 0;  // samples without labels
+    std::int64_t unscored_ = 0;  // samples that lack labels
     evaluation::Ballot soft_, majority_;
     std::vector<std::string> member_names_;
     bool is_complete_ = true;  // all members were scored

@@ -64,7 +64,7 @@ public:
 
 private:
     struct ReservedArea {
-        double latitude, longitude, radius;
+        double latitude, longitude, radius;  // degrees north and east, m
     };
 
     double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }

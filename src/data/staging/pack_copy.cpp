@@ -121,14 +121,14 @@ std::string copy_file(const CopyContext& context, std::uint32_t number, const Ne
     return digest;
 }
 
-/// Copies the file to `offset` of the pack like copy_file(). With context.is_packed, skips the
+/// Copies the file to `offset` of the pack like copy_file(). With context.has_pictures, skips the
 /// range of a file that cannot be read, and returns "".
 std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::int64_t offset,
                          const NewPack& output) {
     try {
         return copy_file(context, number, output);
     } catch (const Unreadable& unreadable) {
-        if (!context.is_packed) throw unreadable.error;
+        if (!context.has_pictures) throw unreadable.error;
     }
     const off_t end = offset + context.source.metadata[number].bytes;
     output.check(::ftruncate(output.file.number(), end) == 0 &&

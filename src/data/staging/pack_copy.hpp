@@ -61,7 +61,7 @@ struct CopyCounters {
 /// Parameters that all copies of a set share.
 struct CopyContext {
     const Source& source;
-    bool is_packed;                // images, many to a pack; unreadable ones may be omitted
+    bool has_pictures;             // images, which are omitted if unreadable; else other files
     std::filesystem::path folder;  // of this set, in the staging folder
     const std::atomic<bool>& stop;
     CopyCounters& counters;
@@ -72,9 +72,9 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. With `is_packed`, the range of an unreadable file stays empty; else throws
-/// Error(data). Also throws Error(data) naming a file that has changed since it was listed or does
-/// not have its listed digest, Error(usage) if the pack cannot be written, and Stopped.
+/// complete and synced. With `has_pictures`, the range of an unreadable file stays empty; else
+/// throws Error(data). Also throws Error(data) naming a file that has changed since it was listed
+/// or does not have its listed digest, Error(usage) if the pack cannot be written, and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
 /// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample

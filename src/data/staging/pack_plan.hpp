@@ -26,7 +26,6 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);
 
-/// Metadata of a file.
 struct FileMetadata {
     std::int64_t bytes = -1;  // -1 if the file is not regular or stat() fails
     std::int64_t modified_seconds = 0;

@@ -116,7 +116,8 @@ bool is_pack_name(std::string_view name) {
     return name.size() >= 6 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Removes the files that this program wrote, damaged or not, except packs that `is_kept` selects.
+/// Removes temporary files, packs with a valid index unless `is_kept` selects them, and other files
+/// with names of packs.
 template <typename Predicate>
 void remove_own_files(const Descriptor& folder, const fs::path& path, const Predicate& is_kept) {
     for (const std::string& name : names_in(folder, path)) {
