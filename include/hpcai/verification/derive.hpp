@@ -36,8 +36,8 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision);
 
-/// Adds staged bytes, damaged samples and decoder warnings to the lines of the summary, if there
-/// are any.
+/// Adds staged bytes and the numbers of damaged samples and decoder warnings, if any, to the lines
+/// of the summary.
 void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResult>& groups,
                        std::vector<ParameterRecord>& parameters);
 
