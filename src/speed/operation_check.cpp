@@ -31,8 +31,8 @@ device::Tolerance tolerance_of(const ops::Operation& operation, const device::Pr
     device::Tolerance once = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
                                     : device::tolerance_of(precision.compute);
     if (const auto* op = std::get_if<ops::MaxPool>(&operation)) {
-        const std::int64_t windows =
-            (op->kernel + op->stride - 1) / op->stride;  // over a pixel, by axis
+        // Windows that contain a pixel, along one axis
+        const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;
         once = device::rounded(static_cast<int>(windows * windows), once);
     }
     return is_fused(operation) ? device::fused_tolerance_of(once) : once;

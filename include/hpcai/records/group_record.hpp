@@ -180,7 +180,7 @@ struct GroupResult {
     std::string training_digest;
     // Damaged samples: the largest number that one rank found in training + those of the test data
     std::int64_t bad_samples = 0;
-    std::int64_t decoder_warnings = 0;    // undamaged images with a warning, counted in this way
+    std::int64_t decoder_warnings = 0;    // undamaged images with a warning, counted as above
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;

@@ -127,7 +127,7 @@ struct PlanTrafficRecord {
     double between_nodes_bytes_per_step = 0;  // of the rank that sends the most to other nodes
     double out_of_node_bytes_per_step = 0;    // to other nodes, sum of a group's ranks on one node
     int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
-    double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
+    double statistics_bytes_per_step = 0;     // payload of one of these ranks, in both passes
     HPCAI_RECORD(PlanTrafficRecord, gradient_bytes, algorithm, precision, sent_bytes_per_step,
                  sent_bytes_per_run, between_nodes_bytes_per_step, out_of_node_bytes_per_step,
                  statistics_ranks, statistics_bytes_per_step);
@@ -185,7 +185,7 @@ struct SweepPoint {
 };
 
 /// Predicts Fig. 5 and Fig. 9 of the paper: bagging and one data-parallel model on growing numbers
-/// of ranks, with the same samples per rank and step.
+/// of ranks, with a fixed number of samples per rank and step.
 struct SweepRecord {
     std::string model;
     std::string source;              // of the times
