@@ -52,7 +52,6 @@ private:
     std::string text_;
 };
 
-/// Returns true if there is a finite value.
 inline bool is_finite(const Quantity& quantity) {
     return quantity.value && std::isfinite(*quantity.value);
 }

@@ -149,7 +149,6 @@ std::string operation_text(const OperationCheck& check) {
     return text;
 }
 
-/// Returns the last line of the output.
 std::string verdict_line(const ValidateReport& report) {
     const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
     std::string line = fmt::format(
