@@ -13,8 +13,8 @@ namespace hpcai::results {
 
 /// Returns the node numbers of ranks that were on `hosts`; all lists are by world rank. `current`
 /// has their places in this launch, which ends the run. A rank keeps its current node if its host
-/// is the same or if several current nodes have the host's name. Any other rank gets the only
-/// current node with its host's name or, without one, an unused number for that host.
+/// has not changed or if several current nodes have the old host's name. Any other rank gets the
+/// only current node with the old host's name or, without one, an unused number for that host.
 std::vector<int> nodes_of_hosts(const std::vector<PlaceRecord>& current,
                                 const std::vector<std::string>& hosts);
 

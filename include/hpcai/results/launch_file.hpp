@@ -16,7 +16,7 @@ std::string describe_broken_creation(const std::filesystem::path& output);
 /// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.
 void require_run(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless `output` has the config.yaml of one run, and as read_config().
+/// Throws Error(usage) unless `output` has the config.yaml of one run. Throws as read_config().
 void require_one_run(const std::filesystem::path& output);
 
 /// Reads config.yaml. Throws the errors of config::read_file and config::parse.

@@ -75,8 +75,8 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
 /// Returns RunRecord::summary_sha256, the SHA-256 of the summary without the manifest's digest.
 std::string summary_digest(const RunRecord& record);
 
-/// Name of the counter of the steps that a group has done. Every group has it unless it was
-/// resumed. Its first reading is 0, when the group's clock starts.
+/// Name of the counter of the steps that a group has done. Every group that was not resumed has it.
+/// Its first reading is 0, when the group's clock starts.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
 /// Prefix of the names of counters that hold the seconds of a clock other than UTC. They are read
