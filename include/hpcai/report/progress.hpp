@@ -26,7 +26,7 @@ inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
 /// Seconds since the last heartbeat of any group or, if that is later, since the launch began.
-/// Empty for an unknown time, or if the run has ended (see is_over()) and is not known as locked.
+/// Empty for an unknown time, or if a run has ended (see is_over()) and is not known to be locked.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the hosts of the leaders, the reasons of failures and stops,
