@@ -11,7 +11,7 @@ namespace hpcai::records {
 namespace {
 
 constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;  // Unix time
-// The sum of such counts over fewer than 8 million groups fits in 64 bits.
+// The sum of a count up to this limit over fewer than 8 million groups fits in 64 bits.
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
 void require_positive(double value, const Place& place) {

@@ -25,7 +25,7 @@ constexpr double kLogSeconds = 10;  // between two lines of progress
 // Maxima for all forward passes. The naive loops need seven times as many FLOPs, and compute about
 // 10^9 per second.
 constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
-// The layout of larger tensors cannot be read from indices in fp32.
+// The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.
 constexpr std::int64_t kMostElements = (1 << 24) - 1;
 
 /// Returns the number of elements of the largest input or output of an operation.

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
-constexpr double kSameRelative = 0.02;   // smaller differences relative to the first do not count
+constexpr double kSameRelative = 0.02;   // smaller relative differences do not count
 constexpr double kRatioRounding = 1e-9;  // relative
 constexpr double kTestLevel = 0.05;      // significance level of the rank-sum test
 
