@@ -103,9 +103,9 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    /// Compares samples and predictions and, if `steps` is not 0, the losses of so many steps at the
-    /// beginning and after each kept checkpoint. Returns a line for each part of the result that was
-    /// compared. Reports differences to the inspector.
+    /// Compares samples and predictions. If `steps` is not 0, also compares the losses of `steps`
+    /// steps at the beginning and after each kept checkpoint. Returns a line for each part of the
+    /// result that was compared. Reports differences to the inspector.
     std::string check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
