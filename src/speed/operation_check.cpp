@@ -114,9 +114,9 @@ TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Ten
         const double difference = std::abs(got[i] - want[i]);
         error_sum += difference;
         error_squares += difference * difference;
-        const double rank = std::isnan(difference) ? HUGE_VAL : difference;
-        if (rank > error) {
-            error = rank;
+        const double own_error = std::isnan(difference) ? HUGE_VAL : difference;
+        if (own_error > error) {
+            error = own_error;
             place = i;
         }
     }

@@ -101,7 +101,7 @@ struct PlanMemoryRecord {
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // the larger of training and evaluation; both if evaluates_between
+    double total_bytes = 0;  // with training or evaluation, the larger; both if evaluates_between
     double fullest_node_bytes = 0;   // total_bytes x ranks_of_fullest_node
     bool evaluates_between = false;  // whether there are evaluations between epochs; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,

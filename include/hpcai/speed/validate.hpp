@@ -36,7 +36,7 @@ struct ValidateRequest {
 /// Compares each distinct operation of the configured model's training step, fused as in training,
 /// with naive loops in double, on one rank and the configured device and precision. Reduces the
 /// batch if the naive loops would take many minutes or a tensor would have 2^24 numbers. An Error
-/// of one operation is its failure. Throws the errors of a device that cannot be opened or fails.
+/// of one operation is its failure. Throws if the device cannot be opened or stops working.
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);
 
