@@ -103,9 +103,9 @@ public:
           inspector_(inspector),
           is_fp32_(record.workload.precision == "fp32") {}
 
-    /// Also compares losses of the first `steps` steps, if not 0, and of as many after each kept
-    /// checkpoint. Returns a line for each part of the result that was compared; differences are
-    /// reported to the inspector.
+    /// Compares samples and predictions. If `steps` is not 0, also compares the losses of `steps`
+    /// steps at the beginning and after each kept checkpoint. Returns a line for each part of the
+    /// result that was compared. Reports differences to the inspector.
     std::string check(std::int64_t steps) {
         const auto self = comm::make_self_communicator();
         const data::SampleSets samples = data::make_sample_sets(context_.config, *self);
@@ -169,8 +169,8 @@ private:
         return stored;
     }
 
-    /// Compares the losses of up to `steps` steps of each group after the end of `epoch`, or from
-    /// the beginning. Returns a line about them, and one for each checkpoint that does not exist.
+    /// Compares the losses of up to `steps` steps of each group from the end of `epoch` on (0: from
+    /// the beginning). Returns a line about them, and one for each checkpoint that does not exist.
     std::string check_losses(const data::SampleSets& samples, const StepsOfGroups& stored,
                              std::int64_t epoch, std::int64_t steps) {
         std::string missing;
@@ -202,7 +202,7 @@ private:
     }
 
     /// Compares each stored loss with the mean of the losses recomputed since the previous stored
-    /// loss; a step without one has NaN. At most run.loss_steps (0: kMaxLossSteps) steps share one.
+    /// loss, at most run.loss_steps (0: kMaxLossSteps) steps earlier. Steps in between have NaN.
     void compare_losses(const std::vector<double>& recomputed, std::span<const StepRecord> stored,
                         const std::string& file) {
         const int loss_steps = context_.config.run.loss_steps;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kYear10000 = 253402300800.0;  // Unix time
 
-/// Removes and returns a fraction such as ".25" at the start of `text`; 0 without a point.
+/// Removes and returns a leading fraction such as ".25"; 0 without ".", nothing without digits.
 std::optional<double> take_fraction(std::string_view& text) {
     if (!text.starts_with('.')) return 0;
     const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());

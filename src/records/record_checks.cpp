@@ -11,7 +11,7 @@ namespace hpcai::records {
 namespace {
 
 constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;  // Unix time
-// The sum of a count of fewer than 8 million groups fits in 64 bits.
+// The sum of a count up to this limit over fewer than 8 million groups fits in 64 bits.
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
 void require_positive(double value, const Place& place) {
@@ -28,7 +28,7 @@ void for_each(const std::vector<Element>& list, const Place& place, const Check&
     for (std::size_t i = 0; i < list.size(); ++i) check(list[i], place.index(i));
 }
 
-/// Checks that neither the times nor the values of consecutive readings decrease.
+/// Checks that times and values of readings are in range and do not decrease.
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
     for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {
         CounterReading last;

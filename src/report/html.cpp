@@ -111,7 +111,6 @@ Markup footer(const RunRecord& record) {
                       record.program_version, record.schema))});
 }
 
-/// Returns how the predictions of the base models were combined.
 std::string describe_aggregation(const RunRecord& record) {
     const auto finished = std::ranges::count_if(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });

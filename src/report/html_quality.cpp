@@ -14,9 +14,9 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kLossBins = 250;      // points of a curve, at most
-constexpr std::size_t kSmoothedSteps = 50;  // with fewer steps, lines are not smoothed
-constexpr std::size_t kMemberRows = 16;     // more members share a row
+constexpr std::size_t kLossBins = 250;    // points of a curve, at most
+constexpr std::size_t kMinSmoothed = 50;  // with fewer steps, lines are not smoothed
+constexpr std::size_t kMemberRows = 16;   // more members share a row
 constexpr std::size_t kUnfoldedRows = 30;
 
 /// What the metric of a task adds to the page.
@@ -105,7 +105,7 @@ Markup loss_curves(const PageContent& content) {
                                     ceil_div(steps, kLossBins))
                       : "step";
     add_series(std::move(series), kLossBins, plot);
-    if (plot.bands.empty() && steps >= kSmoothedSteps) {
+    if (plot.bands.empty() && steps >= kMinSmoothed) {
         plot.raw = std::exchange(plot.series, smoothed(plot.series));
         plot.x_name += "; light lines are not smoothed";
     }

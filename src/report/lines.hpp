@@ -52,7 +52,6 @@ private:
     std::string text_;
 };
 
-/// Returns true if there is a finite value.
 inline bool is_finite(const Quantity& quantity) {
     return quantity.value && std::isfinite(*quantity.value);
 }
@@ -76,7 +75,7 @@ inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-/// Returns the ledger `name` for readers: the source of table3, else the name.
+/// Returns the name of a ledger for readers; for table3, the source of its counts.
 inline std::string ledger_text(std::string_view name) {
     return name == "table3" ? "Table 3 of the paper" : one_line(name);
 }

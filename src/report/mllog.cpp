@@ -18,8 +18,8 @@ std::int64_t milliseconds_of(const std::string& utc) {
     std::tm calendar{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
     const std::time_t seconds = end == nullptr ? 0 : timegm(&calendar);
-    // Rejects blanks and missing digits, which strptime accepts. gmtime has no last year, as
-    // nanoseconds of std::chrono have.
+    // Rejects blanks and missing digits, which strptime accepts. fmt::gmtime also converts years
+    // after 2262, which std::chrono's nanoseconds cannot represent.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be UTC as 2022-11-05T14:03:09Z",
@@ -32,7 +32,7 @@ class Log {
 public:
     Log(std::int64_t start_milliseconds, int group) : now_(start_milliseconds), group_(group) {}
 
-    /// Advances the clock by `seconds`, if they are known.
+    /// Advances the clock by `seconds` if they are known and plausible.
     void advance(const Quantity& seconds) {
         constexpr double kMaxSeconds = 1e10;  // three centuries
         const double value = seconds.value.value_or(0);

@@ -4,7 +4,7 @@
 namespace hpcai::report {
 
 // Lines differ in colour, dashes and lightness. The colours are Okabe and Ito's, darker on white
-// and lighter on black, with a contrast to the page of 3:1 for lines and 4.5:1 for text.
+// and lighter on black. Lines have a contrast of 3:1 to the page, texts 4.5:1.
 constinit const std::string_view kStyleSheet = R"css(
 :root {
   --paper: #fffffb; --ink: #1b1b1a; --soft: #595955; --rule: #1b1b1a; --hair: #d8d6cf;

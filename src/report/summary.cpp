@@ -129,7 +129,7 @@ void print_quality(TextPage& page, const RunRecord& record) {
 }
 
 template <typename Metric>
-void print_classes(TextPage&, const Metric&, const Quantity&) {}  // a metric without classes
+void print_classes(TextPage&, const Metric&, const Quantity&) {}  // no numbers by class
 
 /// Prints a row for each category; `mean` is the ensemble's quality.
 void print_classes(TextPage& page, const AveragePrecisionRecord& metric, const Quantity& mean) {

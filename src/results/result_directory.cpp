@@ -80,7 +80,7 @@ void clean(const fs::path& output) {
     }
 }
 
-/// Returns whether the existing record of a group is of the `kind` to replace.
+/// Returns whether `kind` includes the existing record of a group.
 bool is_stale(const context::RunContext& context, int group, StaleRecords kind) {
     const auto result =
         records::try_read_file<GroupResult>(group_directory(context.output, group) / "record.json");

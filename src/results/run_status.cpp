@@ -66,7 +66,7 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
 }
 
 /// Returns the command that resumes the run in `directory`, with the argument `folder`; empty if
-/// unknown. Users may have moved both since the run.
+/// unknown. Users may have moved these folders since the run.
 std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
     try {
         const LaunchRecord launch = read_launch_file(directory);

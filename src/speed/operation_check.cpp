@@ -31,7 +31,8 @@ device::Tolerance tolerance_of(const ops::Operation& operation, const device::Pr
     device::Tolerance once = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
                                     : device::tolerance_of(precision.compute);
     if (const auto* op = std::get_if<ops::MaxPool>(&operation)) {
-        const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;  // over a pixel
+        // Windows that contain a pixel, along one axis
+        const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;
         once = device::rounded(static_cast<int>(windows * windows), once);
     }
     return is_fused(operation) ? device::fused_tolerance_of(once) : once;
@@ -41,7 +42,7 @@ bool has_filters(const ops::Operation& operation) {
     return ops::is_one_of<ops::Convolution, ops::Linear>(operation);
 }
 
-/// Returns the number of terms of each number of an output or an input gradient.
+/// Returns how many terms are added for each number of an output or an input gradient.
 std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
     const bool is_forward = pass == ops::Pass::forward;
     if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
@@ -57,14 +58,14 @@ std::int64_t terms_of(const ops::Operation& operation, ops::Pass pass) {
     return op != nullptr && is_forward ? op->input[1] * op->input[2] : 1;
 }
 
-/// Returns the number of terms of a sum over a channel, as the gradient of a parameter.
+/// Returns how many terms are added for a sum over a channel, such as a parameter's gradient.
 std::int64_t terms_of_channel(const ops::Operation& operation) {
     const tensor::Shape shape =
         has_filters(operation) ? output_shape(operation) : input_shapes(operation)[0];
     return shape.elements() / *(shape.end() - 1);
 }
 
-/// Returns the tolerance of sums in fp32. Their error grows with the square root of the terms.
+/// Returns the tolerance of a sum of `terms` in fp32: the error grows with their square root.
 double tolerance_of_terms(std::int64_t terms) {
     return std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
 }
@@ -98,7 +99,7 @@ Quantity finite_or_reason(double number) {
                            "a computed number is not finite");
 }
 
-/// Compares a tensor that the device computed with the naive one.
+/// Compares `got`, a tensor that the device computed, with the naive `want`.
 TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
                     double tolerance) {
     double largest = 1e-30, sum = 1e-30, squares = 1e-30;
@@ -113,9 +114,9 @@ TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Ten
         const double difference = std::abs(got[i] - want[i]);
         error_sum += difference;
         error_squares += difference * difference;
-        const double rank = std::isnan(difference) ? HUGE_VAL : difference;
-        if (rank > error) {
-            error = rank;
+        const double own_error = std::isnan(difference) ? HUGE_VAL : difference;
+        if (own_error > error) {
+            error = own_error;
             place = i;
         }
     }

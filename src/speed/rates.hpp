@@ -60,7 +60,7 @@ std::vector<MeasuredOperation> large_convolutions();
 std::string shape_text(const ops::Operation& operation);
 
 /// Measures the rates of all passes of `operations` within about `seconds`. If the time does not
-/// suffice, the model's operations and the first operation have a reason; others are omitted.
+/// suffice, the model's and the first operation have a reason for no rate; others are omitted.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);

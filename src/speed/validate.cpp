@@ -22,13 +22,13 @@ namespace hpcai::speed {
 namespace {
 
 constexpr double kLogSeconds = 10;  // between two lines of progress
-// Naive loops compute about 10^9 multiplications and additions per second, and seven times as many
-// as the forward pass has.
+// Maxima for all forward passes. The naive loops need seven times as many FLOPs, and compute about
+// 10^9 per second.
 constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
-// The layout of larger tensors cannot be read from indices in fp32.
+// The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.
 constexpr std::int64_t kMostElements = (1 << 24) - 1;
 
-/// Returns the number of elements of the largest image that an operation reads or writes.
+/// Returns the number of elements of the largest input or output of an operation.
 std::int64_t largest_tensor(const ops::Operation& operation) {
     std::int64_t elements = output_shape(operation).elements();
     for (const tensor::Shape& shape : input_shapes(operation)) {
@@ -54,7 +54,7 @@ graph::Graph model_graph(const config::Config& config, device::Device& device,
         {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8});
 }
 
-/// Returns the number of samples for which the naive loops take at most minutes.
+/// Returns the largest batch within the maxima above and training.batch_size; at least one sample.
 std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
                                 const device::Precision& precision) {
     const graph::Graph graph = models::make_model(config);
@@ -149,7 +149,6 @@ std::string operation_text(const OperationCheck& check) {
     return text;
 }
 
-/// Returns the last line of the output.
 std::string verdict_line(const ValidateReport& report) {
     const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
     std::string line = fmt::format(

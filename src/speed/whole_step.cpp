@@ -59,8 +59,8 @@ std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Sh
     return bytes_of(values);
 }
 
-/// Returns random inputs of the graph by name. Images are random bytes or normal numbers. Each has
-/// a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
+/// Returns random inputs of the graph by name. Images are random bytes or normal numbers. Each
+/// image has a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
 std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& graph,
                                                             std::int64_t classes,
                                                             std::uint64_t seed) {

@@ -20,7 +20,7 @@ struct Claim {
     const plan::ParallelismController& controller;
 };
 
-/// Compares the files in the directory, except summary.txt and checkpoints, with manifest.sha256.
+/// Compares the files in the directory, except summary.txt and checkpoints/, with manifest.sha256.
 /// Returns the SHA-256 of manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 

@@ -127,8 +127,8 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Judges a time, or a rate, by `ratio`, the confidence interval of the ratio of run times. `scale`
-/// converts this ratio to that of the times per unit of work.
+/// Judges a time or a rate by `ratio`, the confidence interval of the second / the first training
+/// time. `scale` converts this ratio to the ratio of the times per unit of work.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     if (!metric.first.value || !metric.second.value) {
@@ -236,7 +236,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const auto ratio = !first_steps.empty() && first_steps == second_steps
                            ? evaluation::Interval{1, 1}
                            : evaluation::time_ratio_95(first_steps, second_steps);
-    // These factors convert the ratio of run times into ratios of times per sample and per FLOP.
+    // These factors convert the ratio of training times to ratios of times per sample and per FLOP.
     const double samples =
         static_cast<double>(a.work.samples_trained) / static_cast<double>(b.work.samples_trained);
     const double flops = samples * static_cast<double>(a.flops.training_per_sample) /
@@ -291,7 +291,7 @@ constexpr RepetitionMetric kRepetitionMetrics[] = {
      &RepetitionsRecord::training_seconds, false, true},
 };
 
-/// Returns whether each run of one result is within kSameRelative of each run of the other.
+/// Returns whether each of `second` differs from each of `first` by at most kSameRelative.
 bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
     const auto [low_1, high_1] = std::ranges::minmax(first);
     const auto [low_2, high_2] = std::ranges::minmax(second);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kNoGroup = "no group finished";
 
-/// Returns why the meters were not read during all steps; empty if they were.
+/// Returns why the readings do not cover exactly all steps; empty if they do.
 std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0)

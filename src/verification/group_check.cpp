@@ -35,7 +35,7 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
 
 std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& graph) {
     storage::Sha256 digest;
-    // The digest is that of the values in the order of graph::ParameterStore.
+    // The digest is of the values in the order of graph::ParameterStore.
     const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
                          std::int64_t pixels) {
         const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);

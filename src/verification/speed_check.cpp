@@ -16,7 +16,7 @@ constexpr std::pair<std::string_view, double> kPeaks[] = {
     {"A100", 312},   {"L4", 121},      {"L40S", 362},  {"H100", 989.4},
     {"H200", 989.4}, {"GH200", 989.4}, {"B200", 2250}, {"GB200", 2500},
 };
-constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has 1024 bf16 FLOPs per cycle, about 4 TFLOP/s
+constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has about 4, by 1024 bf16 FLOPs per cycle
 constexpr double kInt8 = 2;         // int8 peak / 16-bit peak
 constexpr double kMaxFraction = 2;  // other programs can reduce the measured ceiling
 constexpr double kMaxOfPeak = 1.1;  // `table3` also counts operations other than matrix products

@@ -20,7 +20,7 @@ struct FixedSetting {
     const char* value;
 };
 
-/// A problem that runs are ranked in, by docs/RULES.md.
+/// A problem for which docs/RULES.md has a ranking.
 struct Problem {
     config::WorkloadKind kind;
     config::ProblemClass problem_class;

@@ -11,9 +11,10 @@ namespace hpcai::benchmark {
 
 /// Executes one rank of a run, or of the runs of run.repeat: configuration, layout, bootstrap,
 /// training, ensemble, score and result directory. Initializes and finalizes MPI. The leader that
-/// writes the result prints the summary to `out` and returns the exit code of the verdict, or of
-/// several runs the worst code. Progress and warnings go to standard error. Throws Error(usage) for
-/// invalid faults in kFaultsVariable; prints any other failure once and returns its code.
+/// writes the result prints the summary to `out` and returns the exit code of the verdict; after
+/// several runs, the worst of their codes. Progress and warnings go to standard error. Throws
+/// Error(usage) for invalid faults in kFaultsVariable; prints any other failure once and returns
+/// its code.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 /// The request of `hpcai500 score`.

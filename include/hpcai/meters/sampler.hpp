@@ -18,7 +18,7 @@ struct RepeaterCallbacks {
     double interval_seconds = 1;
 };
 
-/// Runs callbacks, which may not throw, in a separate thread from construction on. A callback may
+/// Runs callbacks, which must not throw, in a separate thread from construction on. A callback may
 /// hang, for example in the driver of a lost GPU. It must own or share all objects that it uses.
 class Repeater {
 public:

@@ -27,8 +27,8 @@ struct CounterRecord {
     HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
 };
 
-/// The energy that one meter counted in the core phase, from the readings of all groups on its
-/// node.
+/// The energy that one meter counted in the core phase (see EnergyRecord), from the readings of all
+/// groups on its node.
 struct MeterRecord {
     std::string host;
     std::string name;
@@ -178,8 +178,9 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;       // damaged: largest training count of a rank + test samples
-    std::int64_t decoder_warnings = 0;  // undamaged images decoded with a warning, likewise
+    // Damaged samples: the largest number that one rank found in training + those of the test data
+    std::int64_t bad_samples = 0;
+    std::int64_t decoder_warnings = 0;    // undamaged images with a warning, counted as above
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;

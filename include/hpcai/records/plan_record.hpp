@@ -29,7 +29,7 @@ struct PlanLayoutRecord {
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
     std::string source;          // where N is from; empty if N is unknown
-    Quantity samples_per_epoch;  // drawn for one model; the expected number with poisson
+    Quantity samples_per_epoch;  // drawn for one model; with the sampler poisson, expected number
     Quantity steps_per_epoch;    // of one model, without an incomplete batch
     Quantity steps_per_run;
     HPCAI_RECORD(PlanDataRecord, samples, source, samples_per_epoch, steps_per_epoch,
@@ -96,13 +96,13 @@ struct PlanMemoryRecord {
     double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
     double input_bytes = 0;         // prefetched batches; cached and resident images
-    double exchange_bytes = 0;      // buffers of messages, shards, all-reduces; errors of int8
+    double exchange_bytes = 0;      // buffers of messages, shards and all-reduces; int8 residuals
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // maximum of training and evaluation; their sum if evaluates_between
-    double fullest_node_bytes = 0;
+    double total_bytes = 0;  // with training or evaluation, the larger; both if evaluates_between
+    double fullest_node_bytes = 0;   // total_bytes x ranks_of_fullest_node
     bool evaluates_between = false;  // whether there are evaluations between epochs; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
                  statistics_bytes, working_copy_bytes, activation_bytes, input_bytes,
@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// All-reduce bytes (gradients, BatchNorm statistics) of a rank of the group on the most nodes.
+/// All-reduce bytes (gradients, BatchNorm statistics) of a rank in the group with the most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm
@@ -127,7 +127,7 @@ struct PlanTrafficRecord {
     double between_nodes_bytes_per_step = 0;  // of the rank that sends the most to other nodes
     double out_of_node_bytes_per_step = 0;    // to other nodes, sum of a group's ranks on one node
     int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
-    double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
+    double statistics_bytes_per_step = 0;     // payload of one of these ranks, in both passes
     HPCAI_RECORD(PlanTrafficRecord, gradient_bytes, algorithm, precision, sent_bytes_per_step,
                  sent_bytes_per_run, between_nodes_bytes_per_step, out_of_node_bytes_per_step,
                  statistics_ranks, statistics_bytes_per_step);
@@ -185,7 +185,7 @@ struct SweepPoint {
 };
 
 /// Predicts Fig. 5 and Fig. 9 of the paper: bagging and one data-parallel model on growing numbers
-/// of ranks, with the same samples per rank and step.
+/// of ranks, with a fixed number of samples per rank and step.
 struct SweepRecord {
     std::string model;
     std::string source;              // of the times

@@ -210,7 +210,7 @@ struct ParallelRecord {
                  shard_bytes_per_step, shard_wait_seconds);
 };
 
-/// An invocation of the program that worked on a run: `run`, `resume` or `score`.
+/// An invocation of `run`, `resume` or `score` that worked on a run.
 struct InvocationRecord {
     std::string started_utc;
     std::string host;  // of rank 0

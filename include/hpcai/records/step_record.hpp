@@ -61,7 +61,7 @@ struct TraceEvent {
     double end_seconds = 0;
 };
 
-/// The events of a rank in the steps that `run.trace` shows.
+/// The events of a rank in the steps that run.trace_steps selects.
 struct RankTrace {
     int group_rank = 0;
     int world_rank = 0;

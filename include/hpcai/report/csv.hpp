@@ -6,11 +6,11 @@
 
 #include <hpcai/records/step_record.hpp>
 
-/// CSV of any table, and the CSV files of a group, `groups/<m>/steps.csv` and
-/// `groups/<m>/ranks.csv`: a header and a line for each record. Numbers are exact; a missing or
-/// non-finite number is an empty cell. Readers throw Error(data) for an empty text, a wrong header,
-/// a wrong number of cells, a missing newline or an invalid cell. The message has the file `name`;
-/// the line, unless the text is empty; and for an invalid cell the column, value and legal values.
+/// CSV of any table, and a group's `groups/<m>/steps.csv` and `groups/<m>/ranks.csv`, which have a
+/// header and a line for each record. Numbers are exact; missing and non-finite numbers are empty
+/// cells. Readers throw Error(data) for an empty text, a wrong header or number of cells, a missing
+/// newline or an invalid cell. The message has the file `name`; the line, unless the text is empty;
+/// for an invalid cell also column, value and legal values.
 namespace hpcai::report {
 
 std::string steps_to_csv(std::span<const StepRecord> steps);

@@ -8,7 +8,7 @@ namespace hpcai::report {
 
 /// The cost of one sample in a layer, in the convention of the scores.
 struct LayerRecord {
-    std::string node;
+    std::string node;  // of the graph
     std::string operation;
     std::string output;  // "112x112x64"
     std::int64_t parameters = 0;

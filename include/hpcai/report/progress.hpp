@@ -26,19 +26,19 @@ inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
 /// Seconds since the last heartbeat of any group or, if that is later, since the launch began.
-/// Empty if all groups have ended and no program is running, or if the time is unknown.
+/// Empty for an unknown time, or if a run has ended (see is_over()) and is not known to be locked.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the hosts of the leaders, the reasons of failures and stops,
 /// and a last line for tools such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
-/// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. The lines
-/// above it report a silence of at least kSilenceSeconds and the command to complete a run that is
-/// over or whose lock is free. If the lock is free but the last heartbeat is less than
-/// kUnlockedSilenceSeconds old, the command has the remark "unless another node runs it". If no
-/// group has failed, the table shows terminated groups as stopped. Long lines are broken, except in
-/// the table and the last line. Escapes control characters.
+/// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. An ended run
+/// is never RUNNING. Lines before the last report a silence of at least kSilenceSeconds and the
+/// command to complete a run that is over or whose lock is free. If such a run is not over and its
+/// last heartbeat is less than kUnlockedSilenceSeconds old, the command has the remark "unless
+/// another node runs it". If exit_code_of() is stopped, the table shows terminated groups as
+/// stopped. Breaks long lines, but not the table and the last line. Escapes control characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

@@ -22,7 +22,7 @@ inline constexpr int kMiniRuns = 3;
 /// "image_classification", or "image_classification-mini" in problem class mini.
 std::string problem_name(const WorkloadRecord& workload);
 
-/// The fmt format of a penalty coefficient: four digits, without a point after the last.
+/// The fmt format of a penalty coefficient: four significant digits, without a point at the end.
 std::string_view penalty_format(const Quantity& penalty);
 
 /// The machine, each measured operation with a line per pass, bandwidths, all-reduces and training

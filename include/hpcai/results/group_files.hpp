@@ -39,8 +39,8 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 /// the rank was. Returns an empty text if there is no readable record.
 std::string describe_hang(const std::filesystem::path& output, int group);
 
-/// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because
-/// a run must not fail because of its progress file.
+/// Replaces groups/<group>/progress.json below `output` by `progress` with the current time.
+/// Ignores errors, because a run must not fail because of its progress file.
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress);
 
 /// Reads the progress of a group from its progress.json or, if there is none, from its record.

@@ -16,13 +16,13 @@ std::string describe_broken_creation(const std::filesystem::path& output);
 /// Throws Error(usage) unless `output` has the config.yaml of a run or of repeated runs.
 void require_run(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless `output` has the config.yaml of one run, and as read_config().
+/// Throws Error(usage) unless `output` has the config.yaml of one run. Throws as read_config().
 void require_one_run(const std::filesystem::path& output);
 
 /// Reads config.yaml. Throws the errors of config::read_file and config::parse.
 config::Config read_config(const std::filesystem::path& output);
 
-/// Returns the SHA-256 of the run's configuration, which does not depend on the file's format.
+/// Returns the SHA-256 of the effective configuration of the run's first launch, as YAML.
 std::string config_digest(const context::RunContext& context);
 
 /// Describes the launch of a run that computes with `resources`. The caller sets started_utc,
@@ -35,8 +35,8 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 /// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
-/// Returns the context of the launch that trained the run in `output`, for rank 0. Throws as
-/// verification::place_ranks.
+/// Returns the context that rank 0 had in a launch of the run in `output` with this `topology`.
+/// Throws as verification::place_ranks.
 context::RunContext context_of(const std::filesystem::path& output, const TopologyRecord& topology,
                                config::Config config);
 

@@ -25,9 +25,9 @@ void write_report_files(const std::filesystem::path& directory, const RunRecord&
 /// records::from_json.
 RunRecord read_result(const std::filesystem::path& directory);
 
-/// Renders the files of a finished result again from its record, and its summary if that is
-/// missing. Throws Error(usage) and writes nothing if their digests differ from those in
-/// `directory`/manifest.sha256.
+/// Writes the files of render_report_files again, and a missing summary if there is a manifest.
+/// Throws Error(usage) and writes nothing if `directory`/manifest.sha256 has another digest of a
+/// rendered file.
 void rerender_report_files(const std::filesystem::path& directory);
 
 /// Verifies and throws like verification::verify; also compares report.html and mllog/.

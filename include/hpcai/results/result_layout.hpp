@@ -27,7 +27,7 @@ inline constexpr const char* kLauncherFact = "launcher";
 std::vector<std::string> placement_options(const std::vector<std::string>& words);
 
 /// Returns the command that resumes a run of `ranks` ranks, such as "mpirun -np 4 hpcai500 resume
-/// DIR". Repeats kLauncherFact of `environment`, a record of the run, after "mpirun" if it has
+/// DIR". Repeats the value of kLauncherFact in `environment` after "mpirun" if it consists of
 /// placement_options() only.
 std::string resume_command(int ranks, const std::map<std::string, std::string>& environment,
                            const std::filesystem::path& output);

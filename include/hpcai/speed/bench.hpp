@@ -11,7 +11,7 @@ struct BenchOperation {
     std::string name;
     std::string operation;  // "convolution", ..., "sgd"
     std::string pass;
-    double in_step_seconds = 0;  // median over timed steps
+    double in_step_seconds = 0;  // median over steps that time each operation
     double alone_seconds = 0;    // median of repeated runs of this operation only
     double flops = 0;            // FLOPs of one run by the table3 ledger; 0: none
     double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown

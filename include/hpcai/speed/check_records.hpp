@@ -10,8 +10,8 @@
 
 namespace hpcai::speed {
 
-/// One tensor that a pass computes, compared with the naive loops. Errors are relative: the largest
-/// to the largest number of the naive tensor, the others to the norm of the naive tensor.
+/// One tensor that a pass computes, compared with that of the naive loops. The largest error is
+/// relative to the naive tensor's largest absolute value, L1 and L2 errors to its L1 and L2 norms.
 struct TensorCheck {
     std::string tensor;               // "output", "input_gradient 0", ...
     std::vector<std::int64_t> shape;  // (N, H, W, C), (N, C), (K, R, S, C) or (C)

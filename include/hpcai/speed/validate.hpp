@@ -16,8 +16,8 @@ struct ValidateReport {
     std::int64_t configured_batch_size = 0;  // training.batch_size
     std::int64_t image_size = 0;             // height in pixels
     std::int64_t image_width = 0;            // in pixels
-    int runs = 0;                            // for each time
-    int compared_runs = 0;                   // whose bits are compared
+    int runs = 0;                            // of each pass, to measure its time
+    int compared_runs = 0;                   // of each operation, to compare bits
     double gradient_tolerance = 0;           // of OperationCheck::gradient_error
     std::vector<OperationCheck> operations;
     std::vector<std::string> unchecked;  // each with the reason
@@ -29,20 +29,20 @@ struct ValidateReport {
 };
 
 struct ValidateRequest {
-    int runs = 30;       // for each time
+    int runs = 30;       // of each pass, to measure its time
     bool quick = false;  // a smaller batch
 };
 
 /// Compares each distinct operation of the configured model's training step, fused as in training,
 /// with naive loops in double, on one rank and the configured device and precision. Reduces the
-/// batch if the naive loops would take minutes. An Error of one operation is its failure. Logs its
-/// progress. Throws the errors of a device that cannot be opened or no longer works.
+/// batch if the naive loops would take many minutes or a tensor would have 2^24 numbers. An Error
+/// of one operation is its failure. Throws if the device cannot be opened or stops working.
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);
 
-/// Returns a table with one line for each pass, and last one line "VALIDATE PASSED ..." or
-/// "VALIDATE FAILED ..." with device, number of unchecked operations, and operation, pass and place
-/// of the worst error.
+/// Returns the passes of each operation, and a last line "VALIDATE PASSED ..." or "VALIDATE FAILED
+/// ..." with the device, the number of unchecked operations, and the operation, pass and place of
+/// the worst error.
 std::string validate_text(const ValidateReport& report);
 std::string validate_json(const ValidateReport& report);
 

@@ -36,8 +36,8 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision);
 
-/// Adds staged bytes, damaged samples and decoder warnings to the lines of the summary, if there
-/// are any.
+/// Adds staged bytes and the numbers of damaged samples and decoder warnings, if any, to the lines
+/// of the summary.
 void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResult>& groups,
                        std::vector<ParameterRecord>& parameters);
 
@@ -75,8 +75,8 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
 /// Returns RunRecord::summary_sha256, the SHA-256 of the summary without the manifest's digest.
 std::string summary_digest(const RunRecord& record);
 
-/// Name of the counter of the steps that a group has done. Every group has it unless it was
-/// resumed. Its first reading is 0, when the group's clock starts.
+/// Name of the counter of the steps that a group has done. Every group that was not resumed has it.
+/// Its first reading is 0, when the group's clock starts.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
 /// Prefix of the names of counters that hold the seconds of a clock other than UTC. They are read
