@@ -191,7 +191,7 @@ traffic_rows() {
     pipeline_row 2
 }
 
-# Each host has one rank of each of two base models, so that two groups share its disk.
+# Each host has two base models of one rank each, so that two groups share its disk.
 staging_row() { # label, whether the bytes are copied or reused
     is_selected "$1" || return 0
     rows=$((rows + 1))
