@@ -4,7 +4,7 @@
 # Forges results and provokes accidents against a built program, by default build/release/hpcai500, on a small
 # generated data set. For each row it prints the exit codes of `hpcai500 verify` and scripts/verify_result, and
 # the expected outcome:
-#   caught          both verifiers reject the forgery (10), or `score` refuses to seal it
+#   caught          both verifiers reject the forgery (10); the column `verify` may have the code of `score`
 #   only with data  both accept it; `verify --data`, with `--replay` where steps were invented, rejects it
 #   no check can    both accept it, as docs/METRICS.md states
 #   other words     the outcome that the row itself checks, such as the exit code of `run`

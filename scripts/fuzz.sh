@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/fuzz.sh [SECONDS | RUNSx [TARGET...]]
+# Usage: scripts/fuzz.sh [(SECONDS | RUNSx) [TARGET...]]
 # Builds the fuzz targets of tests/fuzz with AddressSanitizer and UndefinedBehaviorSanitizer in
-# build/fuzz, and runs each for SECONDS (60) or on RUNS inputs (such as 10000x), from the inputs in
-# tests/fuzz/corpus; TARGET is a target such as npy (default: all). Before that, it checks that each
-# input there is read, or rejected if its name begins with "refused"; SECONDS 0 does only this. Prints
-# for each target the executions and findings, which are in build/fuzz/found/TARGET. Uses libFuzzer
-# with clang++, else tests/fuzz/driver.cpp.
+# build/fuzz, and runs each for SECONDS (60) or on RUNS inputs (such as 10000x). These are mutations of
+# the files in tests/fuzz/corpus. TARGET is a target such as npy (default: all). Before that, the script
+# checks that each file of the corpus is read, or rejected if its name begins with "refused"; SECONDS 0
+# does only this check. Prints for each target the executions and findings, which are in
+# build/fuzz/found/TARGET. Uses libFuzzer with clang++, else tests/fuzz/driver.cpp.
 # FUZZ_SEED is the random seed (1). Exit code: 0 nothing found, 1 a finding, 2 usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -131,7 +131,7 @@ part() { # name, seconds it may take, command...
     {
         timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null &
         wait $! || code=$?
-    } 2>/dev/null # where bash would print "Aborted"
+    } 2>/dev/null # hides a message of bash such as "Aborted"
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 

@@ -16,8 +16,8 @@ mpi_environment() {
         export OMPI_MCA_rmaps_base_oversubscribe=1
         echo "export OMPI_MCA_rmaps_base_oversubscribe=1  # $ranks ranks on $cores cores"
     fi
-    # After Ctrl-C, and after every error of a rank, Open MPI 4 waits this long, sends SIGTERM, waits
-    # as long again and kills the ranks. It never waits less, so every mistake costs twice this time.
+    # After Ctrl-C, and after every error of a rank, Open MPI 4 waits for this number of seconds, sends
+    # SIGTERM, waits again for this number and kills the ranks. Every error costs both waits.
     export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
     echo "export OMPI_MCA_odls_base_sigkill_timeout=$OMPI_MCA_odls_base_sigkill_timeout" \
         " # Ctrl-C: seconds for a checkpoint; \`kill -USR1 PID_OF_MPIRUN\` has no limit"

@@ -17,11 +17,11 @@ and disk. Links of rate R (1gbit, in the format of tc) in each direction connect
 is trained on all hosts, with one and with two ranks per host: with every communication.algorithm and
 communication.precision, with BatchNorm statistics of all ranks ("statistics"), and with one stage of
 the model on each host ("pipeline"). Each case has a run of S + 2 steps (S is 10) and a run of 2 steps.
-"measured" is the difference of the bytes that left the busiest host, without headers and
+"measured" is the difference of the two runs in bytes that left the busiest host, without headers and
 retransmitted segments ("retx"). It must be S times "counted", the bytes per step in the result, to
-within T (0.01). "counted" must be that of the formula of `hpcai500 plan` to within 0.02. Both are
-out_of_node_bytes_per_step, plus message_bytes_per_step of each rank of a host in a pipeline. Then
-stages photographs to the disks of the hosts (data.staging) twice and checks the files.
+within T (0.01). "counted" must be "formula", the prediction of `hpcai500 plan`, to within 0.02. Both
+are out_of_node_bytes_per_step, in a pipeline plus message_bytes_per_step of each rank of a host. Then
+the script stages photographs to the disks of the hosts (data.staging) twice and checks the files.
 
   --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8", "pipeline" or "staging"
   --program FILE  default build/release/hpcai500
@@ -191,7 +191,7 @@ traffic_rows() {
     pipeline_row 2
 }
 
-# Each host has one rank of each of two base models, so that two groups share its disk.
+# Each host has two base models of one rank each, so that two groups share its disk.
 staging_row() { # label, whether the bytes are copied or reused
     is_selected "$1" || return 0
     rows=$((rows + 1))

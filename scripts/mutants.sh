@@ -3,7 +3,8 @@
 # Usage: scripts/mutants.sh [NAME...]
 # Checks that wrong formulas fail tests. Every tests/mutants/*.patch whose name contains a NAME
 # (default: all) is applied to a copy of the working tree in build/mutants and built, and the tests in
-# its header are run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
+# its header are run. Prints which tests failed. Fails if a mutant survives, exceeds the time limit, or
+# no longer applies or compiles.
 # "NOT RUN HERE" means that this machine skips the tests, such as tests of int8 on a processor without
 # int8 instructions. A patch begins with
 #     # description of the error
@@ -38,7 +39,7 @@ runs_of() { sed -n 's/^# run: //p' "$@" | sort -u; }
 
 build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice ninja -C "$build" >"$log" 2>&1; }
 
-# Standard output of one line "PROGRAM FILTER" goes to the log.
+# Runs the tests of a line "PROGRAM FILTER"; their output goes to the log.
 run_tests() {
     local program filter launcher=()
     read -r program filter <<<"$1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/sanitize.sh thread | address [TEST...]
-# thread: builds the modules with threads with ThreadSanitizer in build/thread-sanitize, and runs their
+# thread: builds the modules that use threads with ThreadSanitizer in build/thread-sanitize, and runs their
 # unit tests and then the program as one rank. address: builds the unit tests with AddressSanitizer and
 # UndefinedBehaviorSanitizer in build/debug-sanitize and runs them. TEST is a test such as meters or,
 # for thread, program (default: all). Prints a line per test; the output of failed tests is in

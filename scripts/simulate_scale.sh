@@ -91,7 +91,6 @@ cd "$build"
 simulate() { # RANKS PART
     local per_node=8 rank scale=1
     [[ $machine == torus ]] && per_node=1
-    # Guard pages of more than 8,192 stacks exceed the limit of memory mappings.
     # A step has 1 / 390.625 of the values, on links with that fraction of the bandwidth.
     [[ $2 == step ]] && scale=0.00256
     for ((rank = 0; rank < $1; ++rank)); do
@@ -99,8 +98,9 @@ simulate() { # RANKS PART
     done > hosts
     export SCALE_MACHINE=$machine SCALE_NODES=$(($1 / per_node)) SCALE_OF_BANDWIDTHS=$scale
     # The program has no global state of a rank, so ranks need no copies of its globals.
-    # The selectors of MPI libraries choose collectives that gather the nodes of all ranks in a ring
-    # when a communicator is made, which no such library does. Acknowledgements cost no bandwidth.
+    # SimGrid's selectors that imitate MPI libraries choose collectives that gather the nodes of all ranks
+    # in a ring when a communicator is made, which no MPI library does. Acknowledgements cost no bandwidth.
+    # Guard pages of more than 8,192 stacks exceed the limit of memory mappings.
     if ! smpirun -np "$1" -platform "$build/platform.so" -hostfile hosts -no-privatize \
         -wrapper "timeout $seconds" --log=root.thres:critical --cfg=smpi/simulate-computation:no \
         --cfg=smpi/coll-selector:default --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \

@@ -234,7 +234,7 @@ def no_launch(workspace):
 
 
 def invent_weights(forged, group, config):
-    """Negates all parameters, and stores their digest."""
+    """Negates the tensors named *.weight, and stores the digest of all parameters."""
     name = f"groups/{group}/weights.safetensors"
     data = bytearray((forged.directory / name).read_bytes())
     start = 8 + struct.unpack("<Q", data[:8])[0]

@@ -19,7 +19,7 @@ class Row:
 
 def row(name, attack, expected):
     """Adds a row. Its function returns the codes of both verifiers, for DATA also that of `verify --data`, or ()
-    without a result. It requires outcomes other than those of CODES itself, which `expected` describes."""
+    without a result. If `expected` is not in CODES, it describes an outcome that the function itself checks."""
     def add(function):
         ROWS[name] = Row(attack, function, expected)
         return function

@@ -13,6 +13,7 @@ from oracle import seal_by_hand
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 300  # for one call, on a busy machine
 MAX_CORRECTIONS = 20
+# Files that `score` writes. To seal a forgery is to write them so that they agree with its other files.
 SEALED = ("result.json", "summary.txt", "report.html", "manifest.sha256", "environment.json", "mllog", "evaluation")
 
 # A ResNet-50 with an eighth of the channels, which trains for a second.
@@ -93,7 +94,7 @@ class Workspace:
         return target
 
     def forge(self, name, source="genuine", folder=None):
-        """A copy of a result without the files that `score` seals."""
+        """A copy of a result without the files of SEALED."""
         target = self.copy(name, source, folder)
         for sealed in SEALED:
             path = target / sealed

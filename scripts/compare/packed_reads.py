@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compare reading a folder of small images, from a cold cache, with reading its tar files.
+"""Compare reading a folder of small images with reading its tar files, from a cold and a warm cache.
 
     sudo scripts/compare/packed_reads.py FOLDER --images 50000
 

@@ -102,8 +102,8 @@ def measure(step, steps):
 
 
 def ceilings():
-    """The two ceilings of the device: bytes read and written by a large copy, and a large product in
-    bf16 on random numbers."""
+    """The two ceilings of the device: bytes per second that a large copy reads and writes, and FLOP/s of
+    a large product in bf16 on random numbers."""
 
     def seconds_of(run):
         for _ in range(3):
@@ -136,7 +136,7 @@ def row(variant, precision, batch, measured, prepared):
 
 
 def rows_of(precision, batch, compiled, arguments):
-    """Yields the eager step and the same step captured in a CUDA graph."""
+    """Yields the rows of the step, eager or compiled, and of this step captured in a CUDA graph."""
     name = "compile" if compiled else "eager"
     variants = [name, "graphs" if name == "eager" else f"{name}_graphs"]
     wanted = [variant for variant in variants if variant in arguments.variants]

@@ -7,8 +7,8 @@ source "$(dirname "$(readlink -f "$0")")/common.sh"
 read -rd '' description <<'END' || true
 Measures FLOPS and VFLOPS of complete runs with 1 to 4 base models of P ranks each. As in the paper, each base model is
 on its own host. A control group limits each rank to the same share S of a core, and links of rate R connect the hosts.
-The workload is Image Classification on synthetic photographs of 8 classes at 32 x 32. The sum of all shares may be the
-number of cores; a smaller sum leaves cores for other programs.
+The workload is Image Classification on synthetic photographs of 8 classes at 32 x 32. The sum of all shares must not
+exceed the number of cores; a smaller sum leaves cores for other programs.
 
 Writes fig5.json, fig5.txt, fig5.svg and the runs. Needs root.
 END

@@ -76,7 +76,7 @@ def runs_of(folder):
 
 
 def by_series(points, y, factor=1.0):
-    """Speed against ranks, with the speeds of the slowest and the fastest epoch."""
+    """A line for each series: `y` / factor against ranks, with the values of its slowest and fastest epoch."""
     lines = []
     for name in dict.fromkeys(point["series"] for point in points):
         own = [point for point in points if point["series"] == name]

@@ -156,7 +156,7 @@ class Workspace:
         return None
 
     def remaining_processes(self):
-        """Processes that still run up to 10 s after the end of mpirun."""
+        """Waits up to 10 s for the end of all processes; returns those that still run."""
         until = time.monotonic() + 10
         while self.processes() and time.monotonic() < until:
             time.sleep(0.2)

@@ -66,7 +66,8 @@ leave_namespaces() {
         first=$(cat "/proc/$child/task/$child/children" 2>/dev/null) || true
         kill -KILL "$child" 2>/dev/null || true
         wait "$child" 2>/dev/null || true
-        # Also kills the first process of the namespaces, which exists until all others have ended.
+        # unshare --kill-child also kills the first process of the namespaces, which exists until all
+        # their other processes have ended.
         for ((tries = 0; tries < 100; ++tries)); do
             [[ -n $first && -e /proc/${first% } ]] || break
             sleep 0.05

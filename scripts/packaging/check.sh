@@ -45,7 +45,7 @@ python_parses() {
 }
 
 spack_repository() { env SPACK_USER_CONFIG_PATH="$work/spack" spack -C "$work/spack_scope" "$@"; }
-# Many Spacks lack these versions of CUDA, which audit reports as errors.
+# Many Spacks lack the CUDA, cuDNN and NCCL of the recipe, which audit reports as errors.
 spack_audits() {
     local code=0
     spack_repository audit packages hpcai500 >"$work/audit" || code=$?

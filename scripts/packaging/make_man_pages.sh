@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/packaging/make_man_pages.sh PROGRAM OUT
 # Writes the manual pages hpcai500.1 and hpcai500-COMMAND.1 for each command from the texts of --help
-# into the folder OUT, which is created if absent. Needs help2man. `cmake --install` runs it.
+# into the folder OUT, which is created if absent. Needs help2man. `cmake --install` runs this script.
 set -euo pipefail
 root=$(dirname "${BASH_SOURCE[0]}")/../..
 source "$root/scripts/usage.sh"

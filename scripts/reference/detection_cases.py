@@ -39,7 +39,8 @@ class Cases(op_cases.Cases):
 
 
 class KeySampler:
-    """Replaces BalancedPositiveNegativeSampler. `numbers` are the numbers of the rows of labels."""
+    """Replaces BalancedPositiveNegativeSampler. `numbers` has, for each image, the candidate number of each
+    row of labels; None: its index."""
 
     def __init__(self, samples, share, stage):
         self.samples, self.share, self.stage = samples, share, stage
@@ -94,7 +95,7 @@ def boxes_of(numbers, images, rows):
 
 
 def labelled_of(numbers, images, rows):
-    """(images, rows, 5) with classes 1 to 4. The last image has no box; image i has i fewer boxes."""
+    """(images, rows, 5) with classes 1 to 4. Image i has rows - i boxes, except the last, which has none."""
     labels = 1 + numbers.integers((images, rows), 4)
     for image in range(images):
         labels[image, rows - image:] = 0

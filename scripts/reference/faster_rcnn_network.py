@@ -15,7 +15,7 @@ from torchvision.ops import FrozenBatchNorm2d
 from resnet50_cases import hashes, uniform
 
 CHANNELS, CLASSES, LEVELS, RATIOS = 16, 5, 5, (0.5, 1.0, 2.0)
-SHIFT = 10
+SHIFT = 10  # of open channels, see faster_rcnn_cases.py
 FULL_SIZES = (32, 64, 128, 256, 512)
 
 

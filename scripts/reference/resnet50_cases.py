@@ -44,7 +44,7 @@ STEPS, WARMUP = 30, 6
 PEAK_RATES = {"open": 0.03, "ordinary": 0.002}
 MOMENTUM, DECAY, SMOOTHING = 0.9, 1e-4, 0.1
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SHIFT = 6  # of the open kind; a normalized value of n is below sqrt(n)
+SHIFT = 6  # of the open kind; each of n normalized values is below sqrt(n)
 VERSIONS = ("v1", "v1_5")
 
 

@@ -4,7 +4,7 @@ import math
 
 from arithmetic import fraction
 from probabilities import ProbabilityTask, predicted_class
-from random_stream import BOOTSTRAP, REPLICATES, Stream, draws_of_members
+from random_stream import CONFIDENCE, REPLICATES, Stream, draws_of_members
 
 MAX_ADDITIONS = 10 ** 7
 MAX_DRAWN_SAMPLES = 2 * 10 ** 6
@@ -68,7 +68,7 @@ class Classification(ProbabilityTask):
         correct = {weights: self.correct_samples(weights, scored) for weights in set(draws)}
         accuracies = []
         for replicate, weights in enumerate(draws):
-            stream = Stream(seed, BOOTSTRAP, replicate, BOTH_STAGES)
+            stream = Stream(seed, CONFIDENCE, replicate, BOTH_STAGES)
             hits = sum(correct[weights][stream.below(len(scored))] for _ in scored)
             accuracies.append(hits / len(scored))
         accuracies.sort()

@@ -6,7 +6,7 @@ from arithmetic import total
 from boxes import DETECTIONS_PER_IMAGE, average_precisions, fuse, matches, suppress
 from findings import MalformedFile
 from json_reader import read_json
-from random_stream import BOOTSTRAP, REPLICATES, Stream, draws_of_members
+from random_stream import CONFIDENCE, REPLICATES, Stream, draws_of_members
 from result_files import sha256
 from task import Task
 
@@ -148,7 +148,7 @@ class Detection(Task):
             return False
         categories = {weights: [drawable(*category) for category in self.ranked(self.combined(weights), 0.5)]
                       for weights in set(draws)}
-        means = [self.mean_of_draw(categories[weights], Stream(seed, BOOTSTRAP, replicate, stage))
+        means = [self.mean_of_draw(categories[weights], Stream(seed, CONFIDENCE, replicate, stage))
                  for replicate, weights in enumerate(draws)]
         means = sorted(mean for mean in means if mean is not None)
         tail = len(means) // 40

@@ -36,7 +36,7 @@ def blank_row(row):
 
 
 class GroupCheck:
-    """Replaces each value of `group`, the stored record, by the recomputed one."""
+    """Replaces those values of `group`, the stored record, that follow from other files."""
 
     def __init__(self, run, number, model, task):
         self.run, self.number, self.model, self.task = run, number, model, task

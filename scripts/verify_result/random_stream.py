@@ -2,7 +2,7 @@
 """Counter-based random numbers and the bootstrap draws made of them."""
 
 REPLICATES = 1000
-BOOTSTRAP = 7  # RandomPurpose::confidence of the program
+CONFIDENCE = 7  # RandomPurpose::confidence of the program: the draws of intervals
 
 
 class Stream:
@@ -40,7 +40,7 @@ def draws_of_members(seed, members):
     """How often each member occurs in each of 1000 draws, with replacement, of all members."""
     draws = []
     for replicate in range(REPLICATES):
-        stream, weights = Stream(seed, BOOTSTRAP, replicate, 1), [0] * members
+        stream, weights = Stream(seed, CONFIDENCE, replicate, 1), [0] * members
         for _ in range(members):
             weights[stream.below(members)] += 1
         draws.append(tuple(weights))

@@ -3,7 +3,7 @@
 from configuration import SETTINGS
 from rules import Rules, first_and_count, rule
 
-SUCCESS, ALL_FAILED, FAILED, PARTIAL, INVALID = 0, 4, 5, 7, 9  # exit codes
+SUCCESS, DATA, ALL_FAILED, PARTIAL, INVALID = 0, 4, 5, 7, 9  # exit codes
 MAX_NAMED_XIDS = 4
 
 
@@ -74,9 +74,9 @@ class Verdict:
                     for index, group in enumerate(self.groups) if group["failure"]]
         reasons = [] if self.diverged.kept else [self.diverged.broken]
         if len(failures) == len(self.groups):
-            # Nothing else in the record distinguishes the two exit codes of failed runs.
+            # Nothing else in the record distinguishes a run whose groups all failed on their data.
             stored = self.record["verdict"]["exit_code"]
-            code = ALL_FAILED if stored == ALL_FAILED else FAILED
+            code = DATA if stored == DATA else ALL_FAILED
             return self.row("INVALID", reasons + failures, code if self.diverged.kept else INVALID)
         if self.record["scores"]["vflops"] is None:
             reasons.append("the score is not a number")

@@ -52,8 +52,8 @@ std::vector<Key> run_keys() {
             "Makes results bit-identical between runs and for any number of threads; steps may be "
             "slower. `determinism` in result.json lists what must be equal."),
         key("audit_steps", &C::audit_steps, between(0, kMaxInt, "steps"),
-            "Steps between audits, in which the replicas of a base model compare a hash of "
-            "parameters and optimizer state; 0 audits only at the end."),
+            "Steps between audits, in which a base model's replicas compare a hash of parameters "
+            "and optimizer state; 0 audits only before checkpoints and at the end."),
         key("loss_steps", &C::loss_steps, between(0, kMaxInt, "steps"),
             "Steps between reads of the loss, for which the host waits. Each read also detects "
             "failures and non-finite values. 0 uses 20 on a GPU that replays a CUDA graph, else 1 "
@@ -99,7 +99,7 @@ std::vector<Key> run_lifecycle_keys() {
             "checkpoint_seconds."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
             "If checkpoint_steps is 0: minimum time between checkpoints, which are written at ends "
-            "of epochs. 0 writes one only when the run is asked to stop."),
+            "of epochs. 0 writes only those of keep_checkpoints and of a stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),

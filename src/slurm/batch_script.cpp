@@ -182,7 +182,7 @@ std::string launch(const BatchJob& job) {
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
             "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
-            "# always returns 0. Without orte_abort_on_non_zero_status 0, mpirun would hang after\n"
+            "# hides errors. Without orte_abort_on_non_zero_status 0, mpirun would hang after\n"
             "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the "
             "ranks\n"
             "# 10 s for a checkpoint after SIGTERM.\n"
@@ -218,7 +218,7 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
 constexpr const char* kWatchLauncher =
     R"(# If a rank was killed, the launcher may hang after all others have exited. This script
-# kills it about a minute after a run has written its summary, or about 10 s after a stop.
+# kills it about a minute after a run has written its summary, or 10 to 20 s after a stop.
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "${hpcai500[@]}" status "$results" >/dev/null 2>&1
