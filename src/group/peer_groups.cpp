@@ -49,7 +49,8 @@ bool PeerGroups::have_ended() {
         since_activity_.restart();
         return false;
     }
-    const double grace = peer_wait_seconds(context_.config.run, since_begin_.seconds());
+    const double grace =
+        peer_wait_seconds(context_.config.run, context_.launch.since_start.seconds());
     return since_activity_.seconds() > grace + kEnsembleSeconds;
 }
 

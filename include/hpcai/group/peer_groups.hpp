@@ -27,7 +27,7 @@ private:
     bool is_any_active() const;
 
     const context::RunContext& context_;
-    Stopwatch since_begin_, since_activity_, since_result_;
+    Stopwatch since_activity_, since_result_;
     bool has_result_ = false;
 };
 
