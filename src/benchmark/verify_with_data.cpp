@@ -174,7 +174,7 @@ private:
     std::string check_losses(const data::SampleSets& samples, const StepsOfGroups& stored,
                              std::int64_t epoch, std::int64_t steps) {
         std::string missing;
-        bool any_compared = false;
+        std::int64_t fewest = steps + 1;  // no group yet
         for (const auto& [group, all] : stored) {
             const std::int64_t first = epoch * (std::ssize(all) / context_.config.workload.epochs);
             const fs::path checkpoint = training::checkpoint_folder(
@@ -183,9 +183,9 @@ private:
                 missing += fmt::format("no checkpoint of epoch {} of group {}\n", epoch, group);
                 continue;
             }
-            any_compared = true;
-            steps = std::min<std::int64_t>(steps, std::ssize(all) - first);
-            const group::StepRange wanted{group, first, steps};
+            const auto count = std::min<std::int64_t>(steps, std::ssize(all) - first);
+            fewest = std::min(fewest, count);
+            const group::StepRange wanted{group, first, count};
             const auto later = std::span(all).subspan(static_cast<std::size_t>(first));
             const std::string file = workloads::group_prefix(group) + "steps.csv";
             inspector_.attempt(epoch > 0 ? checkpoint.string() : file, [&] {
@@ -194,11 +194,11 @@ private:
                     later, file);
             });
         }
-        if (!any_compared) return missing;
+        if (fewest > steps) return missing;
         const std::string after =
             epoch == 0 ? "" : fmt::format(" after the checkpoint of epoch {}", epoch);
         return fmt::format("{}agree: losses of the first {}{} of each trained model\n", missing,
-                           counted(steps, "step"), after);
+                           counted(fewest, "step"), after);
     }
 
     /// Compares each stored loss with the mean of the losses recomputed since the previous stored
