@@ -72,7 +72,7 @@ for name in Test Isend Ibcast Ibarrier Iallreduce Ireduce Comm_split_type Get_pr
 done
 mkdir -p "$build"
 for source in tests/scale/{scale,simulated_mpi}.cpp src/base/{error,text,units,process}.cpp \
-    src/plan/{layout,parallelism_controller,pipeline}.cpp src/comm/mpi/*.cpp \
+    src/plan/{layout,parallelism_controller,pipeline}.cpp src/comm/mpi/{channel,mpi_communicator,mpi_world}.cpp \
     src/comm/{all_reduce_schedule,all_reduce_traffic,collectives,gradient_buckets,launch,membership_agreement}.cpp \
     src/comm/{point_to_point_reducer,sync_batch_norm_group,tensor_parallel_exchange,wire_format}.cpp src/evaluation/{ballot,ensemble,top_k}.cpp; do
     object=$build/$(basename "$source" .cpp).o
