@@ -133,9 +133,9 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int candidates = call.chunks * samples;
     float* targets = call.args.targets + std::int64_t{image} * samples * 6;
     int written = 0;
-    for (int kind = 0; kind < 2; ++kind) {
-        const bool is_positive = kind == 0;
-        const std::uint64_t* keys = call.chunk_keys + (std::int64_t{image} * 2 + kind) * candidates;
+    for (int part = 0; part < 2; ++part) {  // positive, negative
+        const bool is_positive = part == 0;
+        const std::uint64_t* keys = call.chunk_keys + (std::int64_t{image} * 2 + part) * candidates;
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
                             is_positive ? call.shape.max_positive : samples - written,

@@ -38,7 +38,8 @@ launcher=$!
 signalled=0
 trap 'signalled=1; flux job kill --signal=USR1 "$job"' USR1
 # If a rank was killed, the launcher may hang after all others have exited. This script
-# kills it about a minute after a run has written its summary, or 10 to 20 s after a stop.
+# kills it about a minute after a run has written its summary, or 10 to 20 s after a stop
+# (code 8) or the failure of all groups (5).
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "${hpcai500[@]}" status "$results" >/dev/null 2>&1

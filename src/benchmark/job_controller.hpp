@@ -36,7 +36,8 @@ public:
     ///    resumes the run. It returns stopped; internal if a checkpoint could not be written; or
     ///    watchdog if SIGTERM stopped groups after another group had failed.
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
-    ///  * A rank that lost its leader returns watchdog if its exit would end other ranks.
+    ///  * A rank that lost its leader, and whose exit would end other ranks, waits until the other
+    ///    groups have ended and returns watchdog.
     ///  * Any other rank returns ok.
     results::RunEnd finish(const group::GroupOutcome& outcome, Logger& log, std::ostream& out);
 

@@ -141,7 +141,8 @@ void Solver::operator()(const ops::Proposals& op) {
                 const double logit =
                     problem.inputs[level][index_of(anchors[a], problem.inputs[level], n, 1)];
                 const double score = std::isnan(logit) ? -HUGE_VAL : logit;
-                best.push_back({{}, score, static_cast<std::int64_t>(a)});
+                const auto number = static_cast<std::int64_t>(a);  // also the order of equal scores
+                best.push_back({{}, score, number});
             }
             sort_by_score(best);
             best.resize(std::min(best.size(), static_cast<std::size_t>(op.per_level)));
@@ -230,14 +231,14 @@ void Solver::operator()(const ops::RoiTargets& op) {
     }
 }
 
-/// A position of an image between two rows or columns: indices and weights.
+/// A coordinate between two rows or columns of a level: their indices and weights.
 struct Between {
     std::int64_t low = 0, high = 0;
     double low_weight = 0, high_weight = 0;
 
     Between(double at, std::int64_t extent) {
         if (!(at >= -1 && at <= static_cast<double>(extent)))
-            return;  // no weights outside the image
+            return;  // more than a pixel outside the level: no weights
         at = std::clamp(at, 0.0, static_cast<double>(extent - 1));
         low = static_cast<std::int64_t>(at);
         high = std::min(low + 1, extent - 1);

@@ -64,7 +64,8 @@ std::string site_setup(const BatchJob& job) {
         text += fmt::format("module load {} || exit 2\n", shell_quote(module));
     }
     if (job.prologue.empty()) return text;
-    const bool has_folder = job.prologue.find('/') != std::string::npos;  // else PATH is used
+    // Without a '/', bash would search for the file in PATH.
+    const bool has_folder = job.prologue.find('/') != std::string::npos;
     return text + fmt::format("source {} || exit 2\n",
                               shell_quote((has_folder ? "" : "./") + job.prologue));
 }
@@ -181,11 +182,10 @@ std::string launch(const BatchJob& job) {
     }
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
-            "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
-            "# hides errors. Without orte_abort_on_non_zero_status 0, mpirun would hang after\n"
-            "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the "
-            "ranks\n"
-            "# 10 s for a checkpoint after SIGTERM.\n"
+            "# With --enable-recovery (Open MPI 5: --with-ft ulfm), other groups survive a failed\n"
+            "# rank, but mpirun may return 0 after it. Without orte_abort_on_non_zero_status 0,\n"
+            "# mpirun would hang after ranks on two nodes exit with a nonzero code.\n"
+            "# odls_base_sigkill_timeout gives the ranks 10 s for a checkpoint after SIGTERM.\n"
             "mpirun {}-np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n"
             "    --mca odls_base_sigkill_timeout 10 \\\n{} &\n",
@@ -218,7 +218,8 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
 constexpr const char* kWatchLauncher =
     R"(# If a rank was killed, the launcher may hang after all others have exited. This script
-# kills it about a minute after a run has written its summary, or 10 to 20 s after a stop.
+# kills it about a minute after a run has written its summary, or 10 to 20 s after a stop
+# (code 8) or the failure of all groups (5).
 has_stopped() {
     ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "${hpcai500[@]}" status "$results" >/dev/null 2>&1

@@ -44,7 +44,7 @@ struct BatchJob {
 /// A job of batch_script() begins to stop this many seconds before its time limit.
 inline constexpr int kSignalLeadSeconds = 120;
 
-/// Returns run.name with '-' in place of every character that a scheduler might interpret.
+/// Returns `name` of the job with '-' in place of every character that a scheduler might interpret.
 std::string job_name(const BatchJob& job);
 
 /// Returns the lines that the scheduler reads, such as "#SBATCH --nodes=4"; for PBS, also a `cd`.
