@@ -159,6 +159,13 @@ std::string rate(double amount, double seconds, double unit) {
     return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "-";
 }
 
+/// Returns the line with the interval of the median, or nothing.
+std::string interval_line(const BenchReport& report) {
+    if (!report.low_step_seconds.value) return "";
+    return fmt::format("          {:.4f} to {:.4f} s with 95 % confidence\n",
+                       *report.low_step_seconds.value, *report.high_step_seconds.value);
+}
+
 /// A name that is longer than its column has a line of its own.
 std::string row(const BenchOperation& operation, double step_seconds) {
     const bool is_long = operation.name.size() > kNameWidth;
@@ -174,7 +181,8 @@ std::string row(const BenchOperation& operation, double step_seconds) {
 }  // namespace
 
 BenchReport run_bench(const config::Config& config, std::int64_t steps) {
-    require(steps >= 1, ExitCode::usage, "--steps: expected an integer, at least 1, got {}", steps);
+    require(steps >= 1 && steps <= 1000, ExitCode::usage,
+            "--steps: expected an integer from 1 to 1000, got {}", steps);
     StepBench bench(config);
     for (std::int64_t step = 0; step < kWarmupSteps; ++step) bench.step();
     std::vector<double> seconds;
@@ -193,7 +201,9 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.measuring_seconds_per_step =
         static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
-    report.step_seconds = median(std::move(seconds));
+    const MedianInterval interval = median_interval(std::move(seconds));
+    report.step_seconds = interval.median;
+    std::tie(report.low_step_seconds, report.high_step_seconds) = bounds_of(interval);
     report.loss = bench.results().loss_sum / static_cast<double>(bench.results().samples);
     report.skipped_steps = bench.results().skipped_steps;
     report.operations = bench.operations();
@@ -213,15 +223,16 @@ std::string bench_text(const BenchReport& report) {
                          report.batch_size, report.image_size, report.image_width, report.device),
              10);
     text += fmt::format(
-        "\nstep      {:.4f} s median of {} (fastest {:.4f} s)\n"
+        "\nstep      {:.4f} s median of {} (fastest {:.4f} s)\n{}"
         "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
         "speed     {:.2f} images/s, {} by table3\n"
         "loss      {:.6g} mean, {} skipped\n"
         "measuring {:.2e} s per step, {}: {:.5f} % of the step\n\n",
-        report.step_seconds, report.steps, report.fastest_step_seconds, report.alone_sum_seconds,
-        report.step_seconds / report.alone_sum_seconds, report.images_per_second,
-        format_si(report.flops, "FLOPS"), report.loss, counted(report.skipped_steps, "step"),
-        report.measuring_seconds_per_step, counted(report.clock_readings_per_step, "clock reading"),
+        report.step_seconds, report.steps, report.fastest_step_seconds, interval_line(report),
+        report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
+        report.images_per_second, format_si(report.flops, "FLOPS"), report.loss,
+        counted(report.skipped_steps, "step"), report.measuring_seconds_per_step,
+        counted(report.clock_readings_per_step, "clock reading"),
         100 * report.measuring_seconds_per_step / report.step_seconds);
     const std::string header =
         fmt::format("{:<{}} {:<15} {:>8} {:>8} {:>5} {:>7} {:>8}\n", "operation", kNameWidth,

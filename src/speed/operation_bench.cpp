@@ -148,6 +148,11 @@ double median_seconds(int calls, const std::function<double()>& measure) {
     return median(std::move(seconds));
 }
 
+std::pair<Quantity, Quantity> bounds_of(const MedianInterval& interval) {
+    if (!interval.bounds) return {no_value("fewer than 6 runs"), no_value("fewer than 6 runs")};
+    return {{interval.bounds->first, ""}, {interval.bounds->second, ""}};
+}
+
 int runs_in_a_row(device::Device& device, const Work& work) {
     if (!device.can_record()) return 1;
     work();

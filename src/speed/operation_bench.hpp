@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <hpcai/base/median_interval.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::speed {
 
@@ -70,6 +72,9 @@ double flops_in(const ops::Flops& flops, ops::Pass pass);
 
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);
+
+/// Returns the bounds of an interval, which have no value if there were fewer than 6 measurements.
+std::pair<Quantity, Quantity> bounds_of(const MedianInterval& interval);
 
 /// Returns how often to run `work`, which has no upload, between two time marks. On a device with
 /// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and

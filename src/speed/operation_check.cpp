@@ -219,11 +219,7 @@ void measure(device::Device& device, const Work& work, int runs, PassCheck& chec
     for (int run = 0; run < runs; ++run) seconds.push_back(timed.run()[0] / in_a_row);
     const MedianInterval interval = median_interval(std::move(seconds));
     check.median_seconds = interval.median;
-    check.low_seconds = check.high_seconds = no_value("fewer than 6 runs");
-    if (interval.bounds) {
-        check.low_seconds = {interval.bounds->first, ""};
-        check.high_seconds = {interval.bounds->second, ""};
-    }
+    std::tie(check.low_seconds, check.high_seconds) = bounds_of(interval);
 }
 
 /// Returns the shape of an operation and the options that its name does not have.

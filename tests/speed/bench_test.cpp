@@ -27,6 +27,7 @@ BenchReport example() {
     report.image_width = 96;
     report.steps = 5;
     report.step_seconds = 0.5;
+    report.low_step_seconds = report.high_step_seconds = no_value("fewer than 6 runs");
     report.fastest_step_seconds = 0.4;
     report.alone_sum_seconds = 0.4;
     report.loss = 6.9077553;
@@ -85,12 +86,21 @@ TEST(BenchText, FitsAPageEvenWithLongNames) {
     EXPECT_TRUE((found + 1)->ends_with(" 90.000   10.000  18.0   1.722  0.01722")) << *(found + 1);
 }
 
+TEST(BenchText, HasTheIntervalOfTheMedian) {
+    BenchReport report = example();
+    report.low_step_seconds = {0.45, ""};
+    report.high_step_seconds = {0.52, ""};
+    EXPECT_EQ(lines_of(bench_text(report))[2], "          0.4500 to 0.5200 s with 95 % confidence");
+}
+
 TEST(BenchJson, HasEveryNumberOfTheReport) {
     const auto json = nlohmann::json::parse(bench_json(example()));
     EXPECT_EQ(json["schema"], "hpcai500-bench/1");
     EXPECT_EQ(json["device"], "2 threads of a machine");
     EXPECT_EQ(json["step_seconds"], 0.5);
     EXPECT_EQ(json["fastest_step_seconds"], 0.4);
+    EXPECT_TRUE(json["low_step_seconds"].is_null());
+    EXPECT_EQ(json["high_step_seconds_reason"], "fewer than 6 runs");
     EXPECT_EQ(json["alone_sum_seconds"], 0.4);
     EXPECT_EQ(json["loss"], 6.9077553);
     EXPECT_EQ(json["skipped_steps"], 3);
@@ -117,6 +127,7 @@ TEST(RunBench, RejectsNoSteps) {
     const std::string message =
         storage::error_of(ExitCode::usage, [] { run_bench(smallest_config(), 0); });
     EXPECT_NE(message.find("--steps"), std::string::npos) << message;
+    storage::error_of(ExitCode::usage, [] { run_bench(smallest_config(), 1001); });
 }
 
 TEST(RunBench, GivesTheMeanLossOfSeveralStepsAndSamples) {
@@ -124,6 +135,12 @@ TEST(RunBench, GivesTheMeanLossOfSeveralStepsAndSamples) {
     config.training.batch_size = 2;
     config.run.loss_steps = 3;
     EXPECT_NEAR(run_bench(config, 1).loss, std::log(4), 1) << "of four classes, untrained";
+}
+
+TEST(RunBench, EnclosesTheMedianOfSixSteps) {
+    const BenchReport report = run_bench(smallest_config(), 6);
+    EXPECT_EQ(report.low_step_seconds.value, report.fastest_step_seconds) << "ranks 1 and 6";
+    EXPECT_GE(report.high_step_seconds.value, report.step_seconds);
 }
 
 TEST(RunBench, TimesEveryOperationOfAStepOnce) {

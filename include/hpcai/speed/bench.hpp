@@ -28,7 +28,9 @@ struct BenchReport {
     std::int64_t image_size = 0;   // height in pixels
     std::int64_t image_width = 0;  // in pixels
     std::int64_t steps = 0;
-    double step_seconds = 0;  // median
+    double step_seconds = 0;    // median
+    Quantity low_step_seconds;  // exact 95 % confidence interval of the median
+    Quantity high_step_seconds;
     double fastest_step_seconds = 0;
     double loss = 0;                 // mean over the steps of the last measurement; may be NaN
     std::int64_t skipped_steps = 0;  // in the last measurement, because gradients were not finite
@@ -39,15 +41,16 @@ struct BenchReport {
     double flops = 0;                          // FLOPS by the table3 ledger
     std::vector<BenchOperation> operations;
     HPCAI_RECORD(BenchReport, schema, device, model, precision, batch_size, image_size, image_width,
-                 steps, step_seconds, fastest_step_seconds, loss, skipped_steps, alone_sum_seconds,
-                 clock_readings_per_step, measuring_seconds_per_step, images_per_second, flops,
-                 operations);
+                 steps, step_seconds, low_step_seconds, high_step_seconds, fastest_step_seconds,
+                 loss, skipped_steps, alone_sum_seconds, clock_readings_per_step,
+                 measuring_seconds_per_step, images_per_second, flops, operations);
 };
 
 /// Measures training steps (upload, weight casts, forward, backward, optimizer) of the configured
 /// model on one rank, with random data in memory and without communication. After two measurements
 /// for warm-up, makes `steps` measurements, each the mean of the steps between two loss reads. Also
-/// measures every operation alone. Throws Error(usage) if steps < 1, and the device's errors.
+/// measures every operation alone. Throws Error(usage) if steps < 1 or > 1000, and the device's
+/// errors.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.
