@@ -189,6 +189,11 @@ bench() { # precision, batch, limit in seconds, [suffix of the name, settings...
     done
 }
 
+validate() { # precision
+    part "validate_$1" 90 "${in_bundle[@]}" hpcai500 validate "${settings[@]}" --set "training.precision=$1" \
+        --quick --runs 10
+}
+
 train() { # ranks, configuration, output, settings...
     # shellcheck source=scripts/bundle/env.sh
     source "$bundle/bin/env.sh"
@@ -326,6 +331,8 @@ bench mixed 400 60
 kernel_times mixed 400
 bench mixed 256 45 _unfused --set training.fusion=false
 bench_detector bf16 8 60
+validate mixed
+validate bf16
 part_in_shell training 60
 part_in_shell training_detector 60
 part_in_shell training_speed 60

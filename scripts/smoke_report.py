@@ -157,11 +157,12 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The results of training runs, the speed of epochs and the sources of images, by the name of the part."""
-    shown = (r"RESULT |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
+    """The results of training runs and of validate, the speed of epochs and the sources of images, by the name
+    of the part."""
+    shown = (r"RESULT |VALIDATE |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
              r"(training step|files|crops|images|batches)[ ,].* \d+\.\d\d$")
     results = {}
-    for path in sorted(glob.glob(os.path.join(work, "logs", "[it][nr][pa]*.log"))):  # input, training*
+    for path in sorted(glob.glob(os.path.join(work, "logs", "[itv][nra][pal]*.log"))):  # input, training*, validate*
         with open(path, encoding="utf-8", errors="replace") as file:
             results[os.path.basename(path)[:-4]] = [line.strip() for line in file if re.match(shown, line)]
     return results
