@@ -60,7 +60,10 @@ std::string nearest(std::string_view given, const std::vector<std::string>& cand
         best_distance = distance;
         best = candidate;
     }
-    return best;
+    if (!best.empty() || given.size() < 3) return best;
+    const auto longer = std::ranges::find_if(
+        candidates, [&](const std::string& candidate) { return candidate.starts_with(given); });
+    return longer == candidates.end() ? "" : *longer;
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates) {
