@@ -34,10 +34,10 @@ public:
     SpdlogLogger(const std::string& label, const std::string& file_path)
         : logger_(printable(label), make_sink(file_path)) {
         // In a terminal, the cursor may be after a ProgressLine, of this rank or another.
-        const bool is_terminal = file_path.empty() && isatty(STDERR_FILENO) == 1;
-        const std::string erase = is_terminal ? "\r\x1b[K" : "";
+        const bool erases = file_path.empty() && isatty(STDERR_FILENO) == 1;
         logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-            erase + "%Y-%m-%dT%H:%M:%S.%eZ %l [%n] %v", spdlog::pattern_time_type::utc));
+            std::string(erases ? "\r\x1b[K" : "") + "%Y-%m-%dT%H:%M:%S.%eZ %l [%n] %v",
+            spdlog::pattern_time_type::utc));
         logger_.flush_on(spdlog::level::info);
     }
 
