@@ -60,10 +60,9 @@ std::string nearest(std::string_view given, const std::vector<std::string>& cand
         best_distance = distance;
         best = candidate;
     }
-    if (!best.empty() || given.size() < 3) return best;
-    const auto longer = std::ranges::find_if(
-        candidates, [&](const std::string& candidate) { return candidate.starts_with(given); });
-    return longer == candidates.end() ? "" : *longer;
+    for (const std::string& candidate : candidates)
+        if (best.empty() && given.size() >= 3 && candidate.starts_with(given)) best = candidate;
+    return best;
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates) {
