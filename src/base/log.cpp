@@ -5,6 +5,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/log.hpp>
@@ -30,10 +31,13 @@ spdlog::sink_ptr make_sink(const std::string& file_path) {
 
 class SpdlogLogger final : public Logger {
 public:
-    SpdlogLogger(const std::string& label, spdlog::sink_ptr sink)
-        : logger_(printable(label), std::move(sink)) {
+    SpdlogLogger(const std::string& label, const std::string& file_path)
+        : logger_(printable(label), make_sink(file_path)) {
+        // In a terminal, the cursor may be after a ProgressLine, of this rank or another.
+        const bool erases = file_path.empty() && isatty(STDERR_FILENO) == 1;
         logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-            "%Y-%m-%dT%H:%M:%S.%eZ %l [%n] %v", spdlog::pattern_time_type::utc));
+            std::string(erases ? "\r\x1b[K" : "") + "%Y-%m-%dT%H:%M:%S.%eZ %l [%n] %v",
+            spdlog::pattern_time_type::utc));
         logger_.flush_on(spdlog::level::info);
     }
 
@@ -48,7 +52,7 @@ private:
 }  // namespace
 
 std::unique_ptr<Logger> make_logger(const std::string& label, const std::string& file_path) {
-    return std::make_unique<SpdlogLogger>(label, make_sink(file_path));
+    return std::make_unique<SpdlogLogger>(label, file_path);
 }
 
 }  // namespace hpcai

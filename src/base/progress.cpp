@@ -54,7 +54,7 @@ void ProgressLine::show(const std::string& line) {
         std::string lines = line;
         const std::size_t gap = line.rfind("  ", kPageWidth);
         if (line.size() > kPageWidth && gap != line.npos) lines.replace(gap, 2, "\n    ");
-        out_ << lines << '\n' << std::flush;
+        out_ << lines + '\n' << std::flush;  // one write, which no other output can divide
         return;
     }
     // Some terminals wrap when the last column is written.

@@ -71,6 +71,10 @@ ExitCode stats(const SurveyOptions& options, const Context& context) {
 DataKind kind_of(const std::string& path) {
     const fs::path file = path;
     std::error_code ignored;
+    require(file.extension() != ".yaml" && file.extension() != ".yml", ExitCode::usage,
+            "{0}: expected images, Pascal VOC, COCO or ExtremeWeather data, got a configuration "
+            "file; `hpcai500 doctor --config {0}` checks it and its data",
+            printable(shell_quote(path)));
     if (fs::is_directory(file / "ImageSets" / "Main", ignored) &&
         fs::is_directory(file / "Annotations", ignored))
         return DataKind::voc;

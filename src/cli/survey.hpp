@@ -18,7 +18,7 @@ enum class DataKind : std::uint8_t { pictures, voc, coco, climate, records };
 
 /// Returns the kind of data by file names: voc for a folder with ImageSets/Main and Annotations;
 /// coco for *.json; records for a folder with records.json; climate for *.h5 and *.hdf5 and a
-/// folder with such files; else pictures.
+/// folder with such files; else pictures. Throws Error(usage) for *.yaml and *.yml.
 DataKind kind_of(const std::string& path);
 
 /// Adds --box-order detect|corners|ranges.

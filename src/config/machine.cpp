@@ -11,6 +11,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/machine.hpp>
+#include <hpcai/config/nearest.hpp>
 
 #include "document.hpp"
 
@@ -47,8 +48,9 @@ double read_number(const Origin& origin, const std::string& key, const Entry& en
     std::vector<std::string> legal{"device.name", "device.source"};
     for (const Number& one : numbers) legal.push_back(one.key);
     const auto number = std::ranges::find(numbers, key, &Number::key);
-    require(number != numbers.end(), ExitCode::usage, "{}: expected one of {}, got {}",
-            origin.at(entry.position), fmt::join(legal, ", "), in_quotes(key));
+    require(number != numbers.end(), ExitCode::usage, "{}: expected one of {}, got {}{}",
+            origin.at(entry.position), fmt::join(legal, ", "), in_quotes(key),
+            did_you_mean(key, legal));
     const std::string& text = entry.value.text;
     const std::optional<double> value = parse_number<double>(text);
     require(entry.value.kind == NodeKind::scalar && value && *value >= number->minimum &&

@@ -60,6 +60,8 @@ std::string nearest(std::string_view given, const std::vector<std::string>& cand
         best_distance = distance;
         best = candidate;
     }
+    for (const std::string& candidate : candidates)
+        if (best.empty() && given.size() >= 3 && candidate.starts_with(given)) best = candidate;
     return best;
 }
 

@@ -13,16 +13,19 @@
 namespace hpcai::config {
 namespace {
 
+/// Returns the names of a section's keys; of all keys if `section` is empty.
 std::vector<std::string> names_in(const std::string& section) {
     std::vector<std::string> names;
     for (const Key& key : keys())
-        if (key.section == section) names.push_back(key.name);
+        if (section.empty() || key.section == section) names.push_back(key.name);
     return names;
 }
 
-/// Suggests the key of this name or synonym in any section, else the nearest name of the section.
+/// Suggests the key of this name or synonym in any section, else the nearest name of the section,
+/// or the nearest key if `section` is empty.
 std::string hint_for(const std::string& section, const std::string& name) {
-    const std::string known = full_name_of(name);
+    std::string known = full_name_of(name);
+    if (known.empty() && section.empty()) known = full_name_of(nearest(name, names_in("")));
     return known.empty() ? did_you_mean(name, names_in(section))
                          : fmt::format("; did you mean '{}'?", known);
 }

@@ -73,7 +73,7 @@ OpenDevice open_device(const config::Config& config, const device::Cores& cores,
         if (needs_gpu || may_use_gpu) return {open_gpu(config, place), ""};
     } catch (const Error& error) {
         if (needs_gpu) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
-        note = "\n" + wrap(fmt::format("no GPU is used: {}", error.what()), 4);
+        note = fmt::format("no GPU is used: {}", error.what());
     }
     return {open_cpu(config, cores, place.ranks_sharing_cores), note};
 }

@@ -191,6 +191,9 @@ void read_sample(LineReader& lines, SampleIndex& index) {
 }
 
 SampleIndex from_lines(std::string_view text, const std::string& name) {
+    require(text.starts_with('{'), ExitCode::data,
+            "{}: expected a folder <class>/<image>.jpg or its index (JSON lines), got another file",
+            name);
     LineReader lines(text, name);
     const json header = lines.next();
     const auto schema = lines.member<std::string>(header, "schema");

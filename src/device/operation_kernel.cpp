@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
 #include <hpcai/device/operation_kernel.hpp>
 
 namespace hpcai::device {
@@ -21,6 +22,12 @@ std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions
         passes.push_back(Pass::input_gradient);
     }
     return passes;
+}
+
+void rethrow_naming(const ops::Operation& operation, Pass pass, const std::exception& error) {
+    if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+    throw Error(ExitCode::internal, fmt::format("{}, {} pass: {}", ops::name_of(operation),
+                                                name_of(pass), to_error(error).what()));
 }
 
 }  // namespace hpcai::device

@@ -288,6 +288,7 @@ OpenedDevice open_rank_device(const config::Config& config,
             sharing);
     found.threads =
         device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);
+    if (!found.opened.note.empty()) found.opened.note = "\n" + wrap(found.opened.note, 4);
     found.opened.note += describe_restricted_binding(cores, place);
     return found;
 }

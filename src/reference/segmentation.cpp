@@ -38,21 +38,9 @@ void Solver::operator()(const ops::CellCrossEntropy& op) {
             (static_cast<double>(cell / width % height) + 0.5) * double(op.stride);
         const std::int64_t label = class_of_point(problem.inputs[1], n, x_centre, y_centre);
         const double weight = (label == 0 ? op.background_weight : 1) / cells;
-        double highest = x()[cell * classes], total = 0;
-        for (std::int64_t k = 0; k < classes; ++k) {
-            highest = std::max(highest, x()[cell * classes + k]);
-        }
-        for (std::int64_t k = 0; k < classes; ++k) {
-            total += std::exp(x()[cell * classes + k] - highest);
-        }
-        for (std::int64_t k = 0; k < classes; ++k) {
-            const double logarithm = x()[cell * classes + k] - highest - std::log(total);
-            const double target = k == label ? 1 : 0;
-            solution.output[cell * classes + k] = std::exp(logarithm);
-            solution.losses[n] -= weight * target * logarithm;
-            solution.input_gradients[0][cell * classes + k] =
-                problem.loss_scale * weight * (std::exp(logarithm) - target);
-        }
+        std::vector<double> targets(static_cast<std::size_t>(classes));
+        targets[static_cast<std::size_t>(label)] = 1;
+        cross_entropy(cell, targets, weight, solution.losses[n]);
     }
 }
 

@@ -137,31 +137,34 @@ void Solver::operator()(const ops::Linear& op) {
     solution.parameter_gradients = {std::move(dw), std::move(db)};
 }
 
+void Solver::cross_entropy(std::int64_t row, const std::vector<double>& targets, double weight,
+                           double& loss) {
+    const auto classes = std::ssize(targets);
+    const auto logits = x().values.begin() + row * classes;
+    const double highest = *std::max_element(logits, logits + classes);
+    double total = 0;
+    for (std::int64_t k = 0; k < classes; ++k) total += std::exp(logits[k] - highest);
+    for (std::int64_t k = 0; k < classes; ++k) {
+        const double logarithm = logits[k] - highest - std::log(total);
+        const double target = targets[static_cast<std::size_t>(k)];
+        solution.output[row * classes + k] = std::exp(logarithm);
+        loss -= weight * target * logarithm;
+        solution.input_gradients[0][row * classes + k] =
+            problem.loss_scale * weight * (std::exp(logarithm) - target);
+    }
+}
+
 void Solver::operator()(const ops::SoftmaxCrossEntropy& op) {
     const std::int64_t rows = op.input[0], classes = op.input[1];
-    const Tensor& labels = problem.inputs[1];
     solution.output = Tensor(op.input);
     solution.losses = Tensor(Shape{rows});
     solution.input_gradients = {Tensor(op.input), Tensor()};
     for (std::int64_t n = 0; n < rows; ++n) {
-        double highest = x()[n * classes], total = 0;
-        for (std::int64_t f = 0; f < classes; ++f) {
-            highest = std::max(highest, x()[n * classes + f]);
-        }
-        for (std::int64_t f = 0; f < classes; ++f) {
-            total += std::exp(x()[n * classes + f] - highest);
-        }
-        for (std::int64_t f = 0; f < classes; ++f) {
-            const std::int64_t i = n * classes + f;
-            const double logarithm = x()[i] - highest - std::log(total);
-            const double target =
-                op.label_smoothing / static_cast<double>(classes) +
-                (labels[n] == static_cast<double>(f) ? 1 : 0) * (1 - op.label_smoothing);
-            solution.output[i] = std::exp(logarithm);
-            if (labels[n] < 0) continue;
-            solution.losses[n] -= target * logarithm;
-            solution.input_gradients[0][i] = problem.loss_scale * (std::exp(logarithm) - target);
-        }
+        const double label = problem.inputs[1][n];
+        std::vector<double> targets(static_cast<std::size_t>(classes),
+                                    op.label_smoothing / static_cast<double>(classes));
+        if (label >= 0) targets[static_cast<std::size_t>(label)] += 1 - op.label_smoothing;
+        cross_entropy(n, targets, label < 0 ? 0 : 1, solution.losses[n]);
     }
 }
 

@@ -40,6 +40,11 @@ struct Solver {
     [[noreturn]] void operator()(const ops::AllGather&) { refuse_shard(); }
     [[noreturn]] void operator()(const ops::ReduceScatter&) { refuse_shard(); }
 
+    /// Computes softmax and gradient of row `row` of the logits (rows, targets.size()). Adds the
+    /// cross-entropy with the target distribution, times `weight`, to `loss`.
+    void cross_entropy(std::int64_t row, const std::vector<double>& targets, double weight,
+                       double& loss);
+
     [[noreturn]] static void refuse_shard();
 };
 

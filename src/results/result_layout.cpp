@@ -94,11 +94,18 @@ void keep_checkpoint(const std::filesystem::path& output, int group, std::int64_
     storage::make_folder_durably(folder);
     std::error_code error;
     std::filesystem::remove_all(to, error);
-    std::filesystem::rename(from, to, error);
+    // If the run is killed before the group has stored its record, it resumes from linked files.
+    using enum std::filesystem::copy_options;
+    std::filesystem::copy(from, to, recursive | create_hard_links, error);
+    if (error) {  // the file system has no hard links
+        std::filesystem::remove_all(to, error);
+        std::filesystem::rename(from, to, error);
+    }
     require(!error, ExitCode::usage, "'{}' cannot be moved to '{}': {}", from.string(),
             folder.string(), error.message());
-    require(storage::try_sync(folder) && storage::try_sync(from.parent_path()), ExitCode::usage,
-            "'{}' cannot be synced: {}", to.string(), std::strerror(errno));
+    require(
+        storage::try_sync(to) && storage::try_sync(folder) && storage::try_sync(from.parent_path()),
+        ExitCode::usage, "'{}' cannot be synced: {}", to.string(), std::strerror(errno));
 }
 
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {

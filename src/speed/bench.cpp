@@ -99,6 +99,7 @@ public:
         return all;
     }
 
+    Logger& log() { return *log_; }
     const device::Device& device() const { return *device_; }
     const device::Precision& precision() const { return precision_; }
 
@@ -210,6 +211,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     for (const BenchOperation& operation : report.operations) {
         report.alone_sum_seconds += operation.alone_seconds;
     }
+    log_core_wait(bench.log());
     report.images_per_second = static_cast<double>(report.batch_size) / report.step_seconds;
     const metrics::FlopsLedger ledger(models::make_model(config));
     report.flops = report.images_per_second *

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <utility>
 
 #include <hpcai/base/median.hpp>
@@ -161,6 +162,15 @@ int runs_in_a_row(device::Device& device, const Work& work) {
     once.run();
     const double seconds = std::max(once.run()[0], kTargetSeconds / kMaxRepeats);
     return static_cast<int>(std::ceil(std::min(kTargetSeconds / seconds, kMaxRepeats)));
+}
+
+void log_core_wait(Logger& log) {
+    double running = 0, waiting = 0;  // ns
+    std::ifstream("/proc/thread-self/schedstat") >> running >> waiting;
+    const double percent = 100 * waiting / (running + waiting);
+    if (!(percent > 5)) return;  // it may be NaN
+    log.warn("other threads used the core for {:.0f} % of the time; repeat on an idle machine",
+             percent);
 }
 
 }  // namespace hpcai::speed

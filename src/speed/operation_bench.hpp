@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <hpcai/base/log.hpp>
 #include <hpcai/base/median_interval.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
@@ -80,5 +81,8 @@ std::pair<Quantity, Quantity> bounds_of(const MedianInterval& interval);
 /// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and
 /// first runs `work`, because libraries may allocate. Returns 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
+
+/// Warns if this thread has waited for a core for more than 5 % of its time (Linux with schedstat).
+void log_core_wait(Logger& log);
 
 }  // namespace hpcai::speed

@@ -103,6 +103,7 @@ public:
                                         request_.seconds * kCalibrationShare);
         measure_other_precisions();
         record_.measured_seconds = meter_->elapsed_seconds();
+        if (ranks_.everyone.rank() == 0) log_core_wait(*log_);
         return record_;
     }
 

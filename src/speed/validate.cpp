@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -68,13 +66,6 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
     const std::int64_t most =
         std::min((request.quick ? kMostQuickFlops : kMostFlops) / flops, kMostElements / elements);
     return std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
-}
-
-/// Returns a wrapped text as one line.
-std::string one_line(const std::string& text) {
-    std::istringstream words(text);
-    return fmt::format("{}", fmt::join(std::istream_iterator<std::string>(words),
-                                       std::istream_iterator<std::string>(), " "));
 }
 
 std::string list_of(const std::vector<std::int64_t>& numbers) {
@@ -194,7 +185,7 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
     const Stopwatch watch;
     const context::OpenDevice opened = context::open_device(config, device::count_cores(), {});
     const std::unique_ptr<device::Device>& device = opened.device;
-    if (!opened.note.empty()) log.warn("{}", one_line(opened.note));
+    if (!opened.note.empty()) log.warn("{}", opened.note);
     const device::Precision precision =
         context::choose_precision(config.training.precision, context::formats_of(*device));
     ValidateReport report;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <regex>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/log.hpp>
+#include <hpcai/base/progress.hpp>
 #include <hpcai/base/text.hpp>
 
 namespace hpcai {
@@ -87,6 +91,26 @@ TEST(Console, ReceivesLogLinesOnStandardErrorOnly) {
     EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
     EXPECT_NE(::testing::internal::GetCapturedStderr().find("warning [rank 0] look here\n"),
               std::string::npos);
+}
+
+TEST(Console, ErasesTheLiveLineOfATerminal) {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+    ASSERT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
+    const int end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+    const int standard_error = ::dup(STDERR_FILENO);
+    ::dup2(end, STDERR_FILENO);
+    ProgressLine line(std::cerr, {.live = true});
+    line.update({.step = 1, .steps = 2, .loss = 2.5, .seconds_left = -1}, 0);
+    make_logger("rank 0", "")->warn("look here");
+    ::dup2(standard_error, STDERR_FILENO);
+    std::string text;
+    for (char letter = 0; letter != '\n' && ::read(terminal, &letter, 1) == 1;) text += letter;
+    for (const int file : {terminal, end, standard_error}) ::close(file);
+    const std::string erase = R"(\r\x1b\[K)", stamp = R"(\d{4}-\d\d-\d\dT\S+Z )";
+    EXPECT_TRUE(std::regex_match(
+        text, std::regex("\r" + std::string(R"(step 1/2  loss 2\.5000  0\.0 images/s\s*)") + erase +
+                         stamp + R"(warning \[rank 0\] look here\r\n)")))
+        << printable(text);
 }
 
 }  // namespace

@@ -75,6 +75,28 @@ TEST(ProgressLine, InABatchLogBreaksALongLineBetweenTwoFacts) {
               "    3 min 12 s left  group 1 is slowest\n");
 }
 
+/// A stream like std::cerr, which writes after each insertion.
+class Writes : public std::stringbuf {
+public:
+    std::vector<std::string> written;
+
+protected:
+    int sync() override {
+        if (!str().empty()) written.push_back(str());
+        str("");
+        return 0;
+    }
+};
+
+TEST(ProgressLine, InABatchLogWritesWholeLines) {
+    Writes writes;
+    std::ostream out(&writes);
+    out << std::unitbuf;
+    ProgressLine line(out, {.live = false});
+    line.update(at_step(1), 0);
+    EXPECT_THAT(writes.written, testing::ElementsAre(render(at_step(1)) + "\n"));
+}
+
 TEST(ProgressLine, CallsTheGivenPrinterInstead) {
     std::ostringstream out;
     std::vector<std::int64_t> steps;

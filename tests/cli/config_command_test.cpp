@@ -72,6 +72,17 @@ TEST(ConfigExplain, ExplainsOneKeyASectionOrAll) {
     EXPECT_NE(all.find(section), std::string::npos) << all;
 }
 
+TEST(ConfigExplain, SuggestsTheNearestSectionOrKey) {
+    const auto expect_suggestion = [](const char* given, const std::string& name) {
+        expect_refused(run({"config", "explain", given}), 2, "; did you mean '" + name + "'?");
+    };
+    expect_suggestion("bagg", "bagging");
+    expect_suggestion("bagging.sub", "subsample_fraction");
+    expect_suggestion("learning_rat", "training.learning_rate");
+    expect_suggestion("subsample", "bagging.subsample_fraction");
+    expect_refused(run({"config", "explain", "zebra"}), 2, "expected a section (run, submission,");
+}
+
 TEST(ConfigSchema, IsJsonThatKnowsEverySection) {
     const auto schema = nlohmann::json::parse(run({"config", "schema"}).out);
     for (const char* section : {"run", "workload", "bagging", "data", "training"}) {

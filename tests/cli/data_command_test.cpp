@@ -204,6 +204,20 @@ TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
     fs::create_directory(folder_ / "set/val/empty");
     expect_refused(data({"stats", "set/val"}), 4, "class 'empty' is empty");
     expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
+    std::ofstream(folder_ / "notes.txt") << "# notes\n";
+    expect_refused(
+        data({"check", "notes.txt"}), 4,
+        "notes.txt: expected a folder <class>/<image>.jpg or its index (JSON lines), got "
+        "another file");
+}
+
+TEST_F(DataCommands, AConfigurationIsRejectedWithTheCommandThatChecksIt) {
+    for (const char* command : {"check", "stats"}) {
+        expect_refused(data({command, "set/my run.yaml"}), 2,
+                       "'set/my run.yaml': expected images, Pascal VOC, COCO or ExtremeWeather "
+                       "data, got a configuration file; `hpcai500 doctor --config "
+                       "'set/my run.yaml'` checks it and its data");
+    }
 }
 
 TEST_F(DataCommands, TheParentOfTheTrainingFolderIsRejectedWithItsName) {

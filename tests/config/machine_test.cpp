@@ -58,6 +58,8 @@ TEST(Machine, ReportsWhereSomethingIsWrong) {
               std::string::npos)
         << refusal("within_node: {latency_us: fast}\n");
     EXPECT_NE(refusal("within_node: {gb_per_second: 0}\n").find("got '0'"), std::string::npos);
+    EXPECT_NE(refusal("within_node: {latency: 1}\n").find("mean 'within_node.latency_us'?"),
+              std::string::npos);
     EXPECT_NE(refusal("within_node: {gbps: 1}\n").find("got 'within_node.gbps'"),
               std::string::npos);
     EXPECT_NE(

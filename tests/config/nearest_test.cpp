@@ -26,6 +26,14 @@ TEST(Nearest, FindsANearNameAndNothingWhereAllAreFar) {
     EXPECT_EQ(did_you_mean("q", names), "");
 }
 
+TEST(Nearest, FindsANameByItsFirstLetters) {
+    const std::vector<std::string> names = {"mode", "momentum", "nesterov"};
+    EXPECT_EQ(did_you_mean("mom", names), "; did you mean 'momentum'?");
+    EXPECT_EQ(did_you_mean("mod", names), "; did you mean 'mode'?") << "which is near";
+    EXPECT_EQ(did_you_mean("ne", names), "");
+    EXPECT_EQ(did_you_mean("entum", names), "");
+}
+
 TEST(Nearest, FindsSynonymsThatLookLikeAnotherName) {
     const std::vector<std::string> kinds = {"auto", "cpu", "cuda"};
     EXPECT_EQ(did_you_mean("gpu", kinds), "; did you mean 'cuda'?");

@@ -44,6 +44,26 @@ TEST_F(ResumedRun, ThatWasKilledAfterItsTrainingOnlyEvaluates) {
     EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
 }
 
+/// A run whose only checkpoint is one to keep, killed while it stores the group.
+TEST_F(ResumedRun, FindsACheckpointToKeepAfterAKill) {
+    const Outcome killed = begin(
+        1,
+        {"bagging.M=1", "workload.epochs=2", "run.keep_checkpoints=1", "run.checkpoint_seconds=0"},
+        "result",
+        {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+         "HPCAI500_DISK_FOLDER=record.json", "HPCAI500_DISK_FAULT=kill", "HPCAI500_DISK_CALL=1"});
+    EXPECT_NE(killed.exit_code, 0);
+    ASSERT_TRUE(fs::exists(folder_ / "result/groups/0/checkpoints")) << killed.error;
+    ASSERT_FALSE(fs::exists(folder_ / "result/groups/0/record.json"));
+    const Outcome end = resume(1, "result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    const nlohmann::json group = result("result")["work"]["groups"][0];
+    ASSERT_EQ(group["continuations"].size(), 1U);
+    EXPECT_EQ(group["continuations"][0]["step"], group["iterations"].get<int>() / 2);
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
+    EXPECT_FALSE(fs::is_empty(folder_ / "result/groups/0/checkpoints"));
+}
+
 TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
     write(folder_ / "failing.sh",
           fmt::format("#!/bin/bash\nif [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then\n"

@@ -34,7 +34,7 @@ naive::Solution solve_in_int8(const naive::Problem& problem, std::size_t node,
     const naive::Int8Solution solution = solve_int8(*op, all, key, moment);
     return {.output = solution.output,
             .input_gradients = {solution.input_gradient},
-            .parameter_gradients = {solution.filter_gradient}};
+            .parameter_gradients = solve(all).parameter_gradients};
 }
 
 class Int8Network : public testing::Test {

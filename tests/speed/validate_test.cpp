@@ -326,20 +326,6 @@ TEST(OperationCheck, FindsAnErrorThatOnlyALaterRunHas) {
     EXPECT_EQ(failed.at("forward: output").place, Place({0, 0, 0, 3}));
 }
 
-TEST(DistinctOperations, CountTheNodesOfEqualOperations) {
-    graph::Graph graph;
-    const auto add = [&](const std::string& name, graph::ValueId input) {
-        return graph.add_node(name, ops::Relu{graph.value(input).shape}, {input});
-    };
-    const graph::ValueId x = graph.add_input("images", {2, 4, 4, 3}, tensor::DType::f32);
-    add("third", add("second", add("first", x)));
-    const std::vector<DistinctOperation> all = distinct_operations(graph);
-    ASSERT_EQ(all.size(), 1U);
-    EXPECT_EQ(all[0].node, "first");
-    EXPECT_EQ(all[0].nodes, 3);
-    EXPECT_TRUE(all[0].is_first_layer);
-}
-
 ValidateReport report_with(OperationCheck check) {
     ValidateReport report;
     report.device = "a CPU";

@@ -74,7 +74,7 @@ public:
     /// The working copies that the prepare pass updates; none if it has other work in every step. A
     /// caller that updates them with the parameters runs it only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
-    /// Throws Error(internal), or dnnl::error on a CPU, when the device library reports a failure.
+    /// Throws Error(internal), on a CPU naming the operation, when a library reports a failure.
     virtual void run(ops::Pass pass) = 0;
 };
 using KernelPtr = std::unique_ptr<Kernel>;

@@ -9,6 +9,9 @@ namespace hpcai::device {
 /// Returns the passes that a kernel of the operation implements, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
+/// Rethrows the caught `error`, as Error(internal) naming operation and pass if it is no Error.
+[[noreturn]] void rethrow_naming(const ops::Operation&, ops::Pass, const std::exception& error);
+
 /// An engine's kernel for an operation; `Context` has the resources of the engine. The kernel
 /// overrides the pass functions that passes_of() lists.
 template <typename Operation, typename Context>
@@ -22,15 +25,19 @@ public:
     std::vector<ops::Pass> passes() const override { return passes_of(op_, options_); }
     void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
     void run(ops::Pass pass) override {
-        switch (pass) {
-            case ops::Pass::prepare:
-                return prepare();
-            case ops::Pass::forward:
-                return forward();
-            case ops::Pass::weight_gradient:
-                return weight_gradient();
-            case ops::Pass::input_gradient:
-                return input_gradient();
+        try {
+            switch (pass) {
+                case ops::Pass::prepare:
+                    return prepare();
+                case ops::Pass::forward:
+                    return forward();
+                case ops::Pass::weight_gradient:
+                    return weight_gradient();
+                case ops::Pass::input_gradient:
+                    return input_gradient();
+            }
+        } catch (const std::exception& error) {
+            rethrow_naming(op_, pass, error);
         }
     }
 

@@ -110,10 +110,10 @@ inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
     return rounded;
 }
 
-/// Output and input gradient of a convolution of rounded factors; the gradient of the filters uses
-/// the exact factors.
+/// Output and input gradient of a convolution of rounded factors. The gradient of the filters uses
+/// the exact factors, as solve() does.
 struct Int8Solution {
-    Tensor output, input_gradient, filter_gradient;
+    Tensor output, input_gradient;
 };
 
 inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& problem,
@@ -135,7 +135,6 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
     integers.parameters = {by_channel.values};
     integers.output_gradients = {qdy.values};
     solution.input_gradient = solve(integers).input_gradients[0];
-    solution.filter_gradient = solve(problem).parameter_gradients[0];
     const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& factors,
                           auto index_of) {
         const std::int64_t of_result = elements_of_sample(sums);

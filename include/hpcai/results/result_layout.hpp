@@ -38,8 +38,9 @@ std::filesystem::path checkpoint_directory(const std::filesystem::path& output, 
 /// Returns groups/<group>/checkpoints, the folder of a finished group's kept checkpoints.
 std::filesystem::path kept_checkpoint_directory(const std::filesystem::path& output, int group);
 
-/// Moves the checkpoint of `step` durably to kept_checkpoint_directory(), unless an earlier launch
-/// has moved it. Throws Error(usage) with the path if it does not exist or cannot be moved.
+/// Links the files of the checkpoint of `step` durably in kept_checkpoint_directory(), unless an
+/// earlier launch has moved it there; without hard links, moves it. Throws Error(usage) with the
+/// path if it does not exist or cannot be moved.
 void keep_checkpoint(const std::filesystem::path& output, int group, std::int64_t step);
 
 /// Removes the checkpoints of a group. Must be called after the group has stored its results and no

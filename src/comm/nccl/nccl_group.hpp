@@ -79,11 +79,10 @@ public:
                 [&] { return start_messages(messages, handle_, stream); });
     }
     /// Exchanges the first messages on `stream`, so that NCCL connects the GPUs. Waits at most
-    /// 2 x start_seconds.
+    /// start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream) {
         constexpr const char* kWhat = "connecting the GPUs of a group";
-        enqueue(kWhat, options_.start_seconds,
-                [&] { return start_messages(messages, handle_, stream); });
+        begin(kWhat, [&] { return start_messages(messages, handle_, stream); });
         wait_until([&] { return is_done(cudaStreamQuery(stream), kWhat); }, kWhat,
                    options_.start_seconds);
     }
@@ -175,12 +174,16 @@ private:
         }
     }
     template <typename Call>
-    void enqueue(const char* what, double seconds, Call call) {
+    void begin(const char* what, Call call) {
         ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
         abort_on_failure([&] {
             const ncclResult_t status = call();
             if (status != ncclInProgress) check_nccl(status, what);
         });
+    }
+    template <typename Call>
+    void enqueue(const char* what, double seconds, Call call) {
+        begin(what, call);
         // NCCL's thread may not yet have enqueued the work on the stream.
         wait_for_call(what, seconds);
     }
