@@ -157,8 +157,7 @@ def summarize_tests(logs):
 
 
 def result_lines(work):
-    """The results of training runs and of validate, the speed of epochs and the sources of images, by the name
-    of the part."""
+    """The results of trainings and validate, the speed of epochs and the sources of images, by the part's name."""
     shown = (r"RESULT |VALIDATE |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
              r"(training step|files|crops|images|batches)[ ,].* \d+\.\d\d$")
     results = {}
