@@ -27,9 +27,8 @@ NumberRange between(double minimum, double maximum) {
 
 void add_config_options(Command command, config::Sources& sources, Presence config) {
     command.add_texts("--config", sources.files, "FILE",
-                      "YAML configuration; repeatable, later files take precedence", config);
-    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
-                      "change one key; repeatable");
+                      "YAML configuration; later files take precedence", config);
+    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE", "change one key");
 }
 
 void require_place(std::string_view option, const std::string& file) {
