@@ -52,6 +52,7 @@ public:
     void resume() { watchdog_.resume(); }  // ends the phase
     void end() { watchdog_.end(); }
 
+    /// The time that a checkpoint may take (CONFIG, run.step_timeout_seconds).
     double checkpoint_timeout_seconds() const {
         return context_.config.run.first_step_timeout_seconds;
     }

@@ -48,9 +48,9 @@ private:
 };
 
 /// Returns the bytes that a node reads and writes in one pass if caches keep nothing between
-/// operations: each tensor once, without padding. This is a lower bound. Values without a dtype,
-/// gradients of values, filters and weights have the type `compute`; other parameters and all
-/// gradients of parameters are fp32. The node must have `pass`.
+/// operations: each tensor once, without padding. This is a lower bound. Filters, weights of linear
+/// layers, values without a dtype and gradients of values have the type `compute`. Other parameters
+/// and the gradients of all parameters are fp32. The node must have `pass`.
 ///
 ///   forward            inputs, parameters, output
 ///   weight_gradient    inputs, the output's gradient, gradients of the parameters

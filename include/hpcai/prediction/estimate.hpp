@@ -23,9 +23,10 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// If request.roofline is absent, sets it for request.machine (required) with the training rate of
-/// `request`, which it removes there, else that of the machine in the precision of `config`, else
-/// the machine's peak rates. Sets nothing without a rate, or if `request` has both training rates.
+/// If request.roofline is absent, makes it from request.machine (required) and the first of these
+/// rates: flops_per_rank or images_per_second of `request`, which is then reset; the machine's
+/// training rate in the precision of `config`; the machine's peak rates. Does nothing if there is
+/// none of them, or if `request` has both flops_per_rank and images_per_second.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
@@ -54,12 +55,12 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 std::string to_text(const SweepRecord& sweep);
 
 /// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
-/// its output shape, parameters, activation bytes, and FLOPs of one sample in the three ledgers
-/// (table3: forward); then the totals. Activations are in training.precision, with int8 in fp32;
+/// its output shape, parameters, activation bytes, and FLOPs of one sample by ledger and pass (of
+/// table3 only the forward pass); then the totals. Activations are in training.precision, with int8 in fp32;
 /// `auto` is taken as mixed with device.kind cuda, else as fp32.
 std::string flops_table(const config::Config& config);
 
-/// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.
+/// Returns the counts of all passes as JSON, schema "hpcai500-flops/1", with exact integers.
 std::string flops_json(const config::Config& config);
 
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
