@@ -136,7 +136,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Returns the bytes of samples that the first stage's first shard sends to its others in a step.
+/// Returns the bytes of samples that the first shard sends to the others of its stage in a step.
 double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
     const auto sample = static_cast<double>(graph_input_bytes(partition.model, {}));
     return (layout.shards - 1) * sample * layout.micro_batches * samples;
@@ -242,9 +242,10 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
         if (layout.partitions() > 1) {
+            // The entire model is gathered with a gradient for each parameter.
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(partition.model.parameter_count());
-            // A rank frees its shard only after gathering the entire model.
+            // A rank frees its shard only after that.
             const double shard_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between

@@ -132,15 +132,15 @@ public:
           next_(peer_in_stage(layout, group.rank(), layout.stage_of(group.rank()) + 1)),
           device_(device),
           received_(names_of(network.graph(), received_values(network.graph()), false)),
-          received_gradients_(names_of(network.graph(), received_values(network.graph()), true)),
+          gradients_of_received_(names_of(network.graph(), received_values(network.graph()), true)),
           outputs_(names_of(network.graph(), network.graph().outputs(), false)),
-          output_gradients_(names_of(network.graph(), network.graph().outputs(), true)),
+          gradients_of_outputs_(names_of(network.graph(), network.graph().outputs(), true)),
           outbox_(group),
           values_out_(make_route(next_, kValueTag, outputs_, network, &Network::value)),
-          gradients_out_(make_route(previous_, kGradientTag, received_gradients_, network,
+          gradients_out_(make_route(previous_, kGradientTag, gradients_of_received_, network,
                                     &Network::received_gradient)),
           values_in_(group, make_route(previous_, kValueTag, received_, network, &Network::input)),
-          gradients_in_(group, make_route(next_, kGradientTag, output_gradients_, network,
+          gradients_in_(group, make_route(next_, kGradientTag, gradients_of_outputs_, network,
                                           &Network::output_gradient)) {}
 
     /// Begins to receive the messages of a step.
@@ -156,14 +156,14 @@ public:
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const Network& network) {
-        take(gradients_in_, output_gradients_, network, &Network::output_gradient);
+        take(gradients_in_, gradients_of_outputs_, network, &Network::output_gradient);
     }
     /// Starts to send a copy of the values that `network` has computed.
     void send_values(const Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }
     void send_gradients(const Network& network) {
-        send(gradients_out_, received_gradients_, network, &Network::received_gradient);
+        send(gradients_out_, gradients_of_received_, network, &Network::received_gradient);
     }
     /// Progresses the messages; returns true if all are sent.
     bool test() {
@@ -229,7 +229,7 @@ private:
 
     int previous_, next_;  // group ranks in the adjacent stages
     device::Device& device_;
-    Names received_, received_gradients_, outputs_, output_gradients_;
+    Names received_, gradients_of_received_, outputs_, gradients_of_outputs_;
     Outbox outbox_;
     Route values_out_, gradients_out_;
     Inbox values_in_, gradients_in_;

@@ -44,7 +44,7 @@ struct Source : StagingRequest {
     std::filesystem::path full_path(std::uint32_t file) const {
         return packed != nullptr ? packed->path_of(file) : root / path_of(file);
     }
-    /// Returns the SHA-256 in the index of the shards or in the manifest; "" if it is not known.
+    /// Returns the SHA-256 from the index of the tar files, else from the manifest; "" if unknown.
     std::string_view listed_digest(std::uint32_t file) const {
         if (packed != nullptr) return packed->ranges[file].sha256;
         const auto found = digests.find(path_of(file));
