@@ -75,7 +75,7 @@ public:
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
     /// Adds a subcommand that runs `action` and owns the returned targets of its options. If
-    /// `Options` has `config`, the sources of a configuration, errors name the place of a key.
+    /// `Options` has `config`, the sources of a configuration, errors name file and line of a key.
     template <typename Options>
     std::pair<Command, Options&> add_command(const CommandText& text,
                                              ExitCode (*action)(const Options&,

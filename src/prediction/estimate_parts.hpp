@@ -14,7 +14,7 @@ struct EstimateRequest;
 struct ComputePrecision {
     std::string name;        // "fp32"
     std::int64_t bytes = 4;  // per element of an activation
-    bool assumed = false;    // fp32, because training.precision is auto and device.kind is not cuda
+    bool assumed = false;    // fp32 is assumed: precision is auto, device.kind is not cuda
     bool int8 = false;       // see ops::computes_in_int8
     std::string activation_format() const { return int8 ? "fp32" : name; }
 };
@@ -39,7 +39,7 @@ struct ModelShards {
 ModelShards shard_model(const config::Config& config, const plan::Layout& layout);
 
 /// Returns the ranks of the roofline's fullest node; empty if no node had several ranks. A plan
-/// then has nodes of one group.
+/// then assumes P_degree ranks on each node.
 std::optional<int> measured_ranks_per_node(const EstimateRequest& request);
 
 /// Returns the memory of a rank of the stage that needs the most, without fullest_node_bytes.

@@ -8,8 +8,8 @@
 
 #include "markup.hpp"
 
-/// Plots as HTML with inline SVG, whose lines scale with the page while text keeps its size, and
-/// the averages of steps that the plots show.
+/// Plots as HTML with inline SVG, and the averages of steps that they show. Lines scale with the
+/// page; text keeps its size.
 namespace hpcai::report {
 
 struct Point {

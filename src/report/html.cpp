@@ -63,7 +63,7 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// Shows a number: its name, `value` in large type and `detail`, or why it has no value.
+/// Shows a number: its name, `value` in a large font and `detail`, or why it has no value.
 Markup card(std::string_view name, const Quantity& quantity, const std::string& value,
             const std::string& detail) {
     const bool is_known = is_finite(quantity);
@@ -77,7 +77,7 @@ Markup flops_card(std::string_view name, const Quantity& flops, const char* sour
     return card(name, flops, human_flops(flops), flops_text(flops) + ", " + source);
 }
 
-/// The VFLOPS in the largest type; empty unless the verdict permits the use of the score.
+/// The VFLOPS in the largest font; empty unless the verdict permits the use of the score.
 Markup score(const RunRecord& record) {
     const Quantity& vflops = record.scores.vflops;
     const Status status = record.verdict.status;

@@ -12,13 +12,13 @@
 namespace hpcai::results {
 
 /// Returns the node numbers of ranks that were on `hosts`; all lists are by world rank. `current`
-/// has their places in this launch, which ends the run. A rank keeps its current node if its host
-/// has not changed or if several current nodes have the old host's name. Any other rank gets the
-/// only current node with the old host's name or, without one, an unused number for that host.
+/// has the ranks' places in this launch, which ends the run. A rank keeps its current node if its
+/// host has not changed or if several current nodes have the old host's name. Any other rank gets
+/// the only current node with the old host's name or, without one, an unused number for that host.
 std::vector<int> nodes_of_hosts(const std::vector<PlaceRecord>& current,
                                 const std::vector<std::string>& hosts);
 
-/// Returns `current` with its ranks on `nodes`; unchanged if no layout or only other groups fit.
+/// Returns `current` with its ranks on `nodes`; unchanged if these allow no layout of its groups.
 plan::ParallelismController controller_for_nodes(const config::Config& config,
                                                  const plan::ParallelismController& current,
                                                  const std::vector<int>& nodes);

@@ -59,8 +59,8 @@ std::vector<MeasuredOperation> large_convolutions();
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Measures the rates of all passes of `operations` within about `seconds`. If the time does not
-/// suffice, the model's and the first operation have a reason for no rate; others are omitted.
+/// Measures the rates of all passes of `operations` within about `seconds`. If no time is left, the
+/// first operation and those of the model have a reason instead of a rate; others are omitted.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);

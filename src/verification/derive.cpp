@@ -157,7 +157,7 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-/// Returns VFLOPS by eq. 7 and 8 at both ends of members_interval or, without one, of confidence_interval.
+/// Returns VFLOPS by eq. 7 and 8 at both ends of members_interval, else of confidence_interval.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();

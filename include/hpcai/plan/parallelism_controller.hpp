@@ -49,9 +49,9 @@ struct Layout {
 ///   - training.batch_norm_samples neither divides the size of a rank's micro-batch nor is k times
 ///     this size, where k divides the number of replicas.
 ///
-/// The error is Error(launch) if eq. 5 cannot hold, or if another number of ranks may help: if
-/// P_degree is `auto` and, for the batch and batch_norm_samples, data_degree is `auto`, too.
-/// Otherwise it is Error(usage).
+/// The error is Error(launch) if eq. 5 cannot hold or if another number of ranks may help, else
+/// Error(usage). Another number may help only if P_degree is `auto`; for the batch and
+/// batch_norm_samples, data_degree must be `auto`, too.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -89,8 +89,8 @@ struct LayoutSummary {
 
 /// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
 /// While a node has P_degree free ranks, a group gets the best-fitting node: of the nodes with
-/// enough free ranks, the one with the fewest. Later groups first take the nodes with the most free
-/// ranks; their remaining ranks go to the best-fitting node. Groups are then numbered by node
+/// enough free ranks, the one with the fewest. A later group first takes the nodes with the most
+/// free ranks, then the best-fitting node for its remaining ranks. Groups are then numbered by node
 /// and world rank of their first rank, and a group's ranks by node and world rank.
 ///
 /// Example with M = 2: eight ranks on two nodes, numbered round-robin (`--map-by node`):

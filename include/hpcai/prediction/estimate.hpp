@@ -13,7 +13,7 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;        // absent: roofline's if above 1, else a group's
+    std::optional<int> ranks_per_node;        // absent: roofline's if above 1, else P_degree
     std::optional<std::int64_t> samples;      // in the training set, counted or given
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
     std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
@@ -54,10 +54,10 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 /// Formats the sweep as a table.
 std::string to_text(const SweepRecord& sweep);
 
-/// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, with
-/// its output shape, parameters, activation bytes, and FLOPs of one sample by ledger and pass (of
-/// table3 only the forward pass); then the totals. Activations are in training.precision, with int8 in fp32;
-/// `auto` is taken as mixed with device.kind cuda, else as fp32.
+/// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, then
+/// totals. The lines have the output shape, parameters, activation bytes, and FLOPs of one sample
+/// by ledger and pass (of table3 only the forward pass). Activations are in training.precision:
+/// for int8 in fp32, for `auto` in mixed precision with device.kind cuda, else in fp32.
 std::string flops_table(const config::Config& config);
 
 /// Returns the counts of all passes as JSON, schema "hpcai500-flops/1", with exact integers.
@@ -66,7 +66,7 @@ std::string flops_json(const config::Config& config);
 /// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
 /// over ranks, a trained BatchNorm with one value per channel, a model that cannot be split into
-/// the stages and shards, or a divided model without int8 convolutions in training.precision int8.
+/// the stages and shards, or, in precision int8, stages and shards that have no int8 convolution.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

@@ -71,7 +71,7 @@ struct AuditRecord {
     std::int64_t passed = 0;                // comparisons without a difference; 0 without replicas
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // ranks outside the majority; all without a majority
+    std::vector<DivergedRankRecord> ranks;  // not in the majority; all ranks if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -151,10 +151,10 @@ struct GroupRecord {
     std::int64_t skipped_steps = 0;     // of `iterations`, because fp16 gradients overflowed
     Quantity training_seconds;          // end of start-up to end of last step, without evaluation
     Quantity images_per_second;         // samples_trained / training_seconds
-    Quantity flops;                     // FLOP/s: work / training_seconds
+    Quantity flops;                     // FLOP/s: FLOPs of training / training_seconds
     Quantity input_wait_seconds;        // of all steps; mean over the ranks that read samples
     Quantity communication_seconds;     // of all steps, exposed; mean over ranks
-    Quantity checkpoint_seconds;        // time that checkpoints delay steps; mean over ranks
+    Quantity checkpoint_seconds;        // by which checkpoints delay steps; mean over ranks
     Quantity evaluation_seconds;        // prediction of test and out-of-bag samples
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
@@ -163,7 +163,7 @@ struct GroupRecord {
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
     std::vector<ContinuationRecord> continuations;     // empty if the group was never resumed
-    std::vector<DeviceHealthRecord> device_health;  // by rank; none on CPUs or with run.meters none
+    std::vector<DeviceHealthRecord> device_health;  // by rank; empty on CPUs or if run.meters: none
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
                  input_wait_seconds, communication_seconds, checkpoint_seconds, evaluation_seconds,

@@ -29,7 +29,7 @@ struct PlanLayoutRecord {
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
     std::string source;          // where N is from; empty if N is unknown
-    Quantity samples_per_epoch;  // drawn for one model; with the sampler poisson, expected number
+    Quantity samples_per_epoch;  // drawn for one model; expected number if the sampler is poisson
     Quantity steps_per_epoch;    // of one model, without an incomplete batch
     Quantity steps_per_run;
     HPCAI_RECORD(PlanDataRecord, samples, source, samples_per_epoch, steps_per_epoch,
@@ -38,7 +38,7 @@ struct PlanDataRecord {
 
 struct PlanFlopsRecord {
     double step = 0;  // of one training step (APC): eq. 3, for the ensemble eq. 4
-    Quantity epoch;   // eq. 6, over the steps of one epoch
+    Quantity epoch;   // work of eq. 6, in the steps of one epoch
     Quantity run;
     HPCAI_RECORD(PlanFlopsRecord, step, epoch, run);
 };
@@ -84,9 +84,9 @@ struct PlanParallelRecord {
 /// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs the most.
 /// The estimate excludes gradients of activations, scratch memory of libraries, and climate files,
 /// which are memory-mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
-/// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
-/// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more
-/// if the whole backbone is frozen.
+/// 32 or more samples per rank, activations on the CPU need 2 to 6 % more than estimated. For
+/// detectors, whose finest pyramid levels have large gradients, they need 5 to 20 % more, or about
+/// 50 % more if the whole backbone is frozen.
 struct PlanMemoryRecord {
     std::string precision;  // of activations and working copies; with int8, activations are fp32
     double parameter_bytes = 0;     // fp32 master weights
@@ -101,7 +101,7 @@ struct PlanMemoryRecord {
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // with training or evaluation, the larger; both if evaluates_between
+    double total_bytes = 0;          // maximum of training and evaluation; sum if evaluates_between
     double fullest_node_bytes = 0;   // total_bytes x ranks_of_fullest_node
     bool evaluates_between = false;  // whether there are evaluations between epochs; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,

@@ -195,7 +195,7 @@ struct CommunicationRecord {
 /// The division of a step between the ranks of a group.
 struct ParallelRecord {
     std::string mode;
-    int data_degree = 1;      // ranks that share a batch
+    int data_degree = 1;      // replicas, which share a batch
     int pipeline_degree = 1;  // stages
     int model_degree = 1;     // shards of each layer
     int micro_batches = 1;

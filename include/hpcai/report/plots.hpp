@@ -30,8 +30,8 @@ struct RooflinePlot {
 };
 
 /// Speed over FLOPs per byte, both logarithmic, with the ceilings and a dot for each operation that
-/// has FLOPs, bytes and a time. Longer operations have larger dots. Throws Error(data) if there is
-/// no such operation.
+/// has FLOPs, bytes and a time. Operations that take longer have larger dots. Throws Error(data) if
+/// there is no such operation.
 std::string roofline_svg(const RooflinePlot& plot);
 
 /// Predicted FLOPS and scale efficiency over ranks. Throws Error(data) if no speed is known.

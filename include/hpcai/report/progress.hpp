@@ -15,18 +15,18 @@ ExitCode exit_code_of(const RunProgress& run);
 /// Returns true if there are groups and all have finished.
 bool have_all_finished(const RunProgress& run);
 
-/// Returns true if no program is known to hold the lock and the run has ended or is silent. A run
-/// has ended if all groups have and no evaluation follows. It is silent if the last heartbeat is
-/// at least kSilenceSeconds old.
+/// Returns true if no program is known to hold the lock, and the run has ended (all groups have,
+/// and no evaluation follows) or silence_seconds() is at least kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
-/// Seconds without a heartbeat after which an unfinished run counts as dead. The second number is
-/// for a lock that is unknown or seems free: some file systems hide the locks of other nodes.
+/// Seconds without a heartbeat after which is_over() treats an unfinished run as dead, and those
+/// after which progress_table() does so if the lock is unknown or free. A lock that seems free is
+/// not enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
 /// Seconds since the last heartbeat of any group or, if that is later, since the launch began.
-/// Empty for an unknown time, or if a run has ended (see is_over()) and is not known to be locked.
+/// Empty for an unknown or future time, or if the run has ended and is not known to be locked.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the hosts of the leaders, the reasons of failures and stops,
@@ -34,7 +34,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
 /// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. An ended run
-/// is never RUNNING. Lines before the last report a silence of at least kSilenceSeconds and the
+/// is never RUNNING. The lines before STATUS report a silence of at least kSilenceSeconds and the
 /// command to complete a run that is over or whose lock is free. If such a run is not over and its
 /// last heartbeat is less than kUnlockedSilenceSeconds old, the command has the remark "unless
 /// another node runs it". If exit_code_of() is stopped, the table shows terminated groups as

@@ -7,8 +7,8 @@
 
 namespace hpcai::report {
 
-/// Returns the index of the run with the median VFLOPS of all runs that count and have VFLOPS: the
-/// lower median of an even number, and 0 if there are none.
+/// Returns the index of the run with the median VFLOPS (of an even number of runs, the lower
+/// median) among the runs that count and have VFLOPS; 0 if there are none.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
 /// Returns the line "REPETITIONS ..." with the numbers of the run of median_repetition(); "n/a" if

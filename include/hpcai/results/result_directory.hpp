@@ -20,7 +20,7 @@ void require_new_or_empty(const std::filesystem::path& output);
 /// files. If a run is resumed, moves its result and the records of groups that failed or stopped to
 /// attempts/<n>/. Returns the lock of the directory, which the leaders of all groups share; null on
 /// other ranks. Rank 0 passes the `lock` of a resumed run. Collective. On all ranks, throws
-/// Error(usage) if a new directory has files or cannot be created, Error(data) if a move fails.
+/// Error(usage) if a new run's directory has files or cannot be made, Error(data) if a move fails.
 std::shared_ptr<storage::FileLock> make_result_directory(const context::RunContext& context,
                                                          const LaunchRecord& launch,
                                                          std::shared_ptr<storage::FileLock> lock,

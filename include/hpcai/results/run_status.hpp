@@ -11,7 +11,7 @@ namespace hpcai::results {
 /// The state of a run, from its files.
 struct RunStatus {
     std::string text;    // the line of the result or of the repetitions, or a table of the progress
-    ExitCode exit_code;  // of the verdict or repetitions, else report::exit_code_of() or watchdog
+    ExitCode exit_code;  // of the results, else report::exit_code_of(); not ok if runs are missing
     bool is_final;       // true if all results exist or the run has ended or died (is_over())
 };
 

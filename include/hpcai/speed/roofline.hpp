@@ -25,8 +25,8 @@ struct RooflineRequest {
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
-/// Measures, in this process alone, how many images per second of data.path, an image_folder, are
-/// read, decoded by the CPU and by a GPU with a decoder, and made into batches. Takes about
+/// Measures how many images per second this process reads from data.path (an image_folder),
+/// decodes on the CPU and on a GPU that has a decoder, and makes into batches. This takes about
 /// `seconds` seconds. Also measures the training step. Returns a table. Throws the errors of the
 /// configuration, the data and the device.
 std::string measure_input(const config::Config& config, double seconds);

@@ -94,10 +94,10 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
 /// Returns how much a counter of a node grew between the first and the last reading by any group.
 /// `by_group` has the readings of each group. If several groups read the counter at the same time,
 /// the growth counts once. Let t be the time of group A's last reading. From t on, the function
-/// adds the growth for the group B whose readings cover t and end last. B's value at t is
-/// A's last value if that lies between B's readings before and after t. Otherwise, and always for
+/// adds the growth in the readings of group B, which cover t and end last. B's value at t is A's
+/// last value if that lies between B's readings before and after t. Otherwise, and always for
 /// "nvml-power", B's value at t is interpolated. The result has no value if a group could not read
-/// the counter, or if the readings of no group cover a time in between.
+/// the counter, or if the readings of all groups leave a gap.
 Quantity growth(const std::vector<const CounterRecord*>& by_group);
 
 /// Fills in record.energy, the bytes of network interfaces in record.communication and
