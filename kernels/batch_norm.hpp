@@ -26,7 +26,7 @@ struct BatchNormShape {
 /// batch_norm_gradient_sums() to batch_norm_gradient_apply().
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
-/// Bytes of a mask of one bit for each element in order, from bit 0 of word 0; it is 1 where y > 0.
+/// Bytes of a mask: a bit for each element in order, from bit 0 of word 0. A bit is 1 where y > 0.
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
 
 /// (spans, C) each.
