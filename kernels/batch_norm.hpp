@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without a mask: it passed where x scale + shift > 0
+    bool relu = false;                    // no mask: the ReLU passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
