@@ -26,7 +26,7 @@ struct BatchNormShape {
 /// batch_norm_gradient_sums() to batch_norm_gradient_apply().
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
-/// Bytes of a mask of one bit for each element in order, from bit 0 of word 0; it is 1 where y > 0.
+/// Bytes of a mask: a bit for each element in order, from bit 0 of word 0. A bit is 1 where y > 0.
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
 
 /// (spans, C) each.
@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without a mask: it passed where x scale + shift > 0
+    bool relu = false;                    // no mask: the ReLU passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient

@@ -53,7 +53,7 @@ struct BlockedImages {
     }
 };
 /// Reorders images (images, height, width, padded_channels) of `dtype` into blocks. Throws
-/// Error(internal) unless a pixel has a multiple of 8 bytes and a column at most 256.
+/// Error(internal) unless a pixel has a multiple of 8 bytes and a column at most 256 bytes.
 void to_blocks(const BlockedImages& shape, const void* from, void* to, Stream stream);
 /// Converts fp32 filters (images, height, width, channels) to blocks; `adjacent` must be 1.
 void filters_to_blocks(const BlockedImages& shape, const float* from, void* to, Stream stream);

@@ -11,9 +11,9 @@
 #include "field_numbers.hpp"
 
 /// Sets of weather samples: (height, width, 16) normalized values, and boxes. In training with
-/// data.climate_augmentation, north and south are exchanged with probability 1/2, and fields of all
-/// longitudes are rotated around the Earth by a random angle. The result is possible weather.
-/// East and west are not exchanged, because cyclones would rotate in the wrong direction.
+/// data.climate_augmentation, north and south are exchanged with probability 1/2, and fields that
+/// span all longitudes are rotated around the Earth by a random angle. The result is possible
+/// weather. East and west are not exchanged, because cyclones would rotate in the wrong direction.
 namespace hpcai::data {
 
 /// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples with a
@@ -68,9 +68,9 @@ private:
     bool is_augmented_;
 };
 
-/// Rotates the planet: moves column x of `fields` (size.height, size.width, 16) of all longitudes
-/// to column (x + columns) modulo the width, and boxes likewise. Removes boxes that would cross the
-/// edge of the grid. `columns` is from 0 to size.width - 1.
+/// Rotates the planet: moves column x of `fields` (size.height, size.width, 16), which span all
+/// longitudes, to column (x + columns) modulo the width, and boxes likewise. Removes boxes that
+/// would cross the edge of the grid. `columns` is from 0 to size.width - 1.
 void roll_longitude(std::span<float> fields, ImageSize size, int columns, std::vector<Box>& boxes);
 
 /// Exchanges north and south: reverses the rows of `fields` (size.height, size.width, 16), which

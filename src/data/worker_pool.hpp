@@ -26,8 +26,8 @@ public:
 
     /// Runs tasks in the calling thread until none is left or `stop` is set.
     void run_tasks();
-    /// Waits, at most `timeout`, until all tasks are done or one has failed. Returns whether all
-    /// threads are done.
+    /// Waits, at most `timeout`, until all threads are done or a task has failed. Returns whether
+    /// all threads are done.
     bool wait(std::chrono::milliseconds timeout);
     bool has_failed() const;
     /// Waits for all threads and rethrows the exception of the failed task with the lowest number.

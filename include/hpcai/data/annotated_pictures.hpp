@@ -49,8 +49,8 @@ struct ClassChoice {
 /// objects marked difficult. Does not open images. Throws Error(data) naming the file for a missing
 /// file, invalid XML, corners that are not finite, sides of an image that are not integers from 1
 /// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
-/// `choice` (unless ignore_others), for a list that is empty or has a name twice, and, if `choice`
-/// has no names, for images without any object. Throws Error(usage) if `choice` has a name twice.
+/// `choice` (unless ignore_others), for a list that is empty or has a name twice, and if `choice`
+/// has no names and no image has an object. Throws Error(usage) if `choice` has a name twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 

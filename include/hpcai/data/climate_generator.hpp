@@ -25,7 +25,7 @@ struct ClimateSettings {
     double distractor_rate = 1;  // factor of the number of unlabelled storm-like patterns
     /// Standard deviation of log(strength in the snapshot / typical strength) of an event; each
     /// category has its range of typical strengths. The normal distribution is clamped to two
-    /// deviations, here and for extent_spread. Atmospheric rivers use half the value.
+    /// deviations, here and for extent_spread. Atmospheric rivers use half of intensity_spread.
     double intensity_spread = 0.6;
     double extent_spread = 0.25;  // standard deviation of log(side of box / side of the event)
     double label_dropout = 0.1;   // probability that the box of an event is missing

@@ -23,7 +23,7 @@ struct PackReport {
 /// sizes and modification times of their images are the same. Throws Error(usage) if the input is
 /// packed, if the output has an index or other tar files or cannot be written, and for more than
 /// 400 shards, because readers keep them open. Throws Error(data) like load_samples(), if no image
-/// can be read or any changes meanwhile, and for a class name that tar cannot store.
+/// can be read or an image changes meanwhile, and for a class name that tar cannot store.
 PackReport pack_pictures(const PackOptions& options);
 
 }  // namespace hpcai::data

@@ -141,9 +141,9 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
 void require_data_paths(const config::DataConfig& data);
 
-/// Returns config::load(sources), where workload.classes `auto` is replaced by the number of
-/// data.class_names or else of classes in the training samples. Throws as config::load(), and
-/// Error(data) if these samples cannot be read or a classifier has only one class.
+/// Returns config::load(sources). The number of data.class_names or, without these, of classes in
+/// the training samples replaces workload.classes `auto`. Throws as config::load(), and Error(data)
+/// if the training samples cannot be read or a classifier has only one class.
 config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws

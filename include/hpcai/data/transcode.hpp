@@ -42,8 +42,8 @@ struct TranscodeOptions {
     /// deviations of 0 replaced by 1.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
-    /// If true, omits samples with values that are not finite, either in the file or normalized and
-    /// rounded to `dtype`. If false, such a sample is an error.
+    /// If true, omits samples with values that are not finite, in the file or after normalization
+    /// and rounding to `dtype`. If false, such a sample is an error.
     bool skip_bad_samples = false;
     int threads = 1;
 };

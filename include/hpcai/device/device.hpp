@@ -56,9 +56,9 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. run()
-/// allocates no memory except for messages and in libraries. On a CPU it returns when the work is
-/// complete. On a GPU it enqueues the work on the device's stream and waits only for messages of
-/// other ranks.
+/// allocates no memory except in libraries and for messages to other ranks. On a CPU it returns
+/// when the work is complete. On a GPU it enqueues the work on the device's stream and waits only
+/// for messages of other ranks.
 class Kernel {
 public:
     virtual ~Kernel() = default;
@@ -71,8 +71,8 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates; none if it has other work in every step. A
-    /// caller that updates them with the parameters runs it only once. Requires bind().
+    /// The working copies that the prepare pass updates; none if that pass has other work in every
+    /// step. A caller that updates the copies itself runs that pass only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal), on a CPU naming the operation, when a library reports a failure.
     virtual void run(ops::Pass pass) = 0;
@@ -103,8 +103,8 @@ struct Optimizer {
     };
     std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
     tensor::DType compute = tensor::DType::f32;  // of working copies
-    // Rounds parameters to `compute`, to nearest even, after each step, as without an fp32 master
-    // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
+    // Rounds parameters to `compute`, to nearest even, after each step, as if there were no fp32
+    // master (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
     bool rounds_parameters = false;
     // Set for a shard of a network: ranges hold the shard's part of each parameter, so trust ratios
     // use the norms over all shards. Must outlive the Update. Null: ranges hold full parameters.
@@ -182,7 +182,7 @@ class Timeline {
 public:
     virtual ~Timeline() = default;
     /// Enqueues a mark after the work enqueued so far. Inside Device::record() the mark is captured
-    /// too, and has the time of the last Recording::run().
+    /// too, and each Recording::run() sets its time.
     virtual void mark() = 0;
     /// Returns the seconds between consecutive marks, in the order of the calls of mark(). Waits
     /// for enqueued work.
@@ -265,7 +265,7 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change after the call. A GPU may wait for the work before an
+    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for the work before an
     /// earlier upload, or for all work if it needs more memory than reserve_uploads() has reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
@@ -344,7 +344,7 @@ public:
 
     /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN,
     /// that is equal on every device. Word i has the bits of value 2i, plus 2^32 times those of
-    /// value 2i + 1 or 0 at the end. The hash is n + sum over i of mix(word i + (i + 1) *
+    /// value 2i + 1, if it exists. The hash is n + sum over i of mix(word i + (i + 1) *
     /// 0x9e3779b97f4a7c15), modulo 2^64. mix is the finalizer of SplitMix64 (Steele, Lea, Flood
     /// 2014; Stafford's variant 13), a bijection, so a change within one word always changes the
     /// hash. Waits for enqueued work.

@@ -9,7 +9,7 @@ namespace hpcai::device {
 /// Returns the passes that a kernel of the operation implements, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
-/// Rethrows the caught `error`, as Error(internal) naming operation and pass if it is no Error.
+/// Rethrows a caught Error; throws any other `error` as Error(internal) naming operation and pass.
 [[noreturn]] void rethrow_naming(const ops::Operation&, ops::Pass, const std::exception& error);
 
 /// An engine's kernel for an operation; `Context` has the resources of the engine. The kernel

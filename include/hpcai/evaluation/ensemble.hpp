@@ -7,10 +7,10 @@
 
 /// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
 /// completed groups, has one member. Collective: every rank must pass the same sizes. If they
-/// differ, all ranks throw Error(internal) first. Predictions are summed in fp32 by reductions over
-/// `chunk_rows` samples. A rank thus holds only its own predictions, one chunk and, at rank 0, the
-/// result. The order of the sum depends on the transport; for different orders, means of M
-/// probabilities differ by at most 2^-23 M.
+/// differ, all ranks throw Error(internal) before any reduction. Reductions over `chunk_rows`
+/// samples sum the predictions in fp32. A rank thus holds only its own predictions, one chunk and,
+/// at rank 0, the result. The order of the sum depends on the transport; for different orders,
+/// means of M probabilities differ by at most 2^-23 M.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;

@@ -25,9 +25,9 @@ enum class Judgement { same, faster, slower, better, worse, unclear };
 double mcnemar_p(std::int64_t only_first, std::int64_t only_second);
 
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
-/// Biometrics Bulletin 1 (1945) 80-83). It is a fraction of all divisions of the values into two
-/// sets of these sizes: those whose rank sum is at least as far from the mean rank sum as observed.
-/// Neither set may be empty; at most 200 values in total.
+/// Biometrics Bulletin 1 (1945) 80-83). Of all divisions of the values into two sets of these
+/// sizes, it is the fraction whose rank sum is at least as far from the mean rank sum as the
+/// observed one. Neither set may be empty; at most 200 values in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 
 /// The seconds of each step of one run, [group][step].
@@ -35,17 +35,17 @@ using StepSeconds = std::vector<std::vector<double>>;
 
 /// 95 % interval of (time of `second`) / (time of `first`) by the percentile bootstrap of circular
 /// blocks (D. N. Politis and J. P. Romano, in Exploring the Limits of Bootstrap, Wiley 1992,
-/// 263-270). Each of 1000 replicates draws every group's steps in blocks of the square root of
-/// their number; a run takes as long as its slowest group. Nothing if a group has fewer than two
-/// steps or only steps of 0 s. Also nothing if the observed ratio is outside the interval, because
-/// the draws then do not describe these runs.
+/// 263-270). Each of 1000 replicates draws the n steps of every group in blocks of sqrt(n) steps; a
+/// run takes as long as its slowest group. Nothing if a group has fewer than two steps or only
+/// steps of 0 s. Also nothing if the observed ratio is outside the interval, because the draws then
+/// do not describe these runs.
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 
 inline constexpr std::uint32_t kReplicates = 1000;  // draws of a bootstrap
 inline constexpr std::uint64_t kDrawSeed = 2;
 
-/// 95 % interval of a statistic by the percentile bootstrap with kReplicates draws of `images` test
-/// images; of a difference, by the paired bootstrap (Efron and Tibshirani 1993, chapter 13).
+/// 95 % interval of a statistic by the percentile bootstrap (Efron and Tibshirani 1993, chapter
+/// 13), paired if the statistic is a difference, with kReplicates draws of `images` test images.
 /// `statistic` is called with the number of times that each image is drawn. Draws for which it
 /// returns nothing are skipped; nothing if all draws are.
 std::optional<Interval> image_interval_95(

@@ -33,11 +33,11 @@ public:
     /// Sums of all rows; node and operation are empty, the shape has rank 0.
     const LedgerRow& total() const { return total_; }
 
-    /// FLOPs of one sample.
+    /// FLOPs of the forward pass for one sample.
     std::int64_t forward_per_sample(ops::Ledger ledger) const {
         return total_.flops_in(ledger).forward;
     }
-    /// FLOPs of forward, weight gradient and input gradient of one sample. table3: 3 x forward.
+    /// FLOPs of the forward and both gradient passes for one sample; in table3, 3 x forward.
     std::int64_t training_per_sample(ops::Ledger ledger) const {
         return total_.flops_in(ledger).training();
     }

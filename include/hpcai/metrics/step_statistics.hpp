@@ -24,9 +24,9 @@ struct UnknownReasons {
 };
 
 /// Summarizes the ranks of `group`: the median of their median steps; the minimum, median, p99
-/// (nearest rank) and maximum of each phase and of overlapped communication; the stragglers. A
-/// rank's work is the sum of input wait, forward and backward, without phases that are unknown on a
-/// rank of its pipeline stage, `stage`[rank].
+/// (nearest rank) and maximum of each phase and of overlapped communication; the stragglers.
+/// `stage` has the pipeline stage of each rank. A rank's work is the sum of input wait, forward and
+/// backward, without phases that are unknown on any rank of its stage.
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 

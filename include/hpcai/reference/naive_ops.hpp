@@ -40,7 +40,7 @@ struct Problem {
     bool training = true;
     std::vector<Tensor> inputs;
     std::vector<Tensor> parameters;
-    std::vector<Tensor> output_gradients;   // their sum is used; none: forward only
+    std::vector<Tensor> output_gradients;   // their sum is used; none: forward only, or a loss
     Tensor running_mean, running_variance;  // (C), equal for both norms of a DualNorm
     double loss_scale = 1;
     bool is_first_layer = false;  // no input gradients
@@ -78,8 +78,8 @@ Tensor sum(const std::vector<Tensor>& parts);
 /// Returns, for each channel, the sum of its elements and the sum of their squares: (2, C).
 Tensor channel_sums(const Tensor& value);
 
-/// Returns the output, and the gradients for the output gradients or, of a loss, for its losses.
-/// Without either, gradients are not valid. Throws Error(internal) for a shard of a network.
+/// Returns the output and the gradients. Except for a loss, gradients follow from output_gradients
+/// and are not valid without them. Throws Error(internal) for a shard of a network.
 Solution solve(const Problem& problem);
 
 }  // namespace hpcai::naive

@@ -40,7 +40,7 @@ void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 
 /// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
-/// `predicted` or, if `other` is not null, of `other` - `predicted`. Nothing if no cell is scored.
+/// `predicted` or, unless `other` is null, of `other` - `predicted`; nothing if no cell is scored.
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);

@@ -16,7 +16,7 @@ inline constexpr const char* kStageSchema = "hpcai500-stage/1";
 /// Returns this user's staging folder in `directory`.
 std::filesystem::path stage_path(const std::filesystem::path& directory);
 
-/// The staging folder, `hpcai500-stage-<user>` in the configured directory. It belongs to this
+/// The staging folder, `hpcai500-stage-<uid>` in the configured directory. It belongs to this
 /// user, has a marker file, and is locked while in use. This class removes only files that this
 /// program wrote: files with an index, files named like packs, and temporary files.
 class StageFolder {

@@ -57,7 +57,7 @@ private:
     const float* master_ = nullptr;
     std::int8_t* rounded_ = nullptr;    // (K, R S, C), first plain, then rotated
     float* inverse_ = nullptr;          // (C), inverse steps of the rotated filters
-    std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
+    std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of the largest |w|
 };
 
 /// One pass of a convolution, Pass::forward or Pass::input_gradient, in int8. The image (x or dy)
@@ -109,7 +109,7 @@ private:
 
     Buffers buffers_{};
     float* steps_ = nullptr;            // (samples)
-    std::uint32_t* largest_ = nullptr;  // (samples, parts), bits of |x|
+    std::uint32_t* largest_ = nullptr;  // (samples, parts), bits of the largest |x|
     std::int8_t* rounded_ = nullptr;    // (samples, H, W, C)
     std::int32_t* sums_ = nullptr;      // (samples, P, Q, K)
     std::byte* scratchpad_ = nullptr;   // of primitive_

@@ -52,8 +52,8 @@ DType type_of(Operand operand, DType shape_type);
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// Times plans of a graph on random operands in temporary memory, compares their results and adds
-/// the times to Context::plans. Returns the fastest plan with the most frequent result; -1 if no
-/// plan could be compared, for example for lack of memory. Throws if the device is unusable.
+/// the times to Context::plans. Returns the fastest of the plans with the most frequent result; -1
+/// if no plan could be compared, for example for lack of memory. Throws if the device is unusable.
 int find_fastest(ConvolutionPlans& plans, const ConvolutionShape& shape, ConvolutionPass pass,
                  const Context& context);
 

@@ -38,8 +38,8 @@ public:
         void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
     };
 
-    /// Throws Error(internal) if cuBLASLt has no algorithm for the product, and for a ReLU without
-    /// a bias or a multiple of 128 rows.
+    /// Throws Error(internal) if cuBLASLt has no algorithm for the product. A ReLU also requires a
+    /// bias and a multiple of 128 rows.
     Product(const ProductShape& shape, const Context& context);
 
     /// At most 32 MiB; exactly 32 MiB without a device.

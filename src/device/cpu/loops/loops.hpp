@@ -85,8 +85,8 @@ struct SgdCoefficients {
     bool nesterov;
 };
 
-/// v = momentum v + s g, where s is gradient_scale; w -= rate v, or rate (s g + momentum v) with
-/// Nesterov: LARS, and SGD without momentum correction.
+/// LARS, and SGD without momentum correction: v = momentum v + s g, where s is gradient_scale; then
+/// w -= rate v or, with Nesterov, w -= rate (s g + momentum v).
 struct MomentumCoefficients {
     float gradient_factor;
     float momentum;
