@@ -5,7 +5,7 @@
 Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second
 implementation of `hpcai500 verify` that needs Python's standard library only. Prints the RESULT line
 and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
-with 2 if there is no such directory. --explain also prints what each wrong value must be.
+with 2 if there is no such directory, or with 6 if the run is unfinished. --explain also prints what each wrong value must be.
 
 Only `hpcai500 verify` checks these:
 * the size of each bootstrap sample, which follows from run.seed
@@ -23,6 +23,14 @@ from findings import Findings, printable, without_legal_value
 from repetitions import NAME, RepetitionsCheck, repetitions_line
 from result_files import sha256
 from single_run import check_run, result_line
+
+
+def is_unfinished(directory):
+    """Whether a run, or the first of several, has begun in `directory`, but there is no result."""
+    def has(name):
+        return os.path.lexists(os.path.join(directory, name))
+    has_begun = has("launch.json") or has("repetition_1/launch.json")
+    return has_begun and not any(map(has, ("result.json", "manifest.sha256", NAME)))
 
 
 def checked_line(findings):
@@ -46,6 +54,9 @@ def main(arguments):
     if not os.path.isdir(directory):
         print(f"verify_result: {directory}: expected the directory of a result", file=sys.stderr)
         return 2
+    if is_unfinished(directory):
+        print(f"verify_result: {directory}: the run is unfinished", file=sys.stderr)
+        return 6
     findings = Findings(directory)
     line = checked_line(findings)
     for file, text in findings.rows:

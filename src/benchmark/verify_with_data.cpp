@@ -125,10 +125,11 @@ public:
         }
         check_predictions(samples);
         std::string agreed = fmt::format(
-            "agree: {} training and {} test samples (workload.samples_sha256)\n"
+            "agree: {} training and {} test samples{} (workload.samples_sha256)\n"
             "agree: labels of the test samples\nagree: predictions and quality of each trained "
             "model\n",
-            samples.training->samples(), test_samples);
+            samples.training->samples(), test_samples,
+            context_.config.data.path.empty() ? ", generated again without --data" : "");
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         const StepsOfGroups stored = read_steps();
         agreed += check_losses(samples, stored, 0, steps);

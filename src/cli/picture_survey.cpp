@@ -52,15 +52,7 @@ struct Pictures {
 
 Pictures decode(const SurveyOptions& options) {
     Pictures pictures;
-    try {
-        pictures.index = data::load_samples(options.path);
-    } catch (const Error& error) {
-        const fs::path training = fs::path(options.path) / "train";
-        std::error_code ignored;
-        if (!fs::is_directory(training, ignored)) throw;
-        throw Error(error.code(), fmt::format("{}; did you mean {}?", error.what(),
-                                              printable(training.string())));
-    }
+    pictures.index = data::load_samples(options.path);
     pictures.report = data::survey(pictures.index, threads_or_all(options.threads));
     return pictures;
 }

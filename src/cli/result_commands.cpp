@@ -144,7 +144,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
                 "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
                 printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
                 first.text,
-                unverified ? " and its numbers cannot be read" : ", --unverified lists it anyway");
+                checked.record ? ", --unverified lists it anyway" : "; result.json cannot be read");
     }
     one.record = *checked.record;
     one.manifest = checked.manifest;

@@ -55,7 +55,8 @@ void check_name(const std::string& name, const std::string& where) {
 void scan_class(const std::string& name, SampleIndex& index) {
     const auto label = static_cast<std::int32_t>(index.classes.size());
     const std::size_t before = index.samples.size();
-    for (const std::string& file : sorted_names(index.root / name)) {
+    const std::vector<std::string> files = sorted_names(index.root / name);
+    for (const std::string& file : files) {
         if (!has_picture_extension(file)) continue;
         const std::string path = name + "/" + file;
         check_name(path, index.root.string());
@@ -66,9 +67,13 @@ void scan_class(const std::string& name, SampleIndex& index) {
             index.ignored.push_back(path);
         }
     }
+    std::error_code error;
+    const fs::path training = index.root / "train";
     require(index.samples.size() > before, ExitCode::data,
-            "{}: class '{}' is empty, expected a regular file *.jpg, *.jpeg or *.jpe",
-            index.root.string(), name);
+            "{}: class '{}': expected a regular file *.jpg, *.jpeg or *.jpe; other files or "
+            "folders: {}{}",
+            index.root.string(), printable(name), files.size(),
+            fs::is_directory(training, error) ? "; did you mean " + training.string() + "?" : "");
     index.classes.push_back(name);
 }
 
@@ -191,9 +196,12 @@ void read_sample(LineReader& lines, SampleIndex& index) {
 }
 
 SampleIndex from_lines(std::string_view text, const std::string& name) {
+    const char* const got = text.starts_with("\xff\xd8")  ? "a JPEG"
+                            : text.starts_with("\x89PNG") ? "a PNG"
+                                                          : "another file";
     require(text.starts_with('{'), ExitCode::data,
-            "{}: expected a folder <class>/<image>.jpg or its index (JSON lines), got another file",
-            name);
+            "{}: expected the folder above <class>/<image>.jpg or its index (JSON lines), got {}",
+            name, got);
     LineReader lines(text, name);
     const json header = lines.next();
     const auto schema = lines.member<std::string>(header, "schema");

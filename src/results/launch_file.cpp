@@ -29,7 +29,7 @@ void require_run(const std::filesystem::path& output) {
             "{}: expected the result directory of a run, with its config.yaml; a rejected "
             "launch creates none{}{}",
             output.string(), describe_broken_creation(output),
-            verification::describe_results_inside(output));
+            verification::describe_runs_inside(output));
 }
 
 void require_one_run(const std::filesystem::path& output) {

@@ -123,14 +123,8 @@ void write_report_files(const fs::path& directory, const RunRecord& record) {
 }
 
 RunRecord read_result(const fs::path& directory) {
-    const fs::path path = directory / "result.json";
-    require(fs::is_regular_file(path), ExitCode::usage,
-            "{}: expected a result directory with its result.json{}", directory.string(),
-            verification::has_repetitions(directory)
-                ? fmt::format("; it has repetitions, such as {}",
-                              (directory / verification::repetition_name(1)).string())
-                : verification::describe_results_inside(directory));
-    return records::read_file<RunRecord>(path, kMaxFileBytes);
+    verification::require_result(directory);
+    return records::read_file<RunRecord>(directory / "result.json", kMaxFileBytes);
 }
 
 void rerender_report_files(const fs::path& directory) {

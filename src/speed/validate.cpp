@@ -104,7 +104,7 @@ Worst worst_of(const ValidateReport& report) {
 std::string pass_line(const PassCheck& pass) {
     std::string line = fmt::format("  {:<16}", pass.pass);
     if (const TensorCheck* const tensor = worst_tensor(pass)) {
-        line += fmt::format("{:<8} of {:.0e}, L2 {:<8}", number_text(tensor->largest_error),
+        line += fmt::format("{:<7} of {:.1e}, L2 {:<7}", number_text(tensor->largest_error),
                             tensor->tolerance, number_text(tensor->l2_error));
     }
     line += fmt::format("  {:.3f} ms", 1e3 * pass.median_seconds);
@@ -116,22 +116,27 @@ std::string pass_line(const PassCheck& pass) {
     for (const TensorCheck& tensor : pass.tensors) {
         const bool is_worst = &tensor == worst_tensor(pass);
         if (!is_worst && tensor.passed) continue;
-        line += fmt::format(
-            "    {}{} at {} of {}: {}, naive {:.8g}\n", tensor.passed ? "" : "FAILED ",
-            tensor.tensor, list_of(tensor.place), list_of(tensor.shape),
+        const std::string text = fmt::format(
+            "    {}{} at {} of {}: {}, naive {:.8g}", tensor.passed ? "" : "FAILED ", tensor.tensor,
+            list_of(tensor.place), list_of(tensor.shape),
             tensor.computed.value ? fmt::format("{:.8g}", *tensor.computed.value) : "none",
             tensor.expected);
+        line += wrap(text, 6) + "\n";
     }
     return line;
 }
 
 std::string operation_text(const OperationCheck& check) {
-    std::string text = fmt::format("{} {}\n  {}, first {}", check.operation, check.shape,
-                                   counted(check.nodes, "node"), check.node);
-    if (!check.failure.empty()) return text + "\n  FAILED: " + check.failure + "\n";
-    text +=
-        fmt::format("; bits {} in {} runs; naive gradient {:.0e}\n",
-                    check.bits_are_equal ? "equal" : "DIFFER", kComparedRuns, check.gradient_error);
+    std::string text = wrap(check.operation + " " + check.shape, 2) + "\n";
+    const std::string nodes =
+        fmt::format("  {}, first {}", counted(check.nodes, "node"), check.node);
+    if (!check.failure.empty())
+        return text + nodes + "\n" + wrap("  FAILED: " + check.failure, 4) + "\n";
+    text += wrap(nodes + fmt::format("; bits {} in {} runs; naive gradient {:.0e}",
+                                     check.bits_are_equal ? "equal" : "DIFFER", kComparedRuns,
+                                     check.gradient_error),
+                 4) +
+            "\n";
     if (check.writes_past_end) text += "  FAILED: writes past the end of a tensor\n";
     if (!(check.gradient_error <= kGradientTolerance)) {  // it may be NaN
         text += "  FAILED: the naive gradient differs from a central difference\n";
@@ -140,7 +145,8 @@ std::string operation_text(const OperationCheck& check) {
     return text;
 }
 
-std::string verdict_line(const ValidateReport& report) {
+/// Returns the worst place, if any, and the verdict in one line.
+std::string verdict_text(const ValidateReport& report) {
     const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
     std::string line = fmt::format(
         "VALIDATE {}: {}{} in {} on {}", report.passed ? "PASSED" : "FAILED",
@@ -151,10 +157,12 @@ std::string verdict_line(const ValidateReport& report) {
     }
     const Worst worst = worst_of(report);
     if (worst.tensor == nullptr) return line + "\n";
-    return line + fmt::format("; worst {:.2f} of its tolerance: {} {}, {}, {} at {} of {}\n",
-                              worst.tensor->severity(), worst.operation->operation,
-                              worst.operation->shape, worst.pass->pass, worst.tensor->tensor,
-                              list_of(worst.tensor->place), list_of(worst.tensor->shape));
+    const std::string place =
+        fmt::format("Worst: {} {}, {}, {} at {} of {}", worst.operation->operation,
+                    worst.operation->shape, worst.pass->pass, worst.tensor->tensor,
+                    list_of(worst.tensor->place), list_of(worst.tensor->shape));
+    return wrap(place, 2) + "\n" + line +
+           fmt::format("; worst {:.2f} of its tolerance\n", worst.tensor->severity());
 }
 
 /// Checks an operation. An Error is its failure, unless the device no longer works.
@@ -231,12 +239,13 @@ std::string validate_text(const ValidateReport& report) {
                          report.device),
              10);
     text += fmt::format(
-        "\nErrors are relative to the largest number of the naive tensor; `of`: the tolerance.\n"
+        "\nErrors are relative to the largest number of the naive tensor; of: tolerance.\n"
         "Times are medians of {} with 95 % intervals.\n\n",
         counted(report.runs, "run"));
     for (const OperationCheck& check : report.operations) text += operation_text(check);
-    for (const std::string& name : report.unchecked) text += "not checked: " + name + "\n";
-    return text + fmt::format("\n{:.0f} s\n", report.seconds) + verdict_line(report);
+    for (const std::string& name : report.unchecked) text += wrap("not checked: " + name, 2) + "\n";
+    return text + fmt::format("\nThe checks took {:.0f} s.\n", report.seconds) +
+           verdict_text(report);
 }
 
 std::string validate_json(const ValidateReport& report) {

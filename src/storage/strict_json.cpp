@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::storage {
@@ -79,8 +80,8 @@ json parse_strict_json(std::string_view text, std::string_view name, const JsonL
     try {
         return json::parse(text);
     } catch (const json::exception& error) {
-        throw Error(ExitCode::data,
-                    fmt::format("'{}' is not valid JSON: {}", name, abbreviated(error.what())));
+        throw Error(ExitCode::data, fmt::format("'{}' is not valid JSON: {}", name,
+                                                printable(abbreviated(error.what()))));
     }
 }
 

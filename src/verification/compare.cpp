@@ -46,10 +46,7 @@ StoredResult read(fs::path directory) {
         directory /= repetitions->repetitions[report::median_repetition(*repetitions)].directory;
     }
     const fs::path path = directory / "result.json";
-    std::error_code error;
-    require(fs::is_regular_file(path, error), ExitCode::usage,
-            "{}: expected a result directory with its result.json{}", directory.string(),
-            describe_results_inside(directory));
+    require_result(directory);
     RunRecord record = records::read_file<RunRecord>(path, kComparedFileLimitBytes);
     config::Config config = config::parse(record.config.text, path.string() + ": config", {});
     return {std::move(directory), std::move(record), std::move(config), std::move(repetitions)};

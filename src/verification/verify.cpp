@@ -14,6 +14,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -257,7 +258,7 @@ std::string check_manifest(Inspector& inspector) {
     return storage::sha256_hex(storage::bytes_of(*text));
 }
 
-std::string describe_results_inside(const std::filesystem::path& folder) {
+std::string describe_runs_inside(const std::filesystem::path& folder) {
     constexpr std::size_t kMaxNamed = 3;
     std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
     std::error_code error, ignored;
@@ -271,8 +272,28 @@ std::string describe_results_inside(const std::filesystem::path& folder) {
     std::ranges::sort(found, std::greater<>());
     std::string text;
     for (std::size_t i = 0; i < std::min(found.size(), kMaxNamed); ++i)
-        text += (i == 0 ? "; results inside, newest first: " : ", ") + printable(found[i].second);
+        text += (i == 0 ? "; runs inside, newest first: " : ", ") + printable(found[i].second);
     return text;
+}
+
+void require_finished(const std::filesystem::path& directory) {
+    const auto has = [&](const std::filesystem::path& name) {
+        return storage::path_exists(directory / name);
+    };
+    const bool has_begun = has(kLaunchName) || has(repetition_name(1) + "/" + kLaunchName);
+    require(!has_begun || has(kResult) || has(storage::kManifestName) || has(kRepetitionsName),
+            ExitCode::watchdog, "{}: the run is unfinished; see `hpcai500 status {}`",
+            printable(directory.string()), printable(shell_quote(directory.string())));
+}
+
+void require_result(const std::filesystem::path& directory) {
+    require_finished(directory);
+    std::error_code error;
+    require(std::filesystem::is_regular_file(directory / kResult, error), ExitCode::usage,
+            "{}: expected a result directory with its result.json{}", directory.string(),
+            has_repetitions(directory)
+                ? "; it has repetitions, such as " + (directory / repetition_name(1)).string()
+                : describe_runs_inside(directory));
 }
 
 std::string to_junit(const std::string& name, const Verification& verification, bool explain) {
@@ -298,19 +319,12 @@ Verification verify(const std::filesystem::path& directory) {
     std::error_code error;
     require(std::filesystem::is_directory(directory, error), ExitCode::usage,
             "{}: expected the directory of a result", directory.string());
+    require_finished(directory);
     Verification verification;
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)
         if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
-    const bool has_begun =
-        inspector.has(kLaunchName) || inspector.has(std::string("repetition_1/") + kLaunchName);
-    if (has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName)) {
-        inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
-                         "hpcai500 status " + shell_quote(directory.string()));
-        verification.findings = inspector.take_findings();
-        return verification;
-    }
-    const std::string inside = describe_results_inside(directory);
+    const std::string inside = describe_runs_inside(directory);
     if (!inside.empty() && !std::filesystem::exists(directory / kResult, error)) {
         verification.findings = {{kResult, "is missing" + inside}};
         return verification;

@@ -200,15 +200,30 @@ TEST_F(DataCommands, StatsLeaveABadPictureOut) {
 
 TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
     expect_refused(data({"check", "nowhere"}), 4, "nowhere");
-    expect_refused(data({"check", "set"}), 4, "class 'train' is empty");
+    expect_refused(data({"check", "set"}), 4,
+                   "set: class 'train': expected a regular file *.jpg, *.jpeg or *.jpe; other "
+                   "files or folders: 3");
     fs::create_directory(folder_ / "set/val/empty");
-    expect_refused(data({"stats", "set/val"}), 4, "class 'empty' is empty");
+    expect_refused(data({"stats", "set/val"}), 4,
+                   "class 'empty': expected a regular file *.jpg, *.jpeg or *.jpe; other files or "
+                   "folders: 0");
     expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
     std::ofstream(folder_ / "notes.txt") << "# notes\n";
     expect_refused(
         data({"check", "notes.txt"}), 4,
-        "notes.txt: expected a folder <class>/<image>.jpg or its index (JSON lines), got "
+        "notes.txt: expected the folder above <class>/<image>.jpg or its index (JSON lines), got "
         "another file");
+}
+
+TEST_F(DataCommands, AnImageIsRejectedWithoutItsBytes) {
+    fs::rename(first_picture(), folder_ / "one");
+    expect_refused(data({"check", "one"}), 4,
+                   "one: expected the folder above <class>/<image>.jpg or its index (JSON lines), "
+                   "got a JPEG\n");
+    std::ofstream(folder_ / "one") << "\x89PNG\r\n\x1a\n";
+    expect_refused(data({"check", "one"}), 4, "got a PNG\n");
+    fs::rename(folder_ / "one", folder_ / "one.json");
+    expect_refused(data({"check", "one.json"}), 4, "; last read: '\\x89'\n");
 }
 
 TEST_F(DataCommands, AConfigurationIsRejectedWithTheCommandThatChecksIt) {
@@ -222,7 +237,9 @@ TEST_F(DataCommands, AConfigurationIsRejectedWithTheCommandThatChecksIt) {
 
 TEST_F(DataCommands, TheParentOfTheTrainingFolderIsRejectedWithItsName) {
     for (const char* command : {"check", "stats"})
-        expect_refused(data({command, "set"}), 4, "; did you mean set/train?");
+        expect_refused(data({command, "set"}), 4, "; did you mean set/train?\n");
+    for (const char* command : {"index", "pack"})
+        expect_refused(data({command, "set", "--output", "x"}), 4, "; did you mean set/train?\n");
 }
 
 TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {

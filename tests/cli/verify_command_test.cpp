@@ -28,15 +28,26 @@ TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
     EXPECT_EQ(script.out, outcome.out);
 }
 
-TEST(Verify, ReportsThatAnUnfinishedRunHasNoResult) {
+TEST(Verify, RejectsAnUnfinishedRunLikeTheOtherCommands) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "my run");
     std::ofstream(folder / "my run/launch.json") << "{}\n";
-    const Outcome outcome = run_in(folder.path(), {"verify", "my run"});
-    EXPECT_EQ(outcome.exit_code, 10);
-    EXPECT_EQ(outcome.out,
-              "result.json: is missing: the run has no result (unfinished; see `hpcai500 status "
-              "'my run'`)\n");
+    for (const std::vector<std::string>& command :
+         std::vector<std::vector<std::string>>{{"verify"},
+                                               {"rank"},
+                                               {"rank", "--unverified"},
+                                               {"table"},
+                                               {"report"},
+                                               {"compare", "my run"}}) {
+        std::vector<std::string> words = command;
+        words.emplace_back("my run");
+        expect_refused(run_in(folder.path(), words), 6,
+                       "hpcai500: my run: the run is unfinished; see `hpcai500 status 'my run'`\n");
+    }
+    const Outcome script =
+        execute_in(folder.path(), {"python3", source("scripts/verify_result"), "my run"});
+    EXPECT_EQ(script.exit_code, 6);
+    EXPECT_EQ(script.error, "verify_result: my run: the run is unfinished\n");
     std::ofstream(folder / "my run/result.json") << "{}\n";
     EXPECT_NE(run_in(folder.path(), {"verify", "my run"}).out.find("manifest.sha256: is missing\n"),
               std::string::npos);
@@ -70,7 +81,7 @@ TEST(Results, AreNamedWhereTheirParentIsGiven) {
     }
     std::filesystem::create_directory_symlink("new", folder / "results/latest");
     const std::string inside =
-        "; results inside, newest first: results/new, results/middle, results/old\n";
+        "; runs inside, newest first: results/new, results/middle, results/old\n";
     for (const std::vector<std::string>& command : {std::vector<std::string>{"status", "results"},
                                                     {"report", "results"},
                                                     {"compare", "results", "results/old"}}) {
@@ -127,7 +138,8 @@ TEST(Verify, DoesNotWaitForAPipeThatIsItsOutput) {
 TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
-    expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10, "does not verify");
+    expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10,
+                   "`hpcai500 verify` lists them; result.json cannot be read");
     expect_refused(run_in(folder.path(), {"rank", ".", "--format", "htm"}), 2,
                    "expected text, csv, json or html, got 'htm'; did you mean 'html'?");
     run_in(folder.path(), {"rank", ".", "--format", "csv", "--output", "f.csv"});
@@ -140,10 +152,9 @@ TEST(Rank, NamesAllResultsThatDoNotVerify) {
     std::ofstream(folder / "series/repetition_1/launch.json") << "{}\n";
     std::filesystem::create_directory(folder / "empty");
     const Outcome outcome = run_in(folder.path(), {"rank", "series", "empty"});
-    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_EQ(outcome.exit_code, 6) << "the code of the first";
     EXPECT_TRUE(outcome.error.starts_with(
-        "hpcai500: rank: series: does not verify (1 finding; result.json: is missing: the run has "
-        "no result (unfinished; see `hpcai500 status series`)"))
+        "hpcai500: series: the run is unfinished; see `hpcai500 status series`; skipped\n"))
         << outcome.error;
     EXPECT_NE(outcome.error.find("\nhpcai500: rank: empty: does not verify (2 findings; "),
               std::string::npos)

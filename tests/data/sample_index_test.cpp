@@ -77,7 +77,8 @@ TEST(SampleIndex, NamesWhatIsWrongWithAFolder) {
     EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "no class folder"));
     touch(root / "full" / "1.jpg");
     fs::create_directory(root / "hollow");
-    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "'hollow' is empty"));
+    EXPECT_TRUE(
+        contains(data_error([&] { scan_image_folder(root); }), "'hollow': expected a regular"));
 }
 
 TEST(SampleIndex, RejectsNamesThatAreNotOneLineOfText) {

@@ -159,6 +159,9 @@ TEST_F(SegmentationRun, VerifiesWhereNothingWasChanged) {
     const Outcome outcome =
         cli::run_in(folder_->path(), {"verify", "result", "--data", ".", "--replay", "2"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.error;
+    EXPECT_NE(outcome.out.find(" test samples, generated again without --data ("),
+              std::string::npos)
+        << outcome.out;
 }
 
 /// Removes the last `cells` of the first sample from the evaluation.

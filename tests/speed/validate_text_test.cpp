@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,37 @@ TEST(ValidateText, HasALineForANaiveGradientThatIsNotANumber) {
         report_of({.gradient_error = std::numeric_limits<double>::quiet_NaN()});
     EXPECT_NE(validate_text(report).find("  FAILED: the naive gradient differs"),
               std::string::npos);
+}
+
+TEST(ValidateText, HasLinesOfAPageExceptTheLast) {
+    const TensorCheck tensor{.tensor = "parameter_gradient 0",
+                             .shape = {1024, 3, 3, 1024},
+                             .place = {1023, 2, 2, 1023},
+                             .computed = {-448.12345678, ""},
+                             .expected = -447.12345678,
+                             .largest_error = {1e-5, ""},
+                             .l2_error = {1e-6, ""},
+                             .tolerance = 1.6e-2};
+    const PassCheck pass{.pass = "weight_gradient",
+                         .tensors = {tensor},
+                         .median_seconds = 0.1234567,
+                         .low_seconds = {0.1234567, ""},
+                         .high_seconds = {0.1234567, ""}};
+    ValidateReport report = report_of(
+        {.operation = "convolution",
+         .shape = "10 x 224 x 224 x 3, 64 filters of 7 x 7, stride 2, padding 3, no input gradient",
+         .node = "layer1.0.downsample.convolution",
+         .passes = {pass}});
+    report.unchecked = {"proposals 1 x 256 x 256: " + std::string(60, 'x')};
+    const std::string text = validate_text(report);
+    EXPECT_NE(text.find("  weight_gradient 1.0e-05 of 1.6e-02, L2 1.0e-06  123.457 ms [123.457, "
+                        "123.457]\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\nThe checks took 0 s.\nWorst: convolution 10 x "), std::string::npos);
+    const std::string before = text.substr(0, text.find("VALIDATE"));
+    std::istringstream lines(before);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(ValidateText, HasNoneForAComputedNumberThatIsNotFinite) {

@@ -21,8 +21,8 @@ std::map<std::string, std::string> render_report_files(const std::filesystem::pa
 /// Writes the files of render_report_files into `directory`.
 void write_report_files(const std::filesystem::path& directory, const RunRecord& record);
 
-/// Reads `directory`/result.json. Throws Error(usage) if there is none, and Error(data) like
-/// records::from_json.
+/// Reads `directory`/result.json. Throws as verification::require_result() if there is none, and
+/// Error(data) like records::from_json.
 RunRecord read_result(const std::filesystem::path& directory);
 
 /// Writes the files of render_report_files again, and a missing summary if there is a manifest.

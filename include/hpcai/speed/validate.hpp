@@ -40,9 +40,9 @@ struct ValidateRequest {
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);
 
-/// Returns the passes of each operation, and a last line "VALIDATE PASSED ..." or "VALIDATE FAILED
-/// ..." with the device, the number of unchecked operations, and the operation, pass and place of
-/// the worst error.
+/// Returns the passes of each operation, the operation, pass and place of the worst error, and a
+/// last line "VALIDATE PASSED ..." or "VALIDATE FAILED ..." with the device, the number of unchecked
+/// operations and the worst error. Only the last line may exceed kPageWidth.
 std::string validate_text(const ValidateReport& report);
 std::string validate_json(const ValidateReport& report);
 

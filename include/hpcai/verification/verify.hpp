@@ -24,13 +24,21 @@ struct Verification {
 /// Verifies the result in `directory`: its files against the manifest, the format of each file that
 /// it parses, and every number that follows from steps, predictions or weights. docs/METRICS.md
 /// ("Verification") lists the checks and the tolerances; without a tolerance, numbers must be equal
-/// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory.
+/// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory,
+/// and as require_finished().
 Verification verify(const std::filesystem::path& directory);
 
-/// Returns "; results inside, newest first: a/run-2, a/run-1" with up to three result directories
-/// in `folder`, for the error that `folder` itself is not a result. Empty if it contains none.
-/// Escapes control characters.
-std::string describe_results_inside(const std::filesystem::path& folder);
+/// Throws Error(watchdog) naming `hpcai500 status` if `directory` is that of a run, or of several
+/// (run.repeat), without a result.
+void require_finished(const std::filesystem::path& directory);
+
+/// Throws Error(usage) unless `directory` has a result.json, and as require_finished().
+void require_result(const std::filesystem::path& directory);
+
+/// Returns "; runs inside, newest first: a/run-2, a/run-1" with up to three runs in `folder`, which
+/// may be unfinished, for the error that `folder` itself is not a result. Empty if it contains
+/// none. Escapes control characters.
+std::string describe_runs_inside(const std::filesystem::path& folder);
 
 /// Returns a JUnit report (XML) with a test case for each file that was checked or has findings. A
 /// case fails with its findings, if any. `name` names the result; `explain` is that of
