@@ -190,7 +190,7 @@ bench() { # precision, batch, limit in seconds, [suffix of the name, settings...
 }
 
 validate() { # precision
-    part "validate_$1" 90 "${in_bundle[@]}" hpcai500 validate "${settings[@]}" --set "training.precision=$1" \
+    part "validate_$1" 150 "${in_bundle[@]}" hpcai500 validate "${settings[@]}" --set "training.precision=$1" \
         --quick --runs 10
 }
 
@@ -331,12 +331,12 @@ bench mixed 400 60
 kernel_times mixed 400
 bench mixed 256 45 _unfused --set training.fusion=false
 bench_detector bf16 8 60
-validate mixed
-validate bf16
 part_in_shell training 60
 part_in_shell training_detector 60
 part_in_shell training_speed 60
 part_in_shell input 90
+validate mixed
+validate bf16
 pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45
 bench bf16 400 45

@@ -71,6 +71,7 @@ for name in Test Isend Ibcast Ibarrier Iallreduce Ireduce Comm_split_type Get_pr
     replaced+=("-DMPI_$name=scale_MPI_$name")
 done
 mkdir -p "$build"
+rm -f "$build"/*.o
 for source in tests/scale/{scale,simulated_mpi}.cpp src/base/{error,text,units,process}.cpp \
     src/plan/{layout,parallelism_controller,pipeline}.cpp src/comm/mpi/{channel,mpi_communicator,mpi_world}.cpp \
     src/comm/{all_reduce_schedule,all_reduce_traffic,collectives,gradient_buckets,launch,membership_agreement}.cpp \

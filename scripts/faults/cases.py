@@ -162,7 +162,8 @@ def rank_stopped(workspace, reference):
     require(json.loads(flights[0].read_text())["world_rank"] == 2, "the flight record is from another rank")
     require_no_processes(workspace)
     return Row("PARTIAL, 3 of 4, `status` exits with 7; the flight record of the other rank names the "
-               "operation for which that rank waited; mpirun returns and no process is left" + check_hung_leaders(workspace),
+               "operation for which that rank waited; mpirun returns and no process is left" +
+               check_hung_leaders(workspace),
                OTHERS_OF_1,
                detection_seconds(start, "group 1 failed: "))
 

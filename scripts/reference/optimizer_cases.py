@@ -7,8 +7,8 @@ parameters and the velocities (momentum_buffer) after each of 12 steps, whose ra
 optimizers.json: the same after some of the steps, by torch.optim for Adam, AdamW and Adagrad, and by
 formulas in NumPy for optimizers that PyTorch lacks: SGD without momentum correction, LARS and LAMB.
 LARS follows lars_optimizer.py in MLPerf's ResNet-50 for TensorFlow; with momentum correction, the
-learning rate is outside the velocity as in NVIDIA's apex LARC. LAMB is algorithm 2 of You et al. 2020 with bias correction:
-apex's FusedLAMB without its limit on the gradient's norm.
+learning rate is outside the velocity as in NVIDIA's apex LARC. LAMB is algorithm 2 of You et al. 2020 with
+bias correction: apex's FusedLAMB without its limit on the gradient's norm.
 schedule.json: the rate of every step from PyTorch's schedulers, stepped once per iteration, and from
 the formula in decimals of 60 digits.
 

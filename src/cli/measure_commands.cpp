@@ -120,7 +120,7 @@ void add_bench_command(Command parent) {
           "--json"}},
         bench);
     add_config_options(command, options.config, Presence::required);
-    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to measure; default: 10");
+    command.add_integer("--steps", options.steps, {1, 1000}, "steps to measure; default: 10");
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, for --svg");
     command.add_text("--svg", options.svg, "FILE",

@@ -60,9 +60,11 @@ std::string nearest(std::string_view given, const std::vector<std::string>& cand
         best_distance = distance;
         best = candidate;
     }
-    for (const std::string& candidate : candidates)
-        if (best.empty() && given.size() >= 3 && candidate.starts_with(given)) best = candidate;
-    return best;
+    if (!best.empty() || given.size() < 3) return best;
+    const auto begins = std::ranges::find_if(candidates, [&](const std::string& candidate) {
+        return edit_distance(given, std::string_view(candidate).substr(0, given.size())) == 0;
+    });
+    return begins == candidates.end() ? "" : *begins;
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates) {

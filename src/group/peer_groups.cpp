@@ -47,10 +47,11 @@ bool PeerGroups::have_ended() {
     if (has_result) return since_result_.seconds() > kExitGraceSeconds;
     if (is_any_active()) {
         since_activity_.restart();
+        active_seconds_ = context_.launch.since_start.seconds();
         return false;
     }
-    const double grace =
-        peer_wait_seconds(context_.config.run, context_.launch.since_start.seconds());
+    // The program has run at least as long as the other groups have trained.
+    const double grace = peer_wait_seconds(context_.config.run, active_seconds_);
     return since_activity_.seconds() > grace + kEnsembleSeconds;
 }
 

@@ -69,8 +69,8 @@ void require_coverage(const ExternalReadings& readings, const Phase& phase) {
     const double first = readings.readings.front().utc_seconds;
     const double last = readings.readings.back().utc_seconds;
     require(first <= phase.begin_utc_seconds && last >= phase.end_utc_seconds, ExitCode::data,
-            "{}: expected readings over the core phase from {} to {} by the meter's clock, found {} "
-            "to {}; --clock-offset corrects this clock",
+            "{}: expected readings over the core phase from {} to {} by the meter's clock, found "
+            "{} to {}; --clock-offset corrects this clock",
             readings.file, utc_text(phase.begin_utc_seconds), utc_text(phase.end_utc_seconds),
             utc_text(first), utc_text(last));
 }

@@ -39,7 +39,7 @@ void Solver::operator()(const ops::CellCrossEntropy& op) {
         const std::int64_t label = class_of_point(problem.inputs[1], n, x_centre, y_centre);
         const double weight = (label == 0 ? op.background_weight : 1) / cells;
         std::vector<double> targets(static_cast<std::size_t>(classes));
-        targets[static_cast<std::size_t>(label)] = 1;
+        targets.at(static_cast<std::size_t>(label)) = 1;
         cross_entropy(cell, targets, weight, solution.losses[n]);
     }
 }

@@ -163,7 +163,7 @@ void Solver::operator()(const ops::SoftmaxCrossEntropy& op) {
         const double label = problem.inputs[1][n];
         std::vector<double> targets(static_cast<std::size_t>(classes),
                                     op.label_smoothing / static_cast<double>(classes));
-        if (label >= 0) targets[static_cast<std::size_t>(label)] += 1 - op.label_smoothing;
+        if (label >= 0) targets.at(static_cast<std::size_t>(label)) += 1 - op.label_smoothing;
         cross_entropy(n, targets, label < 0 ? 0 : 1, solution.losses[n]);
     }
 }

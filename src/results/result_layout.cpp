@@ -97,7 +97,7 @@ void keep_checkpoint(const std::filesystem::path& output, int group, std::int64_
     // If the run is killed before the group has stored its record, it resumes from linked files.
     using enum std::filesystem::copy_options;
     std::filesystem::copy(from, to, recursive | create_hard_links, error);
-    if (error) {  // the file system has no hard links
+    if (error) {  // for example, because the file system has no hard links
         std::filesystem::remove_all(to, error);
         std::filesystem::rename(from, to, error);
     }

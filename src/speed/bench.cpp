@@ -185,6 +185,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     require(steps >= 1 && steps <= 1000, ExitCode::usage,
             "--steps: expected an integer from 1 to 1000, got {}", steps);
     StepBench bench(config);
+    const CoreWait core_wait;
     for (std::int64_t step = 0; step < kWarmupSteps; ++step) bench.step();
     std::vector<double> seconds;
     for (std::int64_t step = 0; step < steps; ++step) seconds.push_back(bench.step());
@@ -211,7 +212,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     for (const BenchOperation& operation : report.operations) {
         report.alone_sum_seconds += operation.alone_seconds;
     }
-    log_core_wait(bench.log());
+    core_wait.log(bench.log());
     report.images_per_second = static_cast<double>(report.batch_size) / report.step_seconds;
     const metrics::FlopsLedger ledger(models::make_model(config));
     report.flops = report.images_per_second *

@@ -164,9 +164,15 @@ int runs_in_a_row(device::Device& device, const Work& work) {
     return static_cast<int>(std::ceil(std::min(kTargetSeconds / seconds, kMaxRepeats)));
 }
 
-void log_core_wait(Logger& log) {
-    double running = 0, waiting = 0;  // ns
-    std::ifstream("/proc/thread-self/schedstat") >> running >> waiting;
+CoreWait::Times CoreWait::read() {
+    Times times;
+    std::ifstream("/proc/thread-self/schedstat") >> times.running >> times.waiting;
+    return times;
+}
+
+void CoreWait::log(Logger& log) const {
+    const Times now = read();
+    const double running = now.running - begin_.running, waiting = now.waiting - begin_.waiting;
     const double percent = 100 * waiting / (running + waiting);
     if (!(percent > 5)) return;  // it may be NaN
     log.warn("other threads used the core for {:.0f} % of the time; repeat on an idle machine",

@@ -82,7 +82,20 @@ std::pair<Quantity, Quantity> bounds_of(const MedianInterval& interval);
 /// first runs `work`, because libraries may allocate. Returns 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
 
-/// Warns if this thread has waited for a core for more than 5 % of its time (Linux with schedstat).
-void log_core_wait(Logger& log);
+/// Counts how long the thread that makes it waits for a core (Linux with schedstat).
+class CoreWait {
+public:
+    CoreWait() : begin_(read()) {}
+    /// Warns if the same thread has waited for over 5 % of the time in which it wanted to run.
+    void log(Logger& log) const;
+
+private:
+    struct Times {
+        double running = 0, waiting = 0;  // ns; 0 if unknown
+    };
+    static Times read();
+
+    Times begin_;
+};
 
 }  // namespace hpcai::speed

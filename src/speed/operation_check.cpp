@@ -235,14 +235,14 @@ std::string description_of(const ops::Operation& operation) {
     if (const auto* op = std::get_if<ops::BatchNorm>(&operation)) {
         text += op->from_sums ? ", from sums" : "";
     }
-    const auto add_epsilon = [&](double number) {
-        if (number != ops::BatchNorm{}.epsilon) text += fmt::format(", epsilon {}", number);
+    const auto add_epsilon = [&](double number, const char* norm = "") {
+        if (number != ops::BatchNorm{}.epsilon) text += fmt::format(", {}epsilon {}", norm, number);
     };
     std::visit(
         [&](const auto& op) {
             if constexpr (requires { op.epsilon; }) add_epsilon(op.epsilon);
             if constexpr (requires { op.norm; }) add_epsilon(op.norm.epsilon);
-            if constexpr (requires { op.inner; }) add_epsilon(op.inner.epsilon);
+            if constexpr (requires { op.inner; }) add_epsilon(op.inner.epsilon, "inner ");
             if constexpr (requires { op.outer; }) add_epsilon(op.outer.epsilon);
         },
         operation);

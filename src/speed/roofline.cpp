@@ -103,7 +103,7 @@ public:
                                         request_.seconds * kCalibrationShare);
         measure_other_precisions();
         record_.measured_seconds = meter_->elapsed_seconds();
-        if (ranks_.everyone.rank() == 0) log_core_wait(*log_);
+        if (ranks_.everyone.rank() == 0) core_wait_.log(*log_);
         return record_;
     }
 
@@ -210,6 +210,7 @@ private:
     device::Precision precision_;
     int samples_ = 1;  // of a micro-batch of the configured run
     std::unique_ptr<RateMeter> meter_;
+    CoreWait core_wait_;
     std::vector<AllReduceGroup> groups_;
     RooflineRecord record_;
 };

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <hpcai/base/error.hpp>
@@ -97,6 +98,7 @@ TEST(Console, ErasesTheLiveLineOfATerminal) {
     const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
     ASSERT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
     const int end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+    ASSERT_GE(end, 0);
     const int standard_error = ::dup(STDERR_FILENO);
     ::dup2(end, STDERR_FILENO);
     ProgressLine line(std::cerr, {.live = true});
@@ -104,6 +106,8 @@ TEST(Console, ErasesTheLiveLineOfATerminal) {
     make_logger("rank 0", "")->warn("look here");
     ::dup2(standard_error, STDERR_FILENO);
     std::string text;
+    pollfd ready{terminal, POLLIN, 0};
+    ASSERT_EQ(::poll(&ready, 1, 10'000), 1);
     for (char letter = 0; letter != '\n' && ::read(terminal, &letter, 1) == 1;) text += letter;
     for (const int file : {terminal, end, standard_error}) ::close(file);
     const std::string erase = R"(\r\x1b\[K)", stamp = R"(\d{4}-\d\d-\d\dT\S+Z )";

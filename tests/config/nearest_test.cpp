@@ -29,6 +29,7 @@ TEST(Nearest, FindsANearNameAndNothingWhereAllAreFar) {
 TEST(Nearest, FindsANameByItsFirstLetters) {
     const std::vector<std::string> names = {"mode", "momentum", "nesterov"};
     EXPECT_EQ(did_you_mean("mom", names), "; did you mean 'momentum'?");
+    EXPECT_EQ(did_you_mean("Mom", names), "; did you mean 'momentum'?");
     EXPECT_EQ(did_you_mean("mod", names), "; did you mean 'mode'?") << "which is near";
     EXPECT_EQ(did_you_mean("ne", names), "");
     EXPECT_EQ(did_you_mean("entum", names), "");

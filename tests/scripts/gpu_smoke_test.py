@@ -108,11 +108,12 @@ class GpuSmoke(unittest.TestCase):
         self.assertIn("\ntraining_speed: epoch 2: 800 images/s\n", text)
 
     def test_validate_has_its_verdict(self):
-        self.program("hpcai500", "echo 'VALIDATE PASSED 9 operations'")
+        self.program("hpcai500", "echo VALIDATE PASSED \"$@\"")
         code, text, errors = self.run_parts("validate_*")
         self.assertEqual((code, errors), (0, ""))
-        for name in "validate_mixed", "validate_bf16":
-            self.assertIn(f"\n{name}: VALIDATE PASSED 9 operations\n", text)
+        for precision in "mixed", "bf16":
+            self.assertRegex(text, rf"\nvalidate_{precision}: VALIDATE PASSED validate --config .* --set "
+                                   rf"training.precision={precision} --quick --runs 10\n")
 
     def test_input_has_the_tables_of_both_sizes_and_a_result(self):
         table = r"files, read  16  1  80000  9.50\nWith data.decoder gpu, a step does not wait.\n"
