@@ -26,8 +26,7 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;             // delay of steps by checkpoints
     comm::BucketAccounting sums;               // all-reduces of gradients
     comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
-    std::optional<comm::SentBytes>
-        gradients;  // sent in all-reduces; empty: a library's are unknown
+    std::optional<comm::SentBytes> gradients;  // in all-reduces; empty: unknown of a library
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
