@@ -20,8 +20,8 @@ inline constexpr const char* kFileNamePattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63
 /// Returns the shortest decimal form that parses to the same number, also in YAML 1.1 ("1.0e-05").
 std::string number_text(double value);
 
-/// Return the section or key of this name. Throw Error(usage), "where: name: expected ..., got
-/// 'name'", with the legal names or the nearest one, if there is none.
+/// Return the section or key of this name. If there is none, throw Error(usage), "where: name:
+/// expected ..., got 'name'", with the legal names or the nearest one.
 const Section& require_section(const std::string& name, const std::string& where);
 const Key& require_key(const std::string& section, const std::string& name,
                        const std::string& where);

@@ -59,8 +59,8 @@ public:
 
     /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits,
     /// for a limited time, until one of the lower ranks responds. The first responsive rank reads
-    /// all records and names the unresponsive or slowest rank. Kills the group's stopped processes
-    /// (SIGSTOP) on this node unless that would end other ranks. Not collective.
+    /// all records and names the unresponsive ranks, else the slowest. Kills the group's stopped
+    /// processes (SIGSTOP) on this node unless that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);
 
 private:

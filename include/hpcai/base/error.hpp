@@ -35,7 +35,7 @@ private:
     ExitCode code_;
 };
 
-/// Ends the message of a failed allocation.
+/// The end of the message of a failed allocation.
 inline constexpr const char* kMemoryRemedy =
     "a run needs less with a smaller training.batch_size or data.prefetch_batches, or fewer ranks "
     "per node";

@@ -38,8 +38,7 @@ public:
 /// Returns a logger that flushes each line, such as "2022-11-05T14:03:09.123Z info [label]
 /// message". It appends to `file_path`, whose folder it creates if absent, or writes to standard
 /// error if the path is empty (standard output is for results). On a terminal, each line erases the
-/// line that ProgressLine rewrites. Throws Error(usage) with the name of the file if it cannot be
-/// opened.
+/// line that ProgressLine rewrites. Throws Error(usage) naming a file that cannot be opened.
 std::unique_ptr<Logger> make_logger(const std::string& label, const std::string& file_path);
 
 }  // namespace hpcai

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-/// Counter-based random numbers: every number is a function of the seed, its purpose and indices,
-/// so it is the same for every rank count, thread count and order of work. Streams share no state.
+/// Counter-based random numbers: every number is a function of a seed, a purpose and indices, so it
+/// is the same for every rank count, thread count and order of work. Streams share no state.
 namespace hpcai {
 
 /// Returns one block of Philox4x32-10: 128 random bits, a bijection of `counter` for each key.

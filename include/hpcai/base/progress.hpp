@@ -16,7 +16,7 @@ struct Progress {
     std::int64_t steps = 0;  // planned steps of all epochs
     int epoch = 0;           // the current epoch, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean over the steps that were read last; NaN: none read
+    double loss = 0;               // mean over the steps whose losses were read last; NaN: none
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)

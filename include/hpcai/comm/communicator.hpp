@@ -94,7 +94,7 @@ public:
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
     /// Notifies the other ranks that this rank fails: their current and later calls throw its code
-    /// and message (truncated by MPI) instead of waiting. Not collective, returns at once.
+    /// and message (truncated with MPI) instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
     /// Throws an earlier failure of this communicator, a failure that another rank announced, or an

@@ -28,9 +28,9 @@ struct BucketAccounting {
 
 /// All-reduces one flat gradient buffer in device memory in every step. Buckets are contiguous and
 /// filled from the buffer's end, where the backward pass produces gradients first. Their bounds
-/// depend only on the ranges and options. All-reduces start in the same order on every rank,
-/// whatever the order of ready(), so sums have the same bits in every run. A group of one rank has
-/// no all-reduces.
+/// depend only on the ranges and options. All-reduces start in the same order on every rank, in
+/// whatever order ready() is called, so sums have the same bits in every run. A group of one rank
+/// has no all-reduces.
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws

@@ -58,8 +58,8 @@ public:
     virtual bool can_be_recorded() const = 0;
 
     /// Waits until all all-reduces are complete, also those in CUDA graphs; throws if they cannot
-    /// complete. Call it before the host waits for the device without checking other ranks. May
-    /// wait for all work enqueued on the device.
+    /// complete. Call it before the host waits for the device in a way that does not check other
+    /// ranks. May wait for all work enqueued on the device.
     virtual void check() = 0;
 
     /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at

@@ -19,7 +19,7 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
-/// Returns the number of ranks that the launcher's environment variables give, else 1.
+/// Returns the number of ranks that the launcher's environment variables give; 1 without them.
 int launched_ranks(const EnvironmentLookup& environment);
 
 /// Whether Slurm's srun started this rank directly, not mpirun or Flux inside an allocation.

@@ -63,7 +63,7 @@ struct Membership {
     int groups = 0;
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
     // Statuses with reasons. The collector and the leader of writer() have those of all unfinished
-    // groups that are not absent. Without agreement, a leader has its own group's. Else empty.
+    // groups that are not absent; a leader without agreement has its own group's; others have none.
     std::vector<GroupStatus> known;
 
     /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
@@ -72,6 +72,7 @@ struct Membership {
     std::vector<GroupStatus> statuses() const;
     /// Returns the completed groups if `agreed`. They vote unless a group has stopped.
     std::vector<int> voters() const;
+    /// Whether voters() has the group.
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
     bool has_absent_group() const;  // also true if not agreed
     /// Whether a group failed by a timeout, as after the loss of a rank.

@@ -38,7 +38,7 @@ private:
     int ranks_;
     Communicator* group_ = nullptr;
     std::vector<int> node_of_rank_;
-    std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round
+    std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round of sum()
     // the values of all ranks of a round; shared because late messages may still use them
     std::shared_ptr<std::vector<double>> terms_;
     SyncBatchNormAccounting accounting_;

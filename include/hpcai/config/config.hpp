@@ -53,8 +53,8 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum between epoch-end checkpoints; 0: only at a stop
-    double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
+    double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none there
+    double time_limit_seconds = 0;    // of a launch, which stops at a checkpoint before it; 0: none
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
@@ -103,7 +103,7 @@ struct DetectorConfig {
     int training_proposals = 2000;   // per level before non-maximum suppression, per image after
     int inference_proposals = 1000;  // as training_proposals, in evaluation
     double score_threshold = 0.01;   // detections above it are kept
-    double fusion_overlap = 0;       // boxes with a higher IoU merge; 0: the aggregation's default
+    double fusion_overlap = 0;       // IoU above which boxes merge; 0: the aggregation's default
 };
 
 struct BaggingConfig {
@@ -136,7 +136,7 @@ struct DataConfig {
     BadSamplePolicy on_bad_sample = BadSamplePolicy::fail;
     int synthetic_samples = 1280;            // training samples of a synthetic source
     int synthetic_validation_samples = 256;  // test samples of a synthetic source
-    double random_area_minimum = 0.08;       // of the image's area, for random resized crops
+    double random_area_minimum = 0.08;       // share of the image's area, for random resized crops
     double flip_probability = 0.5;           // left to right
     double vertical_flip_probability = 0;    // top to bottom, for aerial images
     bool climate_augmentation = true;
@@ -144,10 +144,10 @@ struct DataConfig {
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in (0, 1]
     int prefetch_batches = 3;
-    int decode_threads = 0;          // per rank; 0: from the cores the rank may use
-    int decoded_cache_mib = 0;       // per rank: host memory for images, generated weather; 0: none
-    int max_boxes = 15;              // of one sample
-    int resident_mib = 0;            // per rank: GPU memory for decoded training images; 0: none
+    int decode_threads = 0;     // per rank; 0: from the cores the rank may use
+    int decoded_cache_mib = 0;  // per rank: host memory for images or generated weather; 0: none
+    int max_boxes = 15;         // of one sample
+    int resident_mib = 0;       // per rank: GPU memory for decoded training images; 0: none
     Decoder decoder = Decoder::cpu;  // of training images
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
@@ -245,7 +245,7 @@ constexpr int optimizer_states(Optimizer optimizer) {
 }
 
 /// Returns after how many steps a group keeps a checkpoint, in ascending order: at the ends of up
-/// to run.keep_checkpoints epochs, evenly spread and before the last.
+/// to run.keep_checkpoints epochs, which are evenly spread and do not include the last epoch.
 inline std::vector<std::int64_t> kept_steps(const Config& config, std::int64_t steps_per_epoch) {
     const std::int64_t epochs = config.workload.epochs;
     const std::int64_t kept = std::min<std::int64_t>(config.run.keep_checkpoints, epochs - 1);

@@ -12,7 +12,7 @@ namespace hpcai::config {
 int edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the candidate nearest to `given`, at a distance of at most max(1, given.size() / 3);
-/// else the first candidate that begins with `given`, in any case, if that has at least 3 bytes.
+/// else, if `given` has at least 3 bytes, the first candidate that begins with it, ignoring case.
 /// Empty if there is neither, or if `given` has more than 64 bytes.
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 

@@ -19,8 +19,8 @@ struct Sources {
 /// workload.classes may be `auto`, for which data::load_config() counts the classes.
 Config load(const Sources& sources);
 
-/// Returns `message`. If it begins with a key ("data.path: ..."), adds the place where the sources
-/// set the key ("quickstart.yaml:4:9: "). Adds nothing if a file is invalid or not a regular file.
+/// Returns `message`. If it begins with a key ("data.path: ..."), puts the place where the sources
+/// set the key before it ("quickstart.yaml:4:9: ") unless a file is invalid or not a regular file.
 std::string locate(const Sources& sources, const std::string& message);
 
 /// Returns work(). An Error that it throws gets the message of locate().
@@ -33,8 +33,8 @@ auto locate_errors(const Sources& sources, const Work& work) {
     }
 }
 
-/// Returns work(), which reads the file that a key or option names. An Error that it throws then
-/// begins with this name.
+/// Returns work(), which reads the file that the key or option `key` names. The message of an Error
+/// that it throws begins with `key`.
 template <typename Work>
 auto name_key(const std::string& key, const Work& work) {
     try {

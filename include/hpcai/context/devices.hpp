@@ -22,7 +22,7 @@ struct PlaceOnNode {
 
 struct OpenDevice {
     std::unique_ptr<device::Device> device;
-    std::string note;  // "no GPU is used: ..." if auto found a driver but uses the CPU
+    std::string note;  // "no GPU is used: ..." if device.kind auto found a driver but uses the CPU
 };
 
 /// Opens the configured device: the CPU with this rank's threads, or GPU number local_rank modulo

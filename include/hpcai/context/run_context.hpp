@@ -26,7 +26,7 @@ struct RunRequest {
     std::string command_line;  // for environment.json
     std::string resume = {};   // folder of a run or several; then config.files and output are empty
 
-    /// Returns the sources of the configuration. A run to resume has them in its folder.
+    /// Returns the sources of the configuration: for `resume`, the stored file and the overrides.
     config::Sources sources() const {
         return resume.empty() ? config
                               : config::Sources{{resume + "/config.yaml"}, config.overrides};

@@ -7,9 +7,10 @@ namespace hpcai::graph {
 
 /// Applies fuse() and, for training, further fusions that `device` accepts. A convolution computes
 /// the sums for the statistics of the BatchNorm after it. A BatchNorm whose output is only added to
-/// that of another BatchNorm is fused into the latter, a BatchNorm with a ReLU into the MaxPool
-/// that is its only reader, and 1 x 1 convolutions into BatchNorms whose outputs are added. All
-/// these fusions require BatchNorm statistics over the whole batch.
+/// that of another BatchNorm is fused into the other. A BatchNorm with a ReLU is fused into the
+/// MaxPool that is its only reader. A 1 x 1 convolution is fused into the BatchNorm after it, if
+/// the output of this BatchNorm is added to another value. All these fusions require BatchNorm
+/// statistics over the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
 /// Returns whether to use a fused operation; see device::Device::accepts().

@@ -27,8 +27,8 @@ struct Shard {
 /// channels; Error(internal) for an operation that cannot be divided.
 Shard shard(const Graph& graph, int shards, int number);
 
-/// Builds each stage of each shard, [stage * shards + shard]. Every shard is cut before the model's
-/// nodes stage_cuts(graph, stages). Throws like that function and shard().
+/// Builds each stage of each shard, [stage * shards + shard]. Every shard is cut before the nodes
+/// of the model that stage_cuts(graph, stages) returns. Throws like stage_cuts() and shard().
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards);
 
 /// The bytes that a shard exchanges with the other shards of its stage.

@@ -31,8 +31,8 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettin
 /// Makes the reducer for the gradients of `group`, whose ranks train the same parameters. Several
 /// ranks use NCCL if each has its own GPU and the same version of NCCL, unless
 /// communication.backend or BatchNorm statistics over ranks prevent this. Otherwise the reducer
-/// uses MPI on the host. If several ranks compute on GPUs, rank 0 logs the choice, and why it is
-/// not NCCL. Throws Error(launch) if communication.backend is nccl but NCCL cannot be used.
+/// uses MPI on the host. If several ranks compute on GPUs, rank 0 logs the choice and, for MPI, the
+/// reason. Throws Error(launch) if communication.backend is nccl but NCCL cannot be used.
 /// Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,

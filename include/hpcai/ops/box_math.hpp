@@ -79,7 +79,7 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
-/// Returns the ratio of a decoded side to the reference side, given its logarithm; NaN stays NaN.
+/// Returns decoded side / reference side: exp(log_ratio), at most exp(kMaxLogRatio). NaN stays NaN.
 HPCAI_HOST_DEVICE inline float decoded_ratio(float log_ratio) {
     return expf(log_ratio > kMaxLogRatio ? kMaxLogRatio : log_ratio);
 }
@@ -107,8 +107,8 @@ HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float i
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// Returns the pseudo-random key of a candidate of stage 0 (anchors) or 1 (regions). Those with the
-/// smallest keys are sampled, in a tie the first. The key is the high half of 2^32 image_key +
+/// Returns a candidate's pseudo-random key in stage 0 (anchors) or 1 (regions). The candidates with
+/// the smallest keys are sampled, in a tie the first. The key is the high half of 2^32 image_key +
 /// candidate + 0x9e3779b97f4a7c15 (stage + 1) after SplitMix64's finalizer (Stafford's variant 13).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {

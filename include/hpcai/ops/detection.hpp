@@ -44,11 +44,11 @@ struct BoxCoder {
 /// its IoU with some box is at least `foreground_iou`, or if it overlaps a box with which no anchor
 /// has a higher IoU. Every other anchor is negative if all its IoU are below `background_iou`.
 /// The target of an anchor is the box with which it has the highest IoU (in a tie the first). Up to
-/// `samples` anchors are sampled: at most samples x positive_share positives, then negatives, each
-/// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
-/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32, the random seed of each
-/// image. Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four
-/// deltas (zeros for a negative); unused rows have anchor number -1. Positives come first;
+/// `samples` anchors are sampled: at most samples x positive_share positives, then negatives,
+/// always those with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes
+/// (N, G, 5) of x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32, the random
+/// seed of each image. Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of
+/// its four deltas (zeros for a negative); unused rows have anchor number -1. Positives come first;
 /// positives and negatives are each in anchor order.
 struct AnchorTargets {
     Shape boxes;
@@ -72,8 +72,8 @@ struct RpnLoss {
 
 /// The boxes that the region proposal network proposes. On each level, the `per_level` anchors with
 /// the highest logits (in a tie the lower anchor number) are decoded from their deltas (BoxCoder
-/// with weights 1; logarithm at most log(1000 / 16)) and clipped to the image. Boxes with a side
-/// below `minimum_side` are removed, as are boxes whose IoU with a better remaining box of the
+/// with weights 1; both logarithms at most kMaxLogRatio) and clipped to the image. Boxes with a
+/// side below `minimum_side` are removed, as are boxes whose IoU with a better remaining box of the
 /// level is above `nms_iou`. The `limit` best boxes of all levels remain. Inputs: as for RpnLoss
 /// without targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by descending
 /// score; unused rows are zeros with score -1. Non-finite boxes and NaN logits are removed.
@@ -88,13 +88,13 @@ struct Proposals {
 
 /// Samples the regions that train the second stage. The candidates are the proposals, followed by
 /// the boxes of the image. A candidate takes the class of the box with which it has the highest IoU
-/// (in a tie the first). If that IoU is below `foreground_iou`, it is background. Up to `samples`
-/// candidates are sampled: at most samples x positive_share of foreground, then background, each
-/// with the smallest sampling_key of (the image's key, stage 1, candidate). Unused rows count in
-/// candidate numbers but are not sampled. Inputs: proposals (N, R, 5), boxes (N, G, 5), keys (N)
-/// s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1:
-/// unused row), targets of the four deltas by `coder` (zeros for background). Foreground comes
-/// first; foreground and background are each in ascending candidate order.
+/// (in a tie the first). If that IoU is below `foreground_iou`, the candidate is background. Up to
+/// `samples` candidates are sampled: at most samples x positive_share of foreground, then
+/// background, always those with the smallest sampling_key of (the image's key, stage 1,
+/// candidate). Unused rows are numbered but not sampled. Inputs: proposals (N, R, 5), boxes (N, G,
+/// 5), keys (N) s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2, class (0:
+/// background, -1: unused row), targets of the four deltas by `coder` (zeros for background).
+/// Foreground comes first; foreground and background are each in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;

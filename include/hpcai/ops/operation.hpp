@@ -204,7 +204,6 @@ using Operation =
 template <typename Op, typename... Listed>
 concept OneOf = (std::is_same_v<Op, Listed> || ...);
 
-/// Returns whether the operation is one of `Listed`.
 template <typename... Listed>
 bool is_one_of(const Operation& operation) {
     return (std::holds_alternative<Listed>(operation) || ...);
@@ -220,7 +219,7 @@ std::optional<tensor::DType> output_dtype(const Operation& operation);
 /// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Returns whether the operation computes losses. Its backward pass reads no output gradient.
+/// Returns whether this is a loss. The backward pass of a loss reads no output gradient.
 bool is_loss(const Operation& operation);
 
 /// Returns whether this is a loss whose output is a softmax. Its losses (N) are in

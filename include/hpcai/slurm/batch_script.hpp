@@ -19,8 +19,9 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 
 /// Returns the script for `sbatch`, `qsub` or `flux batch`. A restarted job finds its result
 /// directory by job number or HPCAI500_RESULTS and resumes the run in it. After a launch, the
-/// script exits with the code of `hpcai500 status`. If the launch wrote nothing, it exits with the
-/// launcher's nonzero code, or with 1 if `status` reports a stop of an earlier launch. Throws
+/// script exits with the code of `hpcai500 status`, with two exceptions if the launch wrote
+/// nothing. If the launcher failed, the script exits with the launcher's code. Otherwise, if
+/// `status` reports a stop, which is that of an earlier launch, it exits with 1. Throws
 /// Error(usage) as directives() does, and for control characters or another value that the script
 /// cannot contain.
 std::string batch_script(const BatchJob& job);

@@ -125,7 +125,7 @@ public:
     const StepTrace& trace() const { return trace_; }
 
     const std::vector<StepRecord>& steps() const { return steps_; }  // that have ended, in order
-    /// Returns the seconds of each step; on an asynchronous device, of steps with read results.
+    /// Returns the seconds of each step; on an asynchronous device, up to the last read of results.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
     /// Saves all steps that have ended. Call it after a step whose results were read.
     void save(Snapshot& to) const;

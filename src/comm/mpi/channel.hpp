@@ -15,8 +15,8 @@ void check_mpi(int code, std::string_view call);
 /// because MPI does not report when the last late message has arrived.
 using KeptBuffers = std::vector<std::shared_ptr<const void>>;
 
-/// Owns an MPI communicator, which a Communicator and its Requests share. Waits with a deadline and
-/// checks for failures that other ranks announce.
+/// Owns an MPI communicator. A Communicator and its Requests share the Channel. Waits with a
+/// deadline and checks for failures that other ranks announce.
 class Channel {
 public:
     /// Takes ownership of `owned` and sets its error handler to return errors.
