@@ -14,7 +14,6 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -276,26 +275,6 @@ std::string describe_runs_inside(const std::filesystem::path& folder) {
     return text;
 }
 
-void require_finished(const std::filesystem::path& directory) {
-    const auto has = [&](const std::filesystem::path& name) {
-        return storage::path_exists(directory / name);
-    };
-    const bool has_begun = has(kLaunchName) || has(repetition_name(1) + "/" + kLaunchName);
-    require(!has_begun || has(kResult) || has(storage::kManifestName) || has(kRepetitionsName),
-            ExitCode::watchdog, "{}: the run is unfinished; see `hpcai500 status {}`",
-            printable(directory.string()), printable(shell_quote(directory.string())));
-}
-
-void require_result(const std::filesystem::path& directory) {
-    require_finished(directory);
-    std::error_code error;
-    require(std::filesystem::is_regular_file(directory / kResult, error), ExitCode::usage,
-            "{}: expected a result directory with its result.json{}", directory.string(),
-            has_repetitions(directory)
-                ? "; it has repetitions, such as " + (directory / repetition_name(1)).string()
-                : describe_runs_inside(directory));
-}
-
 std::string to_junit(const std::string& name, const Verification& verification, bool explain) {
     std::map<std::string, std::string> failures;  // by file; empty: none
     for (const std::string& file : verification.files) failures[file];
@@ -319,7 +298,6 @@ Verification verify(const std::filesystem::path& directory) {
     std::error_code error;
     require(std::filesystem::is_directory(directory, error), ExitCode::usage,
             "{}: expected the directory of a result", directory.string());
-    require_finished(directory);
     Verification verification;
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)

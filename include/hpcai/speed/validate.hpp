@@ -41,8 +41,8 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
                             Logger& log);
 
 /// Returns the passes of each operation, the operation, pass and place of the worst error, and a
-/// last line "VALIDATE PASSED ..." or "VALIDATE FAILED ..." with the device, the number of unchecked
-/// operations and the worst error. Only the last line may exceed kPageWidth.
+/// last line "VALIDATE PASSED ..." or "VALIDATE FAILED ..." with the device, the number of
+/// unchecked operations and the worst error. Only the last line may exceed kPageWidth.
 std::string validate_text(const ValidateReport& report);
 std::string validate_json(const ValidateReport& report);
 

@@ -27,6 +27,13 @@ config::Config repetition_config(config::Config series, int number);
 /// Returns whether `directory` has the results of several runs.
 bool has_repetitions(const std::filesystem::path& directory);
 
+/// Throws Error(watchdog) naming `hpcai500 status` if `directory` is that of a run, or of several
+/// (run.repeat), without a result.
+void require_finished(const std::filesystem::path& directory);
+
+/// Throws Error(usage) unless `directory` has a result.json, and as require_finished().
+void require_result(const std::filesystem::path& directory);
+
 /// Returns the entry of run `number` in repetitions.json, from the run's `record`. `manifest` is
 /// the SHA-256 of the run's manifest.
 RepetitionRecord describe_repetition(int number, const RunRecord& record,

@@ -24,16 +24,8 @@ struct Verification {
 /// Verifies the result in `directory`: its files against the manifest, the format of each file that
 /// it parses, and every number that follows from steps, predictions or weights. docs/METRICS.md
 /// ("Verification") lists the checks and the tolerances; without a tolerance, numbers must be equal
-/// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory,
-/// and as require_finished().
+/// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory.
 Verification verify(const std::filesystem::path& directory);
-
-/// Throws Error(watchdog) naming `hpcai500 status` if `directory` is that of a run, or of several
-/// (run.repeat), without a result.
-void require_finished(const std::filesystem::path& directory);
-
-/// Throws Error(usage) unless `directory` has a result.json, and as require_finished().
-void require_result(const std::filesystem::path& directory);
 
 /// Returns "; runs inside, newest first: a/run-2, a/run-1" with up to three runs in `folder`, which
 /// may be unfinished, for the error that `folder` itself is not a result. Empty if it contains
