@@ -224,6 +224,8 @@ TEST(BatchScript, SubmitsItselfWhereAUserMayNotRequeue) {
         EXPECT_TRUE(has(script, "    export HPCAI500=${HPCAI500:-hpcai500} "))
             << "qsub rejects the name of a variable that is not set";
         EXPECT_TRUE(has(script, "results=${HPCAI500_RESULTS:-$results}\n"));
+        EXPECT_TRUE(has(script, "# A job that this script submits gets the directory of this"));
+        EXPECT_FALSE(has(script, "keeps its number"));
     }
 }
 
@@ -252,6 +254,14 @@ TEST(BatchScript, RefusesWhatItsSchedulerDoesNotHave) {
     EXPECT_FALSE(refused(job, ""));
     job.cpus_per_rank = 0;
     EXPECT_TRUE(refused(job, "cpus-per-rank: required with --scheduler pbs"));
+    for (const Scheduler scheduler : {Scheduler::pbs, Scheduler::flux}) {
+        job = example_of(scheduler);
+        job.requeues = 1;
+        EXPECT_FALSE(refused(job, ""));
+        job.time = "";
+        job.time_seconds = 0;
+        EXPECT_TRUE(refused(job, "requeue: --scheduler pbs and flux require --time"));
+    }
     job = example_of(Scheduler::flux);
     job.site_options = {{"mem", "1"}};
     EXPECT_TRUE(refused(job, "mem: not supported with --scheduler flux"));
