@@ -115,6 +115,15 @@ private:
                 : std::string("no training steps of this model in this precision were measured: "
                               "the time is the sum of its operations, each at its own rate, "
                               "per sample"));
+        const std::string& incomplete = roofline_.calibration.reason;
+        if (is_calibrated() && !incomplete.empty()) {
+            assume(
+                fmt::format("the roofline has steps of {} at most ({}); for all, repeat `hpcai500 "
+                            "roofline` with --precision {} --seconds {:.0f}",
+                            counted(roofline_.calibration.points.back().samples, "sample"),
+                            printable(incomplete), printable(roofline_.calibration.precision),
+                            std::clamp(4 * roofline_.measured_seconds, 60.0, 3600.0)));
+        }
         const std::string optimizer = config::value_text(config_, "training.optimizer");
         const std::string& measured = roofline_.calibration.optimizer;
         if (is_calibrated() && measured != optimizer) {
