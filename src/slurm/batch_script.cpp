@@ -117,13 +117,10 @@ std::string array_cases(const BatchJob& job) {
 
 std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
-    std::string text =
-        job.scheduler == Scheduler::slurm
-            ? "# A requeued job keeps its number and so finds its result directory.\n"
-        : job.requeues > 0 ? "# A job that this script submits gets the directory of this one.\n"
-                           : "";
-    text += fmt::format("results={}-{}\n", shell_quote(job.results + "/" + job_name(job)),
-                        words_of(job).job);
+    std::string text = fmt::format(
+        "# A restarted job finds its result directory by job number or HPCAI500_RESULTS.\n"
+        "results={}-{}\n",
+        shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
     // A user or a resubmitted job sets HPCAI500_RESULTS to resume an earlier run.
     if (!is_array) text += "results=${HPCAI500_RESULTS:-$results}\n";
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";

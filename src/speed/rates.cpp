@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rates.hpp"
 
-#include <fmt/ranges.h>
-
 #include <hpcai/base/median.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
@@ -21,7 +19,6 @@ constexpr int kMaxRuns = 15;
 // Run time and setup time grow at most by these factors from one large operation to the next,
 // which has twice the side or eight times the samples.
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
-constexpr double kMaxCalibrationShare = 0.75;  // of the meter's time, for more than one batch size
 
 double flops_of(const ops::Operation& operation, ops::Pass pass) {
     return flops_in(ops::flops(operation, ops::Ledger::two_mac, false), pass);
@@ -123,12 +120,6 @@ double measure_step(RateMeter& meter, const WholeStep::Setup& setup, double seco
 }
 
 }  // namespace
-
-double RateMeter::ensure_left(double seconds) {
-    const double elapsed = elapsed_seconds();
-    limit_seconds_ = std::max(limit_seconds_, elapsed + seconds);
-    return limit_seconds_ - elapsed;
-}
 
 double RateMeter::max_over_ranks(double value) {
     everyone_.all_reduce_max(std::span(&value, 1));
@@ -295,14 +286,14 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     const auto self_reducer = comm::make_mpi_reducer(*self);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
     const double part_seconds = seconds / (setup.reducer != nullptr ? 6 : 3);
-    const double end_seconds = kMaxCalibrationShare * meter.limit_seconds();
+    const double end_seconds = 0.75 * meter.limit_seconds();  // leaves time for operations
     double needed_seconds = 0;  // estimate for two steps with twice the samples
-    std::vector<int> missing;
     for (const int divisor : {4, 2, 1}) {
         const int samples = setup.samples / divisor;
         if (samples == 0) continue;
         if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > end_seconds) {
-            missing.push_back(samples);
+            record.reason += fmt::format(
+                "{}{} samples", record.reason.empty() ? "no time was left for " : " and ", samples);
             continue;
         }
         const auto measure = [&](comm::GradientReducer& reducer) {
@@ -314,8 +305,6 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
         if (setup.reducer != nullptr) point.summed_step_seconds = {measure(*setup.reducer), ""};
         needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
     }
-    if (!missing.empty())
-        record.reason = fmt::format("no time was left for {} samples", fmt::join(missing, " and "));
     return record;
 }
 

@@ -25,7 +25,11 @@ public:
     double elapsed_seconds() { return max_over_ranks(watch_.seconds()); }
     bool is_time_over() { return elapsed_seconds() >= limit_seconds_; }
     /// Postpones the time limit if less than `seconds` are left. Returns the seconds left.
-    double ensure_left(double seconds);
+    double ensure_left(double seconds) {
+        const double elapsed = elapsed_seconds();
+        limit_seconds_ = std::max(limit_seconds_, elapsed + seconds);
+        return limit_seconds_ - elapsed;
+    }
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 

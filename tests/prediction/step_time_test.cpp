@@ -312,6 +312,9 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     EXPECT_NE(record.points[0].bagging_flops.reason.find("P_degree 2 does not divide"),
               std::string::npos);
     EXPECT_TRUE(record.points[1].bagging_flops.value);
+    EXPECT_NE(to_text(record).find("\nunknown: P_degree 2 does not divide 1 rank\n\nassumed\n"),
+              std::string::npos)
+        << to_text(record);
 }
 
 TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {

@@ -224,8 +224,6 @@ TEST(BatchScript, SubmitsItselfWhereAUserMayNotRequeue) {
         EXPECT_TRUE(has(script, "    export HPCAI500=${HPCAI500:-hpcai500} "))
             << "qsub rejects the name of a variable that is not set";
         EXPECT_TRUE(has(script, "results=${HPCAI500_RESULTS:-$results}\n"));
-        EXPECT_TRUE(has(script, "# A job that this script submits gets the directory of this"));
-        EXPECT_FALSE(has(script, "keeps its number"));
     }
 }
 
