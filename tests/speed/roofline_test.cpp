@@ -146,7 +146,8 @@ std::vector<int> calibrated_samples(double limit_seconds) {
     const CalibrationRecord record = calibrate(meter, {.config = config, .samples = 4}, 0);
     EXPECT_GT(record.gradient_bytes, 0);
     EXPECT_EQ(record.gradient_bytes % 4, 0);
-    EXPECT_EQ(record.reason, limit_seconds > 0 ? "" : "no time was left for 2 samples and 4 samples");
+    EXPECT_EQ(record.reason,
+              limit_seconds > 0 ? "" : "no time was left for 2 samples and 4 samples");
     std::vector<int> samples;
     for (const CalibrationPoint& point : record.points) {
         EXPECT_GT(point.step_seconds, 0);
