@@ -11,7 +11,7 @@ if ! command -v "${hpcai500[0]}" >/dev/null; then
     exit 2
 fi
 
-# A requeued job keeps its number and so finds its result directory.
+# A restarted job finds its result directory by job number or HPCAI500_RESULTS.
 results=results/quickstart-$(flux getattr jobid | tr -cd '[:alnum:]')
 results=${HPCAI500_RESULTS:-$results}
 if [[ -e $results/config.yaml ]]; then

@@ -142,7 +142,8 @@ void add_roofline_command(Command parent) {
     command.add_text("--precision", options.precision, "P",
                      "training.precision to measure; default: all that the device supports");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
-                       "approximate duration in seconds; default: 20");
+                       "approximate duration in seconds, more if a few training steps take longer; "
+                       "default: 20");
     command.add_text("--output", options.output, "FILE", "file for the measured rates (JSON)");
     command.add_text(
         "--input", options.input, "FOLDER",

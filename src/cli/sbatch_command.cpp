@@ -280,7 +280,8 @@ void add_sbatch_command(Command parent) {
     command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; repeatable");
     command.add_integer("--requeue", options.job.requeues, {0, 1000},
-                        "maximum number of restarts after a stop; default: 0");
+                        "maximum number of restarts after a stop; pbs and flux require --time with "
+                        "it; default: 0");
     command.add_text("--results", options.job.results, "DIR",
                      "parent of the result directories; default: results");
     command.add_text("--output", options.output, "FILE", "file for the script");

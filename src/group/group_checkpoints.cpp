@@ -12,6 +12,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -298,6 +299,10 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
     const Stopwatch since_stop;
+    if (context_.place.world_rank == 0) {
+        log_.warn("stopping at a checkpoint; if no STOPPED line follows, see `hpcai500 status {}`",
+                  shell_quote(context_.folder().string()));
+    }
     if (pending_step_ != steps_done) checkpoint(trainer, steps_done);
     watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     const std::string failure = finish_write();

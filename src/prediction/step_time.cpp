@@ -106,8 +106,9 @@ private:
         // Work that does not grow with the samples, such as the update, is done once per step.
         const double fixed = std::max(0.0, 2 * micro_batch_seconds(rows / 2) - micro_batch);
         const double step = fixed + layout_.micro_batches * (micro_batch - fixed);
+        const CalibrationRecord& known = roofline_.calibration;
         assume(
-            is_calibrated() && roofline_.calibration.points.size() == 1
+            is_calibrated() && known.points.size() == 1
                 ? std::string("one training rate for any number of samples; input is ready in time")
             : is_calibrated()
                 ? std::string("training steps as they were measured, interpolated between numbers "
@@ -115,11 +116,18 @@ private:
                 : std::string("no training steps of this model in this precision were measured: "
                               "the time is the sum of its operations, each at its own rate, "
                               "per sample"));
+        if (is_calibrated() && !known.reason.empty()) {
+            assume(fmt::format(
+                "the roofline has steps of {} at most ({}); for all, repeat `hpcai500 roofline` "
+                "with --precision {} --seconds {:.0f}",
+                counted(known.points.back().samples, "sample"), printable(known.reason),
+                printable(known.precision),
+                std::clamp(4 * roofline_.measured_seconds, 60., 3600.)));
+        }
         const std::string optimizer = config::value_text(config_, "training.optimizer");
-        const std::string& measured = roofline_.calibration.optimizer;
-        if (is_calibrated() && measured != optimizer) {
+        if (is_calibrated() && known.optimizer != optimizer) {
             assume(fmt::format("steps were measured with {}; those with {} take as long",
-                               printable(measured), optimizer));
+                               printable(known.optimizer), optimizer));
         }
         return slowdown_ * step * plan_.parallel.largest_stage_share /
                (1 - plan_.parallel.bubble_fraction);

@@ -121,12 +121,17 @@ std::string to_text(const SweepRecord& sweep) {
         counted(sweep.samples_per_rank, "sample"), counted(sweep.degree, "rank"));
     std::string text = fmt::format("{}\n{}\n\n{:>9} {:>21} {:>21}\n", wrap(title, 2),
                                    wrap(sweep.source, 2), "ranks", "bagging", "one model");
+    std::string reasons;
     for (const SweepPoint& point : sweep.points) {
+        for (const Quantity* flops : {&point.bagging_flops, &point.data_parallel_flops}) {
+            const std::string line = wrap("unknown: " + flops->reason, 4) + "\n";
+            if (!flops->value && reasons.find(line) == reasons.npos) reasons += line;
+        }
         text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,
                             cell(point.bagging_flops, point.bagging_efficiency),
                             cell(point.data_parallel_flops, point.data_parallel_efficiency));
     }
-    text += "\nassumed\n";
+    text += reasons + "\nassumed\n";
     for (const std::string& assumption : sweep.assumptions)
         text += wrap("  " + assumption, 4) + "\n";
     return text;

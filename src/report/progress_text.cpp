@@ -51,13 +51,20 @@ bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
+/// Returns true if a program holds the lock or, if that is unknown, a group had a recent heartbeat.
+bool is_running(const RunProgress& run) {
+    const std::optional<std::int64_t> silence = silence_seconds(run);
+    return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
+}
+
 std::string line_of(const GroupProgress& group, const RunProgress& run) {
     if (!group.progress) {
         const char* state = group.read_error.empty() ? "not started" : "unreadable";
         return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    const bool has_estimate = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
+    const bool has_estimate =
+        is_at_work(progress) && is_running(run) && progress.seconds_left.value;
     return progress_line(
         group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
         fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
@@ -74,12 +81,6 @@ const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
     }
     return *is_lock_held ? "a program is running: it copies samples, evaluates or hangs"
                          : "the run has died or hangs";
-}
-
-/// Returns true if a program holds the lock or, if that is unknown, a group had a recent heartbeat.
-bool is_running(const RunProgress& run) {
-    const std::optional<std::int64_t> silence = silence_seconds(run);
-    return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
 }
 
 const char* word_of(ExitCode code) {
@@ -154,6 +155,11 @@ std::string progress_table(RunProgress run) {
             fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
                         is_certain ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
+    }
+    if (exit_code_of(run) == ExitCode::watchdog && !is_running(run) && run.resume_step) {
+        text += fmt::format(
+            "`resume` would start from step {}: {}\n", *run.resume_step,
+            *run.resume_step > 0 ? "the newest complete checkpoint" : "no checkpoint is complete");
     }
     if (have_all_ended(run) && run.is_locked == true) {
         text += "a process still works on this run; ask again\n";

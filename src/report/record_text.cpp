@@ -100,6 +100,8 @@ void print_calibration(TextPage& page, const CalibrationRecord& calibration) {
                                        bytes_text(calibration.gradient_bytes))
                          : "");
     }
+    if (!calibration.reason.empty())
+        page.wrapped(4, "  not measured: {} (--seconds)", one_line(calibration.reason));
 }
 
 }  // namespace

@@ -76,6 +76,22 @@ std::string find_resume_command(const fs::path& directory, const fs::path& folde
     }
 }
 
+/// Returns RunProgress::resume_step of the run in `directory`.
+std::optional<std::int64_t> find_resume_step(const fs::path& directory, const RunProgress& run) {
+    std::optional<std::int64_t> first;
+    try {
+        const int ranks = read_launch_file(directory).topology.degree;
+        for (const GroupProgress& group : run.groups) {
+            if (group.progress && group.progress->state == ProgressState::finished) continue;
+            const std::int64_t step = last_checkpoint(directory, group.group, ranks);
+            first = std::min(first.value_or(step), step);
+        }
+        return first;
+    } catch (const Error&) {  // `resume` reports the error
+        return std::nullopt;
+    }
+}
+
 RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) {
     RunProgress run;
     run.directory = directory.string();
@@ -87,6 +103,7 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
     const bool is_trained = report::have_all_finished(run);
     run.next_command = is_trained ? "hpcai500 score " + printable(shell_quote(directory.string()))
                                   : find_resume_command(directory, folder);
+    run.resume_step = find_resume_step(directory, run);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
@@ -140,7 +157,7 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next, directory);
         const bool has_result = path_exists(next / storage::kManifestName);
-        const std::string left = has_result || status.is_final
+        const std::string left = has_result || status.is_final || is_locked(next) == false
                                      ? ""
                                      : describe_time_left(next, record.requested - done - 1);
         status.text = fmt::format("repetition {} of {}{}\n{}{}", done + 1, record.requested, left,

@@ -115,6 +115,8 @@ std::string job_name(const BatchJob& job) {
 std::string directives(const BatchJob& job) {
     require_supported(job, job.scheduler == Scheduler::slurm || job.launcher != Launcher::srun,
                       "launcher srun");
+    require(job.requeues == 0 || job.time_seconds > 0 || job.scheduler == Scheduler::slurm,
+            ExitCode::usage, "sbatch: --requeue: --scheduler pbs and flux require --time with it");
     constexpr std::array kDirectives{slurm_directives, pbs_directives, flux_directives};
     return kDirectives[static_cast<std::size_t>(job.scheduler)](job);
 }

@@ -118,7 +118,7 @@ std::string array_cases(const BatchJob& job) {
 std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
-        "# A requeued job keeps its number and so finds its result directory.\n"
+        "# A restarted job finds its result directory by job number or HPCAI500_RESULTS.\n"
         "results={}-{}\n",
         shell_quote(job.results + "/" + job_name(job)), words_of(job).job);
     // A user or a resubmitted job sets HPCAI500_RESULTS to resume an earlier run.

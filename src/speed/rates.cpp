@@ -286,12 +286,16 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     const auto self_reducer = comm::make_mpi_reducer(*self);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
     const double part_seconds = seconds / (setup.reducer != nullptr ? 6 : 3);
+    const double end_seconds = 0.75 * meter.limit_seconds();  // leaves time for operations
     double needed_seconds = 0;  // estimate for two steps with twice the samples
     for (const int divisor : {4, 2, 1}) {
         const int samples = setup.samples / divisor;
         if (samples == 0) continue;
-        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
-            break;
+        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > end_seconds) {
+            record.reason += fmt::format(
+                "{}{} samples", record.reason.empty() ? "no time was left for " : " and ", samples);
+            continue;
+        }
         const auto measure = [&](comm::GradientReducer& reducer) {
             return measure_step(meter, {config, meter.device(), setup.precision, reducer, samples},
                                 part_seconds, record.gradient_bytes);

@@ -24,6 +24,12 @@ public:
     /// Returns the elapsed time of the slowest rank.
     double elapsed_seconds() { return max_over_ranks(watch_.seconds()); }
     bool is_time_over() { return elapsed_seconds() >= limit_seconds_; }
+    /// Postpones the time limit if less than `seconds` are left. Returns the seconds left.
+    double ensure_left(double seconds) {
+        const double elapsed = elapsed_seconds();
+        limit_seconds_ = std::max(limit_seconds_, elapsed + seconds);
+        return limit_seconds_ - elapsed;
+    }
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 
@@ -89,9 +95,9 @@ struct CalibrationSetup {
 };
 
 /// Measures whole training steps of the configured model on all ranks at once: with a quarter of
-/// the samples of a rank, then with a half and all of them if the meter's time suffices. Each
-/// number of samples takes about a third of `seconds`. With a reducer, also measures steps with
-/// all-reduces. Collective.
+/// the samples of a rank, then with a half and all of them if they end within three quarters of the
+/// meter's time; the record's reason names those that do not. Each number of samples takes about a
+/// third of `seconds`. With a reducer, also measures steps with all-reduces. Collective.
 CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds);
 
 }  // namespace hpcai::speed

@@ -21,10 +21,11 @@ namespace {
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
 // Shares of request.seconds, in the order of the measurements; other precisions get the rest.
-constexpr double kOperationsShare = 0.25;  // for large operations, and again for model operations
+constexpr double kCalibrationShare = 0.25;
 constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;
-constexpr double kCalibrationShare = 0.25;
+// For large operations, and again for model operations.
+constexpr double kMinOperationsShare = 0.1, kMaxOperationsShare = 0.25;
 
 struct MeasuredRanks {
     comm::Communicator& everyone;
@@ -92,15 +93,17 @@ public:
 
     RooflineRecord measure() {
         describe();
-        measure_precision(precision_, request_.seconds * kOperationsShare);
-        record_.bandwidths = {measure_memory(*meter_, request_.seconds * kBandwidthShare / 2)};
-        std::ranges::copy(measure_transfers(*meter_, request_.seconds * kBandwidthShare / 2),
-                          std::back_inserter(record_.bandwidths));
         make_all_reduce_groups();
-        measure_all_reduces(request_.seconds * kAllReduceShare);
+        // Training steps come first, because predictions need them most.
         auto* const reducer = groups_.empty() ? nullptr : groups_.front().reducer.get();
         record_.calibration = calibrate(*meter_, {config_, precision_, reducer, samples_},
                                         request_.seconds * kCalibrationShare);
+        record_.bandwidths = {measure_memory(*meter_, request_.seconds * kBandwidthShare / 2)};
+        std::ranges::copy(measure_transfers(*meter_, request_.seconds * kBandwidthShare / 2),
+                          std::back_inserter(record_.bandwidths));
+        measure_all_reduces(request_.seconds * kAllReduceShare);
+        const double left = meter_->ensure_left(2 * request_.seconds * kMinOperationsShare);
+        measure_precision(precision_, std::min(left / 2, request_.seconds * kMaxOperationsShare));
         measure_other_precisions();
         record_.measured_seconds = meter_->elapsed_seconds();
         if (ranks_.everyone.rank() == 0) core_wait_.log(*log_);

@@ -79,6 +79,11 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
         plan({"--nodes", "1", "--machine", machine, "--set", "training.batch_size=80000"});
     EXPECT_NE(large.error.find("the run will not fit in memory: a rank needs "), std::string::npos)
         << large.error;
+    EXPECT_NE(large.error.find(" GiB, --machine has 131 GiB\n"), std::string::npos) << large.error;
+    const Outcome swept = plan({"--sweep", "ranks=8..16", "--machine", machine, "--set",
+                                "training.batch_size=80000", "--set", "bagging.P_degree=8"});
+    EXPECT_TRUE(swept.error.starts_with("the run will not fit in memory: a rank needs "))
+        << swept.error;
     expect_refused(
         plan({"--nodes", "1", "--machine", machine, "--gpus-per-node", "16"}), 2,
         "--gpus-per-node: expected at most 8, the GPUs of a node in " + machine + ", got 16");

@@ -243,7 +243,7 @@ protected:
     }
 
     Outcome start(const Words& options, const std::string& status, const std::string& launcher) {
-        Words words{"--requeue", "2", "--nodes", "1"};
+        Words words{"--requeue", "2", "--nodes", "1", "--time", "1:00:00"};
         words.insert(words.end(), options.begin(), options.end());
         std::ofstream(folder_ / "job") << sbatch(words).out;
         return execute_in(
@@ -303,7 +303,7 @@ TEST_F(BatchScriptRun, StopsItsRanksBeforeTheTimeLimitOfPbsAndFlux) {
     const std::string prologue = (folder_ / "prologue.sh").string();
     std::ofstream(prologue) << "trap '[[ -e ready ]] && SECONDS=3481' DEBUG\n";
     const auto start_with = [&](Words words, const std::string& launcher) {
-        words.insert(words.end(), {"--time", "1:00:00", "--prologue", prologue});
+        words.insert(words.end(), {"--prologue", prologue});
         const std::string waits =
             "; touch ready; for ((i = 0; i < 500; ++i)); do "
             "[[ ! -e killed ]] || break; read -t 0.02 <> <(:); done";

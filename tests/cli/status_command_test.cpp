@@ -132,6 +132,33 @@ TEST_F(Status, EndsItsWatchOfARunWithoutAHeartbeatForTenMinutes) {
     EXPECT_NE(outcome.out.find("no heartbeat for 11 min"), std::string::npos) << outcome.out;
 }
 
+TEST_F(Status, StatesTheStepFromWhichARunThatWasKilledWouldResume) {
+    const RunRecord run = report::partial_record();  // two groups of two ranks
+    LaunchRecord launch;
+    launch.started_utc = run.time.started_utc;
+    launch.config_sha256 = launch.samples_sha256 = std::string(64, 'a');
+    launch.precision = run.workload.precision;
+    launch.topology = run.topology;
+    launch.staging = run.staging;
+    launch.staging_seconds = {1.5, ""};
+    launch.roofline = run.roofline;
+    launch.determinism = run.determinism;
+    launch.environment = run.environment;
+    launch.invocations = run.invocations;
+    write("run/config.yaml", "bagging: {M: 2, P_degree: 2}\n");
+    write("run/launch.json", records::to_json(launch));
+    write_progress(0, ProgressState::training);
+    write_progress(1, ProgressState::finished);
+    EXPECT_NE(status().out.find("`resume` would start from step 0: no checkpoint is complete\n"),
+              std::string::npos)
+        << status().out;
+    for (const char* marker : {"05/rank-0", "05/rank-1", "07/rank-0"})
+        write(fmt::format("run/checkpoints/0/step-0000000000{}.done", marker), "");
+    EXPECT_NE(status().out.find("start from step 5: the newest complete checkpoint\n"),
+              std::string::npos)
+        << status().out;
+}
+
 TEST_F(Status, NamesProgressThatCannotBeRead) {
     write("run/config.yaml", "bagging: {M: auto, P_degree: 1}\n");
     write("run/groups/0/progress.json", "{");
@@ -165,7 +192,12 @@ TEST_F(Status, EstimatesTheTimeLeftOfAllRepetitions) {
               records::to_json(progress));
     }
     const std::string line = "repetition 1 of 3, " + format_seconds(60 * 21) + " left in total\n";
+    const fs::path locked = folder_ / "run/repetition_1/config.yaml";
+    const int file = open(locked.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(flock(file, LOCK_EX), 0);
     EXPECT_TRUE(status().out.starts_with(line)) << status().out;
+    close(file);
+    EXPECT_TRUE(status().out.starts_with("repetition 1 of 3\n")) << "no program trains";
 }
 
 }  // namespace

@@ -306,8 +306,8 @@ TEST_F(ResumedRun, StopsAtACheckpointByTheFirstInterrupt) {
         program);
     const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
-    EXPECT_THAT(outcome.out, HasSubstr("by SIGINT"));
-    EXPECT_THAT(last_line(outcome.out), HasSubstr("resume: "));
+    EXPECT_THAT(outcome.out, testing::ContainsRegex("by SIGINT\nSTOPPED step=.* resume: "));
+    EXPECT_THAT(outcome.error, HasSubstr("see `hpcai500 status result`\n"));
     EXPECT_EQ(cli::execute_in(folder_.path(), {program, "status", "result"}).exit_code, 8);
 }
 

@@ -62,6 +62,16 @@ TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
 }
 
+TEST(StepTime, ReportsWhereBatchSizesWereNotMeasured) {
+    EstimateRequest request = measured(2);
+    request.roofline->calibration.reason = "no time was left for 32 samples";
+    EXPECT_EQ(std::ranges::count(
+                  estimate(single(8), request).assumptions,
+                  "the roofline has steps of 16 samples at most (no time was left for 32 samples); "
+                  "for all, repeat `hpcai500 roofline` with --precision fp32 --seconds 60"),
+              1);
+}
+
 TEST(StepTime, ReportsWhereAnotherOptimizerWasMeasured) {
     const auto says_so = [](config::Optimizer optimizer) {
         config::Config config = single(8);
@@ -302,6 +312,9 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     EXPECT_NE(record.points[0].bagging_flops.reason.find("P_degree 2 does not divide"),
               std::string::npos);
     EXPECT_TRUE(record.points[1].bagging_flops.value);
+    EXPECT_NE(to_text(record).find("\nunknown: P_degree 2 does not divide 1 rank\n\nassumed\n"),
+              std::string::npos)
+        << to_text(record);
 }
 
 TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {

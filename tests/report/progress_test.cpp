@@ -89,6 +89,9 @@ TEST(ProgressTable, HasARowForEachGroup) {
     run.is_locked = false;
     EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
         << "a run that has died has no remaining time";
+    run.now_unix_seconds = 1'700'000'001;
+    EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
+        << "no program works on it";
 }
 
 TEST(ProgressTable, WithoutLocksTellsFromTheHeartbeatThatARunIsRunning) {
@@ -228,6 +231,20 @@ TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     run.now_unix_seconds = 1'700'000'125;
     run.is_locked = std::nullopt;
     EXPECT_EQ(status_lines(run).size(), 4U);
+}
+
+TEST(ProgressTable, StatesTheStepFromWhichARunThatHasDiedWouldResume) {
+    auto run = run_of({group_in(0, ProgressState::training)});
+    run.resume_step = 12;
+    EXPECT_EQ(status_lines(run)[3],
+              "`resume` would start from step 12: the newest complete checkpoint");
+    run.resume_step = 0;
+    EXPECT_EQ(status_lines(run)[3], "`resume` would start from step 0: no checkpoint is complete");
+    run.is_locked = true;
+    EXPECT_THAT(status_lines(run)[3], testing::StartsWith("STATUS RUNNING "));
+    run = run_of({group_in(0, ProgressState::stopped)});
+    run.resume_step = 17;
+    EXPECT_THAT(status_lines(run)[3], testing::StartsWith("STATUS STOPPED ")) << "see its reason";
 }
 
 TEST(ProgressTable, FitsAPageUpToTheLineForTools) {

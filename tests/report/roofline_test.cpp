@@ -88,6 +88,9 @@ TEST(RooflineText, CountsWhatThereWasNoTimeFor) {
     const std::string text = roofline_text(record);
     EXPECT_EQ(text.find("layer1.0.conv1"), std::string::npos) << text;
     EXPECT_NE(text.find("not measured: 2 operations"), std::string::npos) << text;
+    record.calibration.reason = "no time was left for 32 samples";
+    EXPECT_TRUE(roofline_text(record).ends_with(
+        "\n  not measured: no time was left for 32 samples (--seconds)\n"));
 }
 
 TEST(RooflineText, LetsNoNameFakeALine) {

@@ -252,6 +252,14 @@ TEST(BatchScript, RefusesWhatItsSchedulerDoesNotHave) {
     EXPECT_FALSE(refused(job, ""));
     job.cpus_per_rank = 0;
     EXPECT_TRUE(refused(job, "cpus-per-rank: required with --scheduler pbs"));
+    for (const Scheduler scheduler : {Scheduler::pbs, Scheduler::flux}) {
+        job = example_of(scheduler);
+        job.requeues = 1;
+        EXPECT_FALSE(refused(job, ""));
+        job.time = "";
+        job.time_seconds = 0;
+        EXPECT_TRUE(refused(job, "requeue: --scheduler pbs and flux require --time"));
+    }
     job = example_of(Scheduler::flux);
     job.site_options = {{"mem", "1"}};
     EXPECT_TRUE(refused(job, "mem: not supported with --scheduler flux"));

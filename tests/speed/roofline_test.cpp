@@ -102,6 +102,17 @@ TEST(MeasuredRates, ReportWhatThereWasNoTimeFor) {
     EXPECT_EQ(rates[0].flops_per_second.reason, "no time was left");
 }
 
+TEST(RateMeter, PostponesItsLimitOnlyIfLessTimeIsLeft) {
+    const auto self = comm::make_self_communicator();
+    const auto device = device::make_cpu_device({.threads = 1});
+    RateMeter meter(*device, *self, 0);
+    EXPECT_DOUBLE_EQ(meter.ensure_left(1000), 1000);
+    EXPECT_FALSE(meter.is_time_over());
+    const double limit = meter.limit_seconds();
+    EXPECT_GT(meter.ensure_left(1), 1);
+    EXPECT_EQ(meter.limit_seconds(), limit);
+}
+
 TEST(Roofline, MeasuresOneRankWithoutMpi) {
     RooflineRequest request;
     request.config.overrides = {"workload.image_size=32", "workload.classes=4",
@@ -135,6 +146,8 @@ std::vector<int> calibrated_samples(double limit_seconds) {
     const CalibrationRecord record = calibrate(meter, {.config = config, .samples = 4}, 0);
     EXPECT_GT(record.gradient_bytes, 0);
     EXPECT_EQ(record.gradient_bytes % 4, 0);
+    EXPECT_EQ(record.reason,
+              limit_seconds > 0 ? "" : "no time was left for 2 samples and 4 samples");
     std::vector<int> samples;
     for (const CalibrationPoint& point : record.points) {
         EXPECT_GT(point.step_seconds, 0);

@@ -76,7 +76,7 @@ struct CalibrationRecord {
     std::int64_t gradient_bytes = 0;
     std::string sums;                      // description of the all-reduce; empty if there is none
     std::vector<CalibrationPoint> points;  // by samples, ascending
-    std::string reason;                    // why there are no points
+    std::string reason;                    // why points are missing
     HPCAI_RECORD(CalibrationRecord, model, precision, optimizer, image_size, image_width,
                  training_flops_per_sample, gradient_bytes, sums, points, reason);
 };
