@@ -53,8 +53,9 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
         "{}bagging.M and the threads that read data may differ",
         is_thread_invariant ? "device.threads, " : "");
     record.conditions = fmt::format(
-        "{}; the same program, libraries, data, seed, nodes of a group's ranks, precision in force "
-        "and, except for what may differ, configuration (docs/METRICS.md, Equal digests){}",
+        "{}; the same program, libraries, data, seed, placement of a group's ranks on nodes, "
+        "precision "
+        "in force, and configuration except for what may differ (docs/METRICS.md, Equal digests){}",
         fmt::join(conditions, " and "),
         degree > 1 ? "; an MPI whose order of sums does not depend on timing, such as Open MPI"
                    : "");

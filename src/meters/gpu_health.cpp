@@ -8,8 +8,8 @@
 namespace hpcai::meters {
 namespace {
 
-/// The bits nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. Omits the
-/// reasons idle, application clocks, sync boost and display clocks.
+/// Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h) for clocks below the GPU's settings.
+/// Omits the reasons idle, application clocks, sync boost and display clocks.
 constexpr std::pair<std::uint64_t, const char*> kClockEventReasons[] = {
     {0x08, "hw_slowdown"},
     {0x40, "hw_thermal_slowdown"},

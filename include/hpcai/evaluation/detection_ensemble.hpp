@@ -40,9 +40,10 @@ struct MemberDetection {
 };
 
 /// Returns the fused detections of one image by descending score, equal scores by category.
-/// `pooled` has the detections of member 0, then 1 ..., each in the member's order. This order also
-/// ranks equal scores. Ignores invalid detections (is_valid) and those with an area or score of
-/// 0 or less. `weights` has a positive weight for each model, also for models without detections.
+/// `pooled` has the detections of member 0, then 1 ..., each in the member's order. Detections of a
+/// category with equal scores are fused in this order. Ignores invalid detections (is_valid) and
+/// those with an area or score of 0 or less. `weights` has a positive weight for each model, also
+/// for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);
 
@@ -78,8 +79,9 @@ struct DrawnMembers {
 
 /// 95 % interval of the mean COCO precision at `threshold` by the bootstrap over members and test
 /// images, as MemberBootstrap for classifiers. Each draw of members fuses the detections again.
-/// Only rank 0 reads the boxes of `truth` and returns the interval, or nothing if no draw has a
-/// box. `truth.images` is equal on all ranks. Collective; throws as fuse_detections does.
+/// Only rank 0 reads the boxes of `truth` and returns the interval, or nothing if no draw of
+/// images has a labelled box. `truth.images` is equal on all ranks. Collective; throws as
+/// fuse_detections does.
 std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
                                              const DetectionTruth& truth, double threshold,
                                              const FusionOptions& options);

@@ -27,9 +27,10 @@ struct GroupOutcome {
 };
 
 /// Adds the stored predictions of a completed group to `outcome`, which has the group's result.
-/// Predictions of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or
-/// `threads` if that is 0. Throws Error(data) naming a file that does not fit. The record does not
-/// fit if its quality is not that of the predictions, as after a change of the test samples.
+/// Predictions of out-of-bag samples are not stored. If bad test samples were skipped, decodes all
+/// test samples to find them, on data.decode_threads threads (0: `threads`). Throws Error(data)
+/// naming a file that does not fit. The record does not fit if its quality is not that of the
+/// predictions, as after a change of the test samples.
 void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
                       int threads, GroupOutcome& outcome);
 

@@ -166,11 +166,11 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    Quantity torus_columns;   // torus_2d: effective ranks in a row of the grid
-    Quantity ranks_per_node;  // hierarchical: effective maximum of a group's ranks on a node
-    std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
-    std::int64_t buckets = 0;             // per step
-    Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
+    Quantity torus_columns;           // torus_2d: ranks in a row of the grid
+    Quantity ranks_per_node;          // hierarchical: largest number of a group's ranks on a node
+    std::int64_t gradient_bytes = 0;  // payload of one rank per step; 0: no all-reduce
+    std::int64_t buckets = 0;         // per step
+    Quantity exposed_seconds;         // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / all-reduce time; smallest of all groups
     // Bytes sent in all-reduces of gradients and BatchNorm statistics; maximum over groups
     Quantity sent_bytes_per_step;           // of the rank that sends the most
