@@ -62,7 +62,7 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
     const bool copies_all = config.data.kind == config::DataKind::climate_hdf5;
     const double share = copies_all ? 1 : max_staged_share(config, layout);
     if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
-    staging.fullest_node_bytes = staging.fullest_node_samples;  // if absent, for this reason
+    staging.fullest_node_bytes = staging.fullest_node_samples;  // a reason, if unknown
     if (!request.bytes_per_sample) {
         staging.fullest_node_bytes = no_value(
             "the size of a sample is unknown: data.path is no folder of images on this machine");

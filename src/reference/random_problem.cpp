@@ -24,7 +24,8 @@ private:
     std::uint32_t stream_ = 1000;
 };
 
-/// Returns boxes (N, G, 5) for images of `height` x `width` pixels; every other row has no box.
+/// Returns boxes (N, G, 5) for images whose `cells` (N, H, W, classes) have `stride` x `stride`
+/// pixels each; every other row has no box.
 Tensor random_boxes(Draw& draw, const Shape& shape, const Shape& cells, std::int64_t stride) {
     const std::int64_t height = cells[1] * stride, width = cells[2] * stride;
     const Tensor tops = draw.below(shape, height / 2), lefts = draw.below(shape, width / 2);

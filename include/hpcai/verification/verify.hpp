@@ -27,9 +27,9 @@ struct Verification {
 /// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory.
 Verification verify(const std::filesystem::path& directory);
 
-/// Returns "; runs inside, newest first: a/run-2, a/run-1" with up to three runs in `folder`, which
-/// may be unfinished, for the error that `folder` itself is not a result. Empty if it contains
-/// none. Escapes control characters.
+/// Returns "; runs inside, newest first: a/run-2, a/run-1" with up to three runs in `folder`,
+/// finished or not; empty if it contains none. Callers append it to the error that `folder` itself
+/// is not a result. Escapes control characters.
 std::string describe_runs_inside(const std::filesystem::path& folder);
 
 /// Returns a JUnit report (XML) with a test case for each file that was checked or has findings. A

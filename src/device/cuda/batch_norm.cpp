@@ -169,7 +169,7 @@ public:
         return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
                 .workspace_bytes = scratch_bytes};
     }
-    ops::BackwardReads backward_reads() const override {  // the mask replaces the output
+    ops::BackwardReads backward_reads() const override {  // not the output: mask or x has the signs
         return {.inputs = true, .output_gradients = 2};
     }
 
