@@ -66,7 +66,7 @@ trap '' USR1
 code=$?
 # Code 8 (a stop) belongs to an earlier launch if this launch has written nothing.
 if [[ $(output_state) == "$initial_state" ]] && ((launched != 0 || code == 8)); then
-    echo "this launch has written no results; the status is from an earlier launch" >&2
+    echo "this launch has written no results; any status above is from an earlier launch" >&2
     code=$((launched != 0 ? launched : 1))
 fi
 exit $code
