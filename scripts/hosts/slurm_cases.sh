@@ -280,9 +280,10 @@ preempted_case() { # launcher, name
     results=$scratch/results/$name/smoke-$job
     wait_for "the job does not train" is_training "$results" || true
     preempt "$job"
-    # Without a signal to the script, mpirun may end before Slurm requeues the job.
+    # Without a signal to the script, mpirun may end before Slurm requeues the job, and kill a group
+    # before it stops.
     if [[ $name == unannounced_mpirun && $(code_at_end_of "$job") == 6 ]]; then
-        check_job 6 6 "STATUS UNFINISHED  groups=2 stopped=2 *"
+        check_job 6 6 "STATUS @(RUNNING|UNFINISHED)  groups=2 *"
     else
         check_resumed_job "$job" "$results" 1
     fi
