@@ -57,8 +57,8 @@ for test in "${tests[@]}"; do
     code=0
     ranks=${test//[^0-9]/}
     case $test in
-        mpi_*_ranks) command=(mpirun --tag-output --bind-to none -np "$ranks" "$build/mpi_test") ;;
-        program_*_ranks)
+        mpi_[0-9]*_ranks) command=(mpirun --tag-output --bind-to none -np "$ranks" "$build/mpi_test") ;;
+        program_[0-9]*_ranks)
             models=$(((ranks + 1) / 2))
             rm -rf "$found/result"
             command=(mpirun --tag-output --bind-to none -np "$ranks" "$build/hpcai500" run --config configs/smoke.yaml
@@ -70,7 +70,7 @@ for test in "${tests[@]}"; do
     "${command[@]}" >"$found/$test.log" 2>&1 || code=$?
     reports=$(grep -cE 'WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|runtime error:' "$found/$test.log") || true
     passed=$(sed -n 's/.*\[  PASSED  \] \([0-9]* tests\?\).*/\1/p' "$found/$test.log" | tail -n 1)
-    printf '%-14s exit code %d  %d reports  %s\n' "$test" $code "$reports" "$passed"
+    printf '%-15s exit code %d  %d reports  %s\n' "$test" $code "$reports" "$passed"
     ((code == 0 && reports == 0)) || failed=1
 done
 exit $failed

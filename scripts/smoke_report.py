@@ -158,7 +158,7 @@ def summarize_tests(logs):
 
 def result_lines(work):
     """The results of trainings and validate, the speed of epochs and the sources of images, by the part's name."""
-    shown = (r"RESULT |VALIDATE |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
+    shown = (r"RESULT |VALIDATE |Worst: |epoch \d+: \d+ images/s$|With data|.*(nvJPEG |the GPU decoded )|"
              r"(training step|files|crops|images|batches)[ ,].* \d+\.\d\d$")
     results = {}
     for path in sorted(glob.glob(os.path.join(work, "logs", "[itv][nra][pal]*.log"))):  # input, training*, validate*

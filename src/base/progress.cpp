@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <ostream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -67,6 +71,22 @@ void ProgressLine::show(const std::string& line) {
 void ProgressLine::finish() {
     if (live_columns_ > 0) out_ << '\n' << std::flush;
     live_columns_ = 0;
+}
+
+LateLine::LateLine(std::ostream& out, std::string line, double seconds) {
+    const auto print = [&out, line = std::move(line), seconds](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any wake;
+        const std::chrono::duration<double> delay(seconds);
+        wake.wait_for(lock, stop, delay, [&] { return stop.stop_requested(); });
+        if (!stop.stop_requested()) out << line << std::flush;
+    };
+    try {
+        thread_ = std::jthread(print);
+    } catch (const std::system_error&) {
+        return;  // the line is only for comfort
+    }
 }
 
 }  // namespace hpcai

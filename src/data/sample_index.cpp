@@ -73,7 +73,9 @@ void scan_class(const std::string& name, SampleIndex& index) {
             "{}: class '{}': expected a regular file *.jpg, *.jpeg or *.jpe; other files or "
             "folders: {}{}",
             index.root.string(), printable(name), files.size(),
-            fs::is_directory(training, error) ? "; did you mean " + training.string() + "?" : "");
+            before == 0 && fs::is_directory(training, error)
+                ? fmt::format("; did you mean a folder in it, such as {}?", training.string())
+                : "");
     index.classes.push_back(name);
 }
 

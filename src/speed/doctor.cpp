@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 #include <ostream>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <unistd.h>
 
+#include <hpcai/base/progress.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
@@ -74,17 +71,6 @@ fs::path existing_folder(const fs::path& wanted) {
     return folder;
 }
 
-/// Prints `line` if the thread is not stopped within two seconds.
-std::jthread print_late(std::string line) {
-    return std::jthread([line = std::move(line)](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::unique_lock lock(mutex);
-        std::condition_variable_any wake;
-        wake.wait_for(lock, stop, std::chrono::seconds(2), [&] { return stop.stop_requested(); });
-        if (!stop.stop_requested()) std::cerr << line << std::flush;
-    });
-}
-
 /// Runs the checks in order, each with a time limit. All ranks make the same calls.
 class DoctorSession {
 public:
@@ -120,14 +106,16 @@ public:
 
 private:
     static constexpr double kStageSeconds = 120;
+    static constexpr double kSilentSeconds = 2;  // of a check before it is named
 
     void stage(const char* name, const std::function<void()>& work,
                double seconds = kStageSeconds) {
         ++stages_;
-        std::jthread late_line;
+        std::optional<LateLine> late_line;
         if (world_.rank() == 0) {
-            late_line = print_late(fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
-                                               request_.golden ? 8 : 7, name, seconds));
+            const std::string line = fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
+                                                 request_.golden ? 8 : 7, name, seconds);
+            late_line.emplace(std::cerr, line, kSilentSeconds);
         }
         const comm::DeadlineGuard guard(seconds, ExitCode::launch,
                                         fmt::format("doctor: {}: rank {}", name, world_.rank()));

@@ -107,9 +107,9 @@ std::string pass_line(const PassCheck& pass) {
         line += fmt::format("{:<7} of {:.1e}, L2 {:<7}", number_text(tensor->largest_error),
                             tensor->tolerance, number_text(tensor->l2_error));
     }
-    line += fmt::format("  {:.3f} ms", 1e3 * pass.median_seconds);
+    line += fmt::format("  {:.5g} ms", 1e3 * pass.median_seconds);
     if (pass.low_seconds.value) {
-        line += fmt::format(" [{:.3f}, {:.3f}]", 1e3 * *pass.low_seconds.value,
+        line += fmt::format(" [{:.5g}, {:.5g}]", 1e3 * *pass.low_seconds.value,
                             1e3 * *pass.high_seconds.value);
     }
     line += "\n";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <limits>
 #include <sstream>
 #include <vector>
@@ -127,6 +129,23 @@ TEST(ProgressLine, NeverReachesTheEdgeOfTheTerminal) {
     ProgressLine line(out, {.live = true, .terminal_columns = 20});
     line.update(at_step(5), 0);
     EXPECT_EQ(out.str().substr(1), render(at_step(5)).substr(0, 19));
+}
+
+TEST(LateLine, IsPrintedOnlyAfterItsDelay) {
+    struct Buffer : std::stringbuf {
+        std::promise<void> flushed;
+        int sync() override {
+            flushed.set_value();
+            return 0;
+        }
+    } slow, quick;
+    std::ostream slow_out(&slow), quick_out(&quick);
+    const LateLine late(slow_out, "a long check\n", 0.001);
+    { const LateLine unprinted(quick_out, "a short check\n", 3600); }
+    const auto printed = slow.flushed.get_future().wait_for(std::chrono::seconds(10));
+    ASSERT_EQ(printed, std::future_status::ready);
+    EXPECT_EQ(slow.str(), "a long check\n");
+    EXPECT_EQ(quick.str(), "");
 }
 
 }  // namespace

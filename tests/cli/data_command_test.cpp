@@ -237,9 +237,11 @@ TEST_F(DataCommands, AConfigurationIsRejectedWithTheCommandThatChecksIt) {
 
 TEST_F(DataCommands, TheParentOfTheTrainingFolderIsRejectedWithItsName) {
     for (const char* command : {"check", "stats"})
-        expect_refused(data({command, "set"}), 4, "; did you mean set/train?\n");
+        expect_refused(data({command, "set"}), 4,
+                       "; did you mean a folder in it, such as set/train?\n");
     for (const char* command : {"index", "pack"})
-        expect_refused(data({command, "set", "--output", "x"}), 4, "; did you mean set/train?\n");
+        expect_refused(data({command, "set", "--output", "x"}), 4,
+                       "; did you mean a folder in it, such as set/train?\n");
 }
 
 TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {

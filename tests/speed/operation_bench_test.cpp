@@ -41,10 +41,10 @@ TEST(CoreWait, IsLoggedWhereThreadsShareACore) {
         const CoreWait wait;
         occupy(core);
         wait.log(log);
+        other.join();
         const CoreWait none;
         none.log(log);
     });
-    other.join();
     measured.join();
     EXPECT_THAT(log.lines, testing::ElementsAre(testing::MatchesRegex(
                                "other threads used the core for [0-9]+ % of the time; .*")));

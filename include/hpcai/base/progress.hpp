@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace hpcai {
 
@@ -59,6 +60,16 @@ private:
     double shown_seconds_ = 0;
     double plain_interval_seconds_;
     std::size_t live_columns_ = 0;
+};
+
+/// Prints `line` to `out` if the object still exists after `seconds`. Prints nothing where no
+/// thread can be made. `out` must outlive the object.
+class LateLine {
+public:
+    LateLine(std::ostream& out, std::string line, double seconds);
+
+private:
+    std::jthread thread_;
 };
 
 }  // namespace hpcai
