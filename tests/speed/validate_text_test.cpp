@@ -59,9 +59,9 @@ TEST(ValidateText, HasLinesOfAPageExceptTheLast) {
                              .tolerance = 1.6e-2};
     const PassCheck pass{.pass = "weight_gradient",
                          .tensors = {tensor},
-                         .median_seconds = 0.1234567,
-                         .low_seconds = {0.1234567, ""},
-                         .high_seconds = {0.1234567, ""}};
+                         .median_seconds = 1.234567,
+                         .low_seconds = {1.233567, ""},
+                         .high_seconds = {1.235567, ""}};
     ValidateReport report = report_of(
         {.operation = "convolution",
          .shape = "10 x 224 x 224 x 3, 64 filters of 7 x 7, stride 2, padding 3, no input gradient",
@@ -69,8 +69,8 @@ TEST(ValidateText, HasLinesOfAPageExceptTheLast) {
          .passes = {pass}});
     report.unchecked = {"proposals 1 x 256 x 256: " + std::string(60, 'x')};
     const std::string text = validate_text(report);
-    EXPECT_NE(text.find("  weight_gradient 1.0e-05 of 1.6e-02, L2 1.0e-06  123.457 ms [123.457, "
-                        "123.457]\n"),
+    EXPECT_NE(text.find("  weight_gradient 1.0e-05 of 1.6e-02, L2 1.0e-06  1234.6 ms [1233.6, "
+                        "1235.6]\n"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("\nThe checks took 0 s.\nWorst: convolution 10 x "), std::string::npos);
