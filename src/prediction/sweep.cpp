@@ -101,7 +101,7 @@ private:
 std::string cell(const Quantity& flops, const Quantity& share) {
     if (!flops.value) return "unknown";
     return fmt::format("{:>12} {:>8}", format_si(*flops.value, "FLOPS"),
-                       share.value ? format_percent(*share.value) : "");
+                       share.value ? format_percent(*share.value) : "unknown");
 }
 
 }  // namespace
@@ -123,9 +123,10 @@ std::string to_text(const SweepRecord& sweep) {
                                    wrap(sweep.source, 2), "ranks", "bagging", "one model");
     std::string reasons;
     for (const SweepPoint& point : sweep.points) {
-        for (const Quantity* flops : {&point.bagging_flops, &point.data_parallel_flops}) {
-            const std::string line = wrap("unknown: " + flops->reason, 4) + "\n";
-            if (!flops->value && reasons.find(line) == reasons.npos) reasons += line;
+        for (const Quantity* one : {&point.bagging_flops, &point.bagging_efficiency,
+                                    &point.data_parallel_flops, &point.data_parallel_efficiency}) {
+            const std::string line = wrap("unknown: " + one->reason, 4) + "\n";
+            if (!one->value && reasons.find(line) == reasons.npos) reasons += line;
         }
         text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,
                             cell(point.bagging_flops, point.bagging_efficiency),

@@ -320,6 +320,15 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
         << to_text(record);
 }
 
+TEST(Sweep, ReportsWhyEfficienciesAreUnknown) {
+    const Quantity none{std::nullopt, "one rank has no speed"};
+    SweepRecord record;
+    record.points = {{1, {1e9, ""}, none, {1e9, ""}, none}};
+    EXPECT_NE(to_text(record).find("\nunknown: one rank has no speed\n\nassumed\n"),
+              std::string::npos)
+        << to_text(record);
+}
+
 TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {
     config::Config config = single(8);
     config.bagging.degree = 2;
