@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include <hpcai/base/text.hpp>
@@ -56,13 +57,16 @@ public:
             record.points.push_back(point(static_cast<int>(ranks)));
         }
         record.points.push_back(point(range.last));
+        config::Config base_config = one_model(1);
         EstimateRequest base_request = request_;
-        base_request.ranks = 1;
-        const PlanRecord base = estimate(one_model(1), base_request);
+        base_request.ranks = std::min(*request_.ranks_per_node, range.last);
+        base_config.bagging.groups = base_request.ranks;
+        const PlanRecord base = estimate(base_config, base_request);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;
         record.samples_per_rank = samples_;
+        record.memory_per_rank = base.memory_per_rank;
         record.assumptions = base.assumptions;
         return record;
     }

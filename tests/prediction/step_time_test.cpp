@@ -329,6 +329,23 @@ TEST(Sweep, ReportsWhyEfficienciesAreUnknown) {
         << to_text(record);
 }
 
+TEST(Sweep, HasTheMemoryOfItsFullestNode) {
+    EstimateRequest request = measured(2);
+    request.ranks_per_node.reset();
+    config::Config config = single(8);
+    const PlanMemoryRecord one = sweep(config, request, {1, 1}).memory_per_rank;
+    EXPECT_EQ(one.fullest_node_bytes, one.total_bytes);
+    EXPECT_EQ(sweep(config, request, {1, 8}).memory_per_rank.fullest_node_bytes,
+              2 * one.total_bytes)
+        << "as measured";
+    config.bagging.degree = 4;
+    config.training.batch_size = 32;
+    request.roofline->ranks_of_fullest_node = 1;
+    EXPECT_EQ(sweep(config, request, {1, 8}).memory_per_rank.fullest_node_bytes,
+              4 * one.total_bytes)
+        << "a group";
+}
+
 TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {
     config::Config config = single(8);
     config.bagging.degree = 2;
