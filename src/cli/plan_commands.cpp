@@ -100,10 +100,10 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
                                        : memory.fullest_node_bytes;
     const double capacity = request.machine->device_value("memory_gb").value_or(needed_bytes);
     if (needed_bytes <= capacity) return;
-    std::cerr << fmt::format("the run will not fit in memory: a {} needs {}, --machine has {}\n",
+    std::cerr << fmt::format("the memory of --machine is too small by {}: a {} needs {}\n",
+                             format_bytes(static_cast<std::uint64_t>(needed_bytes - capacity)),
                              is_gpu ? "rank" : "node",
-                             format_bytes(static_cast<std::uint64_t>(needed_bytes)),
-                             format_bytes(static_cast<std::uint64_t>(capacity)));
+                             format_bytes(static_cast<std::uint64_t>(needed_bytes)));
 }
 
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
@@ -114,14 +114,7 @@ ExitCode sweep(const PlanOptions& options, const config::Config& config,
         storage::write_file_durably(options.svg, report::sweep_svg(record));
     }
     out << (options.json ? records::to_json(record) : prediction::to_text(record));
-    // Every rank of the sweep has as many samples as a rank that trains one of these models.
-    config::Config one_node = config;
-    prediction::EstimateRequest node_request = request;
-    one_node.bagging.groups = node_request.ranks = request.ranks_per_node.value_or(1);
-    one_node.bagging.degree = 1;
-    one_node.training.batch_size = record.samples_per_rank;
-    one_node.parallel = {};
-    check_memory(request, prediction::estimate(one_node, node_request).memory_per_rank);
+    check_memory(request, record.memory_per_rank);
     return ExitCode::ok;
 }
 

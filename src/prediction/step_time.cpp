@@ -116,9 +116,9 @@ private:
                 : std::string("no training steps of this model in this precision were measured: "
                               "the time is the sum of its operations, each at its own rate, "
                               "per sample"));
-        if (is_calibrated() && !known.reason.empty()) {
+        if (is_calibrated() && !known.reason.empty() && rows > known.points.back().samples) {
             assume(fmt::format(
-                "the roofline has steps of {} at most ({}); for all, repeat `hpcai500 roofline` "
+                "the roofline has steps of {} at most ({}); for more, repeat `hpcai500 roofline` "
                 "with --precision {} --seconds {:.0f}",
                 counted(known.points.back().samples, "sample"), printable(known.reason),
                 printable(known.precision),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include <hpcai/base/text.hpp>
@@ -56,13 +57,16 @@ public:
             record.points.push_back(point(static_cast<int>(ranks)));
         }
         record.points.push_back(point(range.last));
+        config::Config base_config = one_model(1);
         EstimateRequest base_request = request_;
-        base_request.ranks = 1;
-        const PlanRecord base = estimate(one_model(1), base_request);
+        base_request.ranks = std::min(*request_.ranks_per_node, range.last);
+        base_config.bagging.groups = base_request.ranks;
+        const PlanRecord base = estimate(base_config, base_request);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;
         record.samples_per_rank = samples_;
+        record.memory_per_rank = base.memory_per_rank;
         record.assumptions = base.assumptions;
         return record;
     }
@@ -101,7 +105,7 @@ private:
 std::string cell(const Quantity& flops, const Quantity& share) {
     if (!flops.value) return "unknown";
     return fmt::format("{:>12} {:>8}", format_si(*flops.value, "FLOPS"),
-                       share.value ? format_percent(*share.value) : "");
+                       share.value ? format_percent(*share.value) : "unknown");
 }
 
 }  // namespace
@@ -123,9 +127,10 @@ std::string to_text(const SweepRecord& sweep) {
                                    wrap(sweep.source, 2), "ranks", "bagging", "one model");
     std::string reasons;
     for (const SweepPoint& point : sweep.points) {
-        for (const Quantity* flops : {&point.bagging_flops, &point.data_parallel_flops}) {
-            const std::string line = wrap("unknown: " + flops->reason, 4) + "\n";
-            if (!flops->value && reasons.find(line) == reasons.npos) reasons += line;
+        for (const Quantity* one : {&point.bagging_flops, &point.bagging_efficiency,
+                                    &point.data_parallel_flops, &point.data_parallel_efficiency}) {
+            const std::string line = wrap("unknown: " + one->reason, 4) + "\n";
+            if (!one->value && reasons.find(line) == reasons.npos) reasons += line;
         }
         text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,
                             cell(point.bagging_flops, point.bagging_efficiency),

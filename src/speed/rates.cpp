@@ -131,6 +131,15 @@ double RateMeter::mean_over_ranks(double value) {
     return value / everyone_.size();
 }
 
+void RateMeter::share_left(std::size_t parts,
+                           const std::function<void(std::size_t, double)>& measure) {
+    for (std::size_t part = 0; part < parts; ++part) {
+        const double left = seconds_ - elapsed_seconds();
+        if (left <= 0) return;
+        measure(part, left / static_cast<double>(parts - part));
+    }
+}
+
 double RateMeter::measure(const std::function<void()>& work, double seconds, bool has_upload) {
     // All ranks make the same number of runs, because they may wait for each other.
     const int in_a_row =

@@ -16,7 +16,7 @@ class RateMeter {
 public:
     /// The time limit is `seconds` from now. `device` and `everyone` must outlive this object.
     RateMeter(device::Device& device, comm::Communicator& everyone, double seconds)
-        : device_(device), everyone_(everyone), limit_seconds_(seconds) {}
+        : device_(device), everyone_(everyone), seconds_(seconds), limit_seconds_(seconds) {}
 
     device::Device& device() { return device_; }
     comm::Communicator& everyone() { return everyone_; }
@@ -30,6 +30,9 @@ public:
         limit_seconds_ = std::max(limit_seconds_, elapsed + seconds);
         return limit_seconds_ - elapsed;
     }
+    /// Calls `measure` for parts 0 to `parts` - 1, each with an equal share of the seconds that are
+    /// left before the limit of the constructor. Omits the parts for which none are left.
+    void share_left(std::size_t parts, const std::function<void(std::size_t, double)>& measure);
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 
@@ -40,6 +43,7 @@ public:
 private:
     device::Device& device_;
     comm::Communicator& everyone_;
+    const double seconds_;  // the limit of the constructor
     double limit_seconds_;
     Stopwatch watch_;
 };

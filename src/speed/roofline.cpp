@@ -162,11 +162,9 @@ private:
         std::erase_if(others, [&](const device::Precision& other) {
             return other == precision_ || other.is_pure;  // pure fp16 has the kernels of mixed fp16
         });
-        for (std::size_t index = 0; index < others.size() && !meter_->is_time_over(); ++index) {
-            const double left = request_.seconds - meter_->elapsed_seconds();
-            measure_precision(others[index],
-                              left / (2.0 * static_cast<double>(others.size() - index)));
-        }
+        meter_->share_left(others.size(), [&](std::size_t index, double seconds) {
+            measure_precision(others[index], seconds / 2);
+        });
     }
 
     void make_all_reduce_groups() {

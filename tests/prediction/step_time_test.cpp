@@ -62,14 +62,17 @@ TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
 }
 
-TEST(StepTime, ReportsWhereBatchSizesWereNotMeasured) {
+TEST(StepTime, ReportsWhereLargerBatchesThanThoseOfThePlanWereNotMeasured) {
     EstimateRequest request = measured(2);
     request.roofline->calibration.reason = "no time was left for 32 samples";
-    EXPECT_EQ(std::ranges::count(
-                  estimate(single(8), request).assumptions,
-                  "the roofline has steps of 16 samples at most (no time was left for 32 samples); "
-                  "for all, repeat `hpcai500 roofline` with --precision fp32 --seconds 60"),
-              1);
+    const auto reports = [&](int samples) {
+        return std::ranges::count(
+            estimate(single(samples), request).assumptions,
+            "the roofline has steps of 16 samples at most (no time was left for 32 samples); "
+            "for more, repeat `hpcai500 roofline` with --precision fp32 --seconds 60");
+    };
+    EXPECT_EQ(reports(17), 1);
+    EXPECT_EQ(reports(16), 0);
 }
 
 TEST(StepTime, ReportsWhereAnotherOptimizerWasMeasured) {
@@ -315,6 +318,32 @@ TEST(Sweep, ReportsWhereRanksMakeNoWholeModels) {
     EXPECT_NE(to_text(record).find("\nunknown: P_degree 2 does not divide 1 rank\n\nassumed\n"),
               std::string::npos)
         << to_text(record);
+}
+
+TEST(Sweep, ReportsWhyEfficienciesAreUnknown) {
+    const Quantity none{std::nullopt, "one rank has no speed"};
+    SweepRecord record;
+    record.points = {{1, {1e9, ""}, none, {1e9, ""}, none}};
+    EXPECT_NE(to_text(record).find("\nunknown: one rank has no speed\n\nassumed\n"),
+              std::string::npos)
+        << to_text(record);
+}
+
+TEST(Sweep, HasTheMemoryOfItsFullestNode) {
+    EstimateRequest request = measured(2);
+    request.ranks_per_node.reset();
+    config::Config config = single(8);
+    const PlanMemoryRecord one = sweep(config, request, {1, 1}).memory_per_rank;
+    EXPECT_EQ(one.fullest_node_bytes, one.total_bytes);
+    EXPECT_EQ(sweep(config, request, {1, 8}).memory_per_rank.fullest_node_bytes,
+              2 * one.total_bytes)
+        << "as measured";
+    config.bagging.degree = 4;
+    config.training.batch_size = 32;
+    request.roofline->ranks_of_fullest_node = 1;
+    EXPECT_EQ(sweep(config, request, {1, 8}).memory_per_rank.fullest_node_bytes,
+              4 * one.total_bytes)
+        << "a group";
 }
 
 TEST(Sweep, HasNodesOfOneGroupIfNoNodeWithSeveralRanksWasMeasuredAsAPlanHas) {

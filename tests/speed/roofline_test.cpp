@@ -113,6 +113,23 @@ TEST(RateMeter, PostponesItsLimitOnlyIfLessTimeIsLeft) {
     EXPECT_EQ(meter.limit_seconds(), limit);
 }
 
+TEST(RateMeter, SharesTheTimeThatIsLeftButNoPostponedTime) {
+    const auto self = comm::make_self_communicator();
+    const auto device = device::make_cpu_device({.threads = 1});
+    RateMeter over(*device, *self, 0);
+    over.ensure_left(1000);
+    over.share_left(2, [](std::size_t, double) { ADD_FAILURE() << "the time is over"; });
+    RateMeter meter(*device, *self, 1000);
+    std::vector<double> shares;
+    meter.share_left(2, [&](std::size_t index, double seconds) {
+        EXPECT_EQ(index, shares.size());
+        shares.push_back(seconds);
+    });
+    ASSERT_EQ(shares.size(), 2U);
+    EXPECT_NEAR(shares[0], 500, 100);
+    EXPECT_NEAR(shares[1], 1000, 100) << "the first took no time";
+}
+
 TEST(Roofline, MeasuresOneRankWithoutMpi) {
     RooflineRequest request;
     request.config.overrides = {"workload.image_size=32", "workload.classes=4",

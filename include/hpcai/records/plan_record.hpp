@@ -194,6 +194,7 @@ struct SweepRecord {
     std::vector<SweepPoint> points;  // by number of ranks
     std::vector<std::string> assumptions;
     std::string schema = "hpcai500-sweep/1";
+    PlanMemoryRecord memory_per_rank;  // on the fullest node of all points; not stored
     HPCAI_RECORD(SweepRecord, schema, model, source, degree, samples_per_rank, points, assumptions);
 };
 
