@@ -299,7 +299,7 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
     const Stopwatch since_stop;
-    if (context_.place.world_rank == 0) {
+    if (group_.rank() == 0) {
         log_.warn("stopping at a checkpoint; if no STOPPED line follows, see `hpcai500 status {}`",
                   shell_quote(context_.folder().string()));
     }

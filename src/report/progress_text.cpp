@@ -46,11 +46,6 @@ bool have_all_ended(const RunProgress& run) {
            stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
-/// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.
-bool has_died(const RunProgress& run) {
-    return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
-}
-
 /// Returns true if a program holds the lock or, if that is unknown, a group had a recent heartbeat.
 bool is_running(const RunProgress& run) {
     const std::optional<std::int64_t> silence = silence_seconds(run);
@@ -63,8 +58,7 @@ std::string line_of(const GroupProgress& group, const RunProgress& run) {
         return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    const bool has_estimate =
-        is_at_work(progress) && is_running(run) && progress.seconds_left.value;
+    const bool has_estimate = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
     return progress_line(
         group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
         fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
@@ -108,6 +102,14 @@ ExitCode exit_code_of(const RunProgress& run) {
 bool is_over(const RunProgress& run) {
     const bool is_silent = silence_seconds(run).value_or(0) >= kSilenceSeconds;
     return run.is_locked != true && (have_all_ended(run) || is_silent);
+}
+
+bool has_died(const RunProgress& run) {
+    return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
+}
+
+bool shows_resume_step(const RunProgress& run) {
+    return exit_code_of(run) == ExitCode::watchdog && (is_over(run) || has_died(run));
 }
 
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
@@ -156,10 +158,12 @@ std::string progress_table(RunProgress run) {
                         is_certain ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
-    if (exit_code_of(run) == ExitCode::watchdog && !is_running(run) && run.resume_step) {
-        text += fmt::format(
-            "`resume` would start from step {}: {}\n", *run.resume_step,
+    if (run.resume_step && shows_resume_step(run)) {
+        const std::string line = fmt::format(
+            "`resume` would start{} from step {}: {}",
+            run.groups.size() > 1 ? " the slowest group" : "", *run.resume_step,
             *run.resume_step > 0 ? "the newest complete checkpoint" : "no checkpoint is complete");
+        text += wrap(line, 4) + "\n";
     }
     if (have_all_ended(run) && run.is_locked == true) {
         text += "a process still works on this run; ask again\n";

@@ -7,6 +7,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
@@ -42,9 +43,20 @@ RunStatus status_of_result(const fs::path& directory) {
     return {text, record.verdict.exit_code, true};
 }
 
-/// Returns the configured groups and those that have a directory.
-std::set<int> groups_of(const fs::path& directory) {
-    const int configured = read_config(directory).bagging.groups.value_or(0);
+/// Returns the record of the latest launch; empty if unreadable, because `resume` reports the
+/// error.
+std::optional<LaunchRecord> try_read_launch(const fs::path& directory) {
+    try {
+        return read_launch_file(directory);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+/// Returns the groups of the configuration or the launch, and those that have a directory.
+std::set<int> groups_of(const fs::path& directory, const std::optional<LaunchRecord>& launch) {
+    const int launched = launch ? launch->topology.groups : 0;
+    const int configured = read_config(directory).bagging.groups.value_or(launched);
     std::set<int> groups;
     for (int group = 0; group < configured; ++group) groups.insert(group);
     std::error_code error;
@@ -65,25 +77,22 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
-/// Returns the command that resumes the run in `directory`, with the argument `folder`; empty if
-/// unknown. Users may have moved these folders since the run.
-std::string find_resume_command(const fs::path& directory, const fs::path& folder) {
-    try {
-        const LaunchRecord launch = read_launch_file(directory);
-        return resume_command(launch.topology.ranks, launch.environment, folder);
-    } catch (const Error&) {  // `resume` reports the error
-        return "";
-    }
+/// Returns the command that resumes a run, with the argument `folder`; empty if unknown. Users may
+/// have moved this folder since the run.
+std::string find_resume_command(const std::optional<LaunchRecord>& launch, const fs::path& folder) {
+    return launch ? resume_command(launch->topology.ranks, launch->environment, folder) : "";
 }
 
-/// Returns RunProgress::resume_step of the run in `directory`.
-std::optional<std::int64_t> find_resume_step(const fs::path& directory, const RunProgress& run) {
+/// Returns RunProgress::resume_step of the run, whose groups have `ranks` ranks.
+std::optional<std::int64_t> find_resume_step(const RunProgress& run, int ranks) {
     std::optional<std::int64_t> first;
     try {
-        const int ranks = read_launch_file(directory).topology.degree;
-        for (const GroupProgress& group : run.groups) {
-            if (group.progress && group.progress->state == ProgressState::finished) continue;
-            const std::int64_t step = last_checkpoint(directory, group.group, ranks);
+        for (const auto& [group, progress, error] : run.groups) {
+            // A group that died after it stored its record has no checkpoint and is not trained.
+            const fs::path record = group_directory(run.directory, group) / "record.json";
+            const auto stored = records::try_read_file<GroupResult>(record);
+            if (stored && stored->record.failure.empty()) continue;
+            const std::int64_t step = last_checkpoint(run.directory, group, ranks);
             first = std::min(first.value_or(step), step);
         }
         return first;
@@ -92,18 +101,26 @@ std::optional<std::int64_t> find_resume_step(const fs::path& directory, const Ru
     }
 }
 
-RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) {
+/// Returns the progress without the values that depend on it: the next command and resume_step.
+RunProgress read_run(const fs::path& directory, const std::optional<LaunchRecord>& launch) {
     RunProgress run;
     run.directory = directory.string();
     run.now_unix_seconds = std::time(nullptr);
-    for (const int group : groups_of(directory))
+    for (const int group : groups_of(directory, launch))
         run.groups.push_back(read_progress(directory, group));
     run.started_unix_seconds = started_unix_seconds(directory);
     run.is_locked = is_locked(directory);
+    return run;
+}
+
+RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) {
+    const auto launch = try_read_launch(directory);
+    RunProgress run = read_run(directory, launch);
     const bool is_trained = report::have_all_finished(run);
     run.next_command = is_trained ? "hpcai500 score " + printable(shell_quote(directory.string()))
-                                  : find_resume_command(directory, folder);
-    run.resume_step = find_resume_step(directory, run);
+                                  : find_resume_command(launch, folder);
+    if (launch && report::shows_resume_step(run))
+        run.resume_step = find_resume_step(run, launch->topology.degree);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
@@ -128,9 +145,10 @@ bool is_recent(const fs::path& file) {
 /// Returns ", 5 min 00 s left in total", including `later_runs`, while the run in `directory`
 /// trains.
 std::string describe_time_left(const fs::path& directory, int later_runs) {
+    const RunProgress run = read_run(directory, try_read_launch(directory));
+    if (report::has_died(run)) return "";
     double left = 0;
-    for (const int group : groups_of(directory)) {
-        const auto progress = read_progress(directory, group).progress;
+    for (const auto& [group, progress, error] : run.groups) {
         if (!progress || progress->step >= progress->steps) continue;
         const auto steps = static_cast<double>(progress->steps);
         const double ratio =
@@ -149,15 +167,15 @@ RunStatus status_of_repetitions(const fs::path& directory) {
         record = verification::read_repetitions(directory);
     const auto done = static_cast<int>(record.repetitions.size());
     const bool is_complete = done >= record.requested;
-    const std::string command =
-        find_resume_command(directory / verification::repetition_name(1), directory);
+    const std::string command = find_resume_command(
+        try_read_launch(directory / verification::repetition_name(1)), directory);
     const bool is_idle = !is_complete && !command.empty() && is_locked(directory) != true;
     const std::string resume = is_idle ? wrap_command("resume: " + command, 4) + "\n" : "";
     const fs::path next = directory / verification::repetition_name(done + 1);
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next, directory);
         const bool has_result = path_exists(next / storage::kManifestName);
-        const std::string left = has_result || status.is_final || is_locked(next) == false
+        const std::string left = has_result || status.is_final
                                      ? ""
                                      : describe_time_left(next, record.requested - done - 1);
         status.text = fmt::format("repetition {} of {}{}\n{}{}", done + 1, record.requested, left,

@@ -194,11 +194,11 @@ TEST_F(ResumedRun, StopsNextToAGroupThatHasFinished) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     EXPECT_EQ(resume(2, "result").exit_code, 8);
     ASSERT_EQ(resume(2, "result").exit_code, 0);
-    for (const char* name : {"groups/1/record.json", "result.json", "manifest.sha256"}) {
+    for (const char* name : {"groups/1/record.json", "result.json", "manifest.sha256"})
         fs::remove(folder_ / "result" / name);
-    }
     const Outcome stopped = resume(2, "result");
     EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
+    EXPECT_THAT(stopped.error, HasSubstr("stopping at a checkpoint")) << "group 0 cannot log it";
     EXPECT_THAT(stopped.out, HasSubstr("group 0: finished\ngroup 1: stopped at step 1 by "));
     EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: " + resume_command(2));
     EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0"));

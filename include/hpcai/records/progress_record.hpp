@@ -64,7 +64,7 @@ struct RunProgress {
     // Whether a program holds the lock of the directory; empty: unknown
     std::optional<bool> is_locked;
     std::string next_command;  // completes the run: resume or score; empty if unknown
-    std::optional<std::int64_t> resume_step;  // smallest of the groups that train; empty: unknown
+    std::optional<std::int64_t> resume_step;  // smallest of the unfinished groups; empty: unknown
 };
 
 /// `rank-<group_rank>.done`: the marker that a rank writes after its checkpoint file is complete.

@@ -25,6 +25,13 @@ bool is_over(const RunProgress& run);
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
+/// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.
+bool has_died(const RunProgress& run);
+
+/// Returns true if progress_table() has a line for a known RunProgress::resume_step: exit_code_of()
+/// is watchdog, and the run is over or has died.
+bool shows_resume_step(const RunProgress& run);
+
 /// Seconds since the last heartbeat of any group or, if that is later, since the launch began.
 /// Empty for an unknown or future time, or if the run has ended and is not known to be locked.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
