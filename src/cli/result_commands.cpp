@@ -107,7 +107,8 @@ ExitCode table(const TableOptions& options, const Context& context) {
     return code;
 }
 
-/// Throws if the result does not verify. With `unverified`, throws only if it cannot be read.
+/// Throws if the result is missing or does not verify. With `unverified`, throws only if it cannot
+/// be read.
 verification::Submission submission_of(const std::string& directory, bool unverified) {
     verification::Submission one{.directory = directory};
     verification::Verification checked;
@@ -135,6 +136,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
                                                         checked.record->environment, directory));
         }
     } else {
+        verification::require_finished(directory);
         checked = results::verify_result(directory);
     }
     one.is_verified = checked.findings.empty();
