@@ -113,12 +113,15 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     verification::Submission one{.directory = directory};
     verification::Verification checked;
     std::filesystem::path run = directory;
+    std::string unread = "result.json";  // if `checked` has no record
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
         const std::size_t index = series.record ? report::median_repetition(*series.record) : 0;
         if (index < series.runs.size()) checked = series.runs[index];
         checked.findings = series.findings;
-        run /= verification::repetition_name(static_cast<int>(index) + 1);
+        const std::string name = verification::repetition_name(static_cast<int>(index) + 1);
+        run /= name;
+        unread = series.record ? name + "/result.json" : verification::kRepetitionsName;
         const auto is_counted = [&](const RepetitionRecord& repetition) {
             const bool is_mini = checked.record->workload.problem_class == "mini";
             return repetition.counted && repetition.vflops.value &&
@@ -142,11 +145,12 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     one.is_verified = checked.findings.empty();
     if (!one.is_verified) {
         const verification::Finding& first = checked.findings.front();
-        require(unverified && checked.record, ExitCode::mismatch,
-                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
-                printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
-                first.text,
-                checked.record ? ", --unverified lists it anyway" : "; result.json cannot be read");
+        require(
+            unverified && checked.record, ExitCode::mismatch,
+            "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
+            printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
+            first.text,
+            checked.record ? ", --unverified lists it anyway" : "; " + unread + " cannot be read");
     }
     one.record = *checked.record;
     one.manifest = checked.manifest;

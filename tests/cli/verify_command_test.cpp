@@ -186,6 +186,15 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
 
+TEST(Rank, NamesTheFileOfASeriesThatCannotBeRead) {
+    const TemporaryFolder folder;
+    write_series_without_a_result(folder / "series");
+    const std::vector<std::string> words{"rank", "series", "--unverified"};
+    expect_refused(run_in(folder.path(), words), 10, "; repetition_1/result.json cannot be read");
+    std::ofstream(folder / "series/repetitions.json") << "{}\n";
+    expect_refused(run_in(folder.path(), words), 10, "lists them; repetitions.json cannot be read");
+}
+
 TEST(Rank, NamesAllResultsThatDoNotVerify) {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder / "series/repetition_1");
