@@ -53,7 +53,7 @@ def main(arguments):
     sys.stdout.reconfigure(errors="backslashreplace")  # the name of a file may be invalid UTF-8
     directory = arguments[0]
     if not os.path.isdir(directory):
-        print(f"verify_result: {directory}: expected the directory of a result", file=sys.stderr)
+        print(f"verify_result: {printable(directory)}: expected the directory of a result", file=sys.stderr)
         return 2
     findings, line, is_missing = Findings(directory), None, lacks_result(directory)
     if is_missing:

@@ -90,10 +90,10 @@ void require_result(const fs::path& directory) {
     require_finished(directory);
     std::error_code error;
     require(fs::is_regular_file(directory / "result.json", error), ExitCode::usage,
-            "{}: expected a result directory with its result.json{}", directory.string(),
-            has_repetitions(directory)
-                ? "; it has repetitions, such as " + (directory / repetition_name(1)).string()
-                : describe_runs_inside(directory));
+            "{}: expected a result directory with its result.json{}", printable(directory.string()),
+            has_repetitions(directory) ? "; it has repetitions, such as " +
+                                             printable((directory / repetition_name(1)).string())
+                                       : describe_runs_inside(directory));
 }
 
 RepetitionRecord describe_repetition(int number, const RunRecord& record,

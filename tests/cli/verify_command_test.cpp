@@ -93,6 +93,16 @@ TEST(Verify, ListsTheFindingsOfASeriesOfWhichARunHasNoResult) {
     }
 }
 
+TEST(Results, AreNamedInOneLineAlsoWhereTheyAreMissing) {
+    const TemporaryFolder folder;
+    for (const char* command : {"verify", "report"})
+        expect_refused(run_in(folder.path(), {command, "a\nb"}), 2, "a\\nb: expected ");
+    EXPECT_EQ(verify_by_script(folder, "a\nb").error,
+              "verify_result: a\\nb: expected the directory of a result\n");
+    write_series_without_a_result(folder / "a\nb");
+    expect_refused(run_in(folder.path(), {"report", "a\nb"}), 2, "such as a\\nb/repetition_1\n");
+}
+
 TEST(Verify, WritesAJunitReportAlsoOfAResultThatFails) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "a<\xff&\"");
