@@ -4,8 +4,9 @@
 
 Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second
 implementation of `hpcai500 verify` that needs Python's standard library only. Prints the RESULT line
-and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
-with 2 if there is no such directory, or with 6 if the run is unfinished. --explain also prints what each wrong value must be.
+and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, with 6
+if the run has no result, or with 2 if there is no such directory. --explain also prints what each wrong
+value must be.
 
 Only `hpcai500 verify` checks these:
 * the size of each bootstrap sample, which follows from run.seed
@@ -25,17 +26,17 @@ from result_files import sha256
 from single_run import check_run, result_line
 
 
-def is_unfinished(directory):
+def lacks_result(directory):
     """Whether a run, or the first of several, has begun in `directory`, but there is no result."""
     def has(name):
-        return os.path.lexists(os.path.join(directory, name))
+        return os.path.exists(os.path.join(directory, name))
     has_begun = has("launch.json") or has("repetition_1/launch.json")
     return has_begun and not any(map(has, ("result.json", "manifest.sha256", NAME)))
 
 
 def checked_line(findings):
     """The line of a result without findings, else None."""
-    if os.path.lexists(os.path.join(findings.directory, NAME)):
+    if os.path.exists(os.path.join(findings.directory, NAME)):
         check = RepetitionsCheck(findings)
         summary = findings.attempt(check.check)
         return None if findings.rows else repetitions_line(summary, sha256(check.files.read(NAME)))
@@ -52,18 +53,18 @@ def main(arguments):
     sys.stdout.reconfigure(errors="backslashreplace")  # the name of a file may be invalid UTF-8
     directory = arguments[0]
     if not os.path.isdir(directory):
-        print(f"verify_result: {directory}: expected the directory of a result", file=sys.stderr)
+        print(f"verify_result: {printable(directory)}: expected the directory of a result", file=sys.stderr)
         return 2
-    if is_unfinished(directory):
-        print(f"verify_result: {directory}: the run is unfinished", file=sys.stderr)
-        return 6
-    findings = Findings(directory)
-    line = checked_line(findings)
+    findings, line, is_missing = Findings(directory), None, lacks_result(directory)
+    if is_missing:
+        findings.add("result.json", "is missing: the run has no result")
+    else:
+        line = checked_line(findings)
     for file, text in findings.rows:
         print(printable(f"{file}: {text if explains else without_legal_value(text)}"))
     if line is not None:
         print(line)
-    return 10 if findings.rows else 0
+    return 6 if is_missing else 10 if findings.rows else 0
 
 
 if __name__ == "__main__":

@@ -107,17 +107,21 @@ ExitCode table(const TableOptions& options, const Context& context) {
     return code;
 }
 
-/// Throws if the result does not verify. With `unverified`, throws only if it cannot be read.
+/// Throws if the result is missing or does not verify. With `unverified`, throws only if it cannot
+/// be read.
 verification::Submission submission_of(const std::string& directory, bool unverified) {
     verification::Submission one{.directory = directory};
     verification::Verification checked;
     std::filesystem::path run = directory;
+    std::string unread = "result.json";  // if `checked` has no record
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
         const std::size_t index = series.record ? report::median_repetition(*series.record) : 0;
         if (index < series.runs.size()) checked = series.runs[index];
         checked.findings = series.findings;
-        run /= verification::repetition_name(static_cast<int>(index) + 1);
+        const std::string name = verification::repetition_name(static_cast<int>(index) + 1);
+        run /= name;
+        unread = series.record ? name + "/result.json" : verification::kRepetitionsName;
         const auto is_counted = [&](const RepetitionRecord& repetition) {
             const bool is_mini = checked.record->workload.problem_class == "mini";
             return repetition.counted && repetition.vflops.value &&
@@ -135,16 +139,18 @@ verification::Submission submission_of(const std::string& directory, bool unveri
                                                         checked.record->environment, directory));
         }
     } else {
+        verification::require_finished(directory);
         checked = results::verify_result(directory);
     }
     one.is_verified = checked.findings.empty();
     if (!one.is_verified) {
         const verification::Finding& first = checked.findings.front();
-        require(unverified && checked.record, ExitCode::mismatch,
-                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
-                printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
-                first.text,
-                checked.record ? ", --unverified lists it anyway" : "; result.json cannot be read");
+        require(
+            unverified && checked.record, ExitCode::mismatch,
+            "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
+            printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
+            first.text,
+            checked.record ? ", --unverified lists it anyway" : "; " + unread + " cannot be read");
     }
     one.record = *checked.record;
     one.manifest = checked.manifest;

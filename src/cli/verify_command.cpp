@@ -54,6 +54,7 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
     const std::string empty_junit = verification::to_junit("", {}, false);
     require_replaceable("verify: --junit", options.junit,
                         empty_junit.substr(0, empty_junit.find(" verify ")));
+    const std::string missing = verification::describe_missing_result(options.directory);
     if (verification::has_repetitions(options.directory)) {
         const auto series = verification::verify_repetitions(options.directory, verify_run);
         result = {.findings = series.findings, .files = series.files};
@@ -67,7 +68,11 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         if (series.findings.empty())
             text = result.agreed + report::repetitions_line(*series.record, series.digest) + "\n";
     } else {
-        result = verify_run(options.directory);
+        if (missing.empty()) {
+            result = verify_run(options.directory);
+        } else {
+            result.findings = {{"result.json", "is missing: " + missing}};
+        }
         json = findings_json(result.findings, result.manifest, options.explain);
         if (result.record) text = build_note(*result.record);
         if (result.findings.empty())
@@ -79,6 +84,7 @@ ExitCode verify(const VerifyOptions& options, const Context& context) {
         storage::write_file_durably(
             options.junit, verification::to_junit(options.directory, result, options.explain));
     context.out << (options.json ? json_text(json) : text);
+    if (!missing.empty()) return ExitCode::watchdog;
     return result.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 

@@ -153,7 +153,6 @@ void rerender_report_files(const fs::path& directory) {
 }
 
 verification::Verification verify_result(const fs::path& directory) {
-    verification::require_finished(directory);
     verification::Verification verification = verification::verify(directory);
     const auto add_finding = [&](const std::string& file, const std::string& text) {
         verification.findings.push_back({printable(file), printable(text)});

@@ -72,23 +72,28 @@ bool has_repetitions(const std::filesystem::path& directory) {
     return storage::path_exists(directory / kRepetitionsName);
 }
 
-void require_finished(const fs::path& directory) {
+std::string describe_missing_result(const fs::path& directory) {
     const auto has = [&](const fs::path& name) { return storage::path_exists(directory / name); };
     const bool has_begun = has(kLaunchName) || has(repetition_name(1) + "/" + kLaunchName);
-    require(
-        !has_begun || has("result.json") || has(storage::kManifestName) || has(kRepetitionsName),
-        ExitCode::watchdog, "{}: the run is unfinished; see `hpcai500 status {}`",
-        printable(directory.string()), printable(shell_quote(directory.string())));
+    if (!has_begun || has("result.json") || has(storage::kManifestName) || has(kRepetitionsName))
+        return "";
+    return fmt::format("the run has no result; see `hpcai500 status {}`",
+                       printable(shell_quote(directory.string())));
+}
+
+void require_finished(const fs::path& directory) {
+    const std::string missing = describe_missing_result(directory);
+    require(missing.empty(), ExitCode::watchdog, "{}: {}", printable(directory.string()), missing);
 }
 
 void require_result(const fs::path& directory) {
     require_finished(directory);
     std::error_code error;
     require(fs::is_regular_file(directory / "result.json", error), ExitCode::usage,
-            "{}: expected a result directory with its result.json{}", directory.string(),
-            has_repetitions(directory)
-                ? "; it has repetitions, such as " + (directory / repetition_name(1)).string()
-                : describe_runs_inside(directory));
+            "{}: expected a result directory with its result.json{}", printable(directory.string()),
+            has_repetitions(directory) ? "; it has repetitions, such as " +
+                                             printable((directory / repetition_name(1)).string())
+                                       : describe_runs_inside(directory));
 }
 
 RepetitionRecord describe_repetition(int number, const RunRecord& record,

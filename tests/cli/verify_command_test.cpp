@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
+#include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/table.hpp>
+#include <hpcai/verification/repetitions.hpp>
 
 #include "child_process.hpp"
 #include "report/example_record.hpp"
 
 namespace hpcai::cli {
 namespace {
+
+Outcome verify_by_script(const TemporaryFolder& folder, const std::string& directory) {
+    return execute_in(folder.path(), {"python3", source("scripts/verify_result"), directory});
+}
+
+/// Writes a series of one run that has no result.
+void write_series_without_a_result(const std::filesystem::path& directory) {
+    RepetitionsRecord record{.requested = 1};
+    record.repetitions = {verification::describe_repetition(1, report::example_record(), "")};
+    verification::derive_repetitions(record);
+    std::filesystem::create_directories(directory / "repetition_1");
+    std::ofstream(directory / "repetition_1/launch.json") << "{}\n";
+    std::ofstream(directory / "config.yaml") << config::to_yaml({});
+    std::ofstream(directory / "repetitions.json") << records::to_json(record);
+}
 
 TEST(Verify, RejectsADirectoryThatIsNotThere) {
     const TemporaryFolder folder;
@@ -22,35 +39,68 @@ TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
     const Outcome outcome = run_in(folder.path(), {"verify", "."});
     EXPECT_EQ(outcome.exit_code, 10);
     EXPECT_EQ(outcome.out, "manifest.sha256: is missing\nresult.json: is missing\n");
-    const Outcome script =
-        execute_in(folder.path(), {"python3", source("scripts/verify_result"), folder.path()});
+    const Outcome script = verify_by_script(folder, ".");
     EXPECT_EQ(script.exit_code, 10);
     EXPECT_EQ(script.out, outcome.out);
 }
 
-TEST(Verify, RejectsAnUnfinishedRunLikeTheOtherCommands) {
+TEST(Verify, ReportsThatARunHasNoResultWithTheCodeOfTheOtherCommands) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "my run");
-    std::ofstream(folder / "my run/launch.json") << "{}\n";
+    for (const char* name : {"launch.json", "config.yaml"})
+        std::ofstream(folder / "my run" / name) << "{}\n";
+    std::filesystem::create_symlink("nowhere", folder / "my run/result.json");
+    const std::string reason = "the run has no result", hint = "; see `hpcai500 status 'my run'`";
     for (const std::vector<std::string>& command :
-         std::vector<std::vector<std::string>>{{"verify"},
-                                               {"rank"},
+         std::vector<std::vector<std::string>>{{"rank"},
                                                {"rank", "--unverified"},
                                                {"table"},
                                                {"report"},
-                                               {"compare", "my run"}}) {
+                                               {"compare", "my run"},
+                                               {"energy", "--readings", "power.csv"},
+                                               {"export", "--output", "best.safetensors"}}) {
         std::vector<std::string> words = command;
         words.emplace_back("my run");
         expect_refused(run_in(folder.path(), words), 6,
-                       "hpcai500: my run: the run is unfinished; see `hpcai500 status 'my run'`\n");
+                       "hpcai500: my run: " + reason + hint + "\n");
     }
-    const Outcome script =
-        execute_in(folder.path(), {"python3", source("scripts/verify_result"), "my run"});
+    const std::string finding = "is missing: " + reason;
+    const Outcome text = run_in(folder.path(), {"verify", "my run", "--junit", "junit.xml"});
+    EXPECT_EQ(text.exit_code, 6);
+    EXPECT_EQ(text.out, "result.json: " + finding + hint + "\n");
+    EXPECT_NE(text_of(folder / "junit.xml").find("<failure>" + finding), std::string::npos);
+    const Outcome json = run_in(folder.path(), {"verify", "my run", "--json"});
+    EXPECT_EQ(json.exit_code, 6);
+    EXPECT_NE(json.out.find("\"finding\": \"" + finding + hint), std::string::npos) << json.out;
+    const Outcome script = verify_by_script(folder, "my run");
     EXPECT_EQ(script.exit_code, 6);
-    EXPECT_EQ(script.error, "verify_result: my run: the run is unfinished\n");
+    EXPECT_EQ(script.out, "result.json: " + finding + "\n");
+    std::filesystem::remove(folder / "my run/result.json");
     std::ofstream(folder / "my run/result.json") << "{}\n";
     EXPECT_NE(run_in(folder.path(), {"verify", "my run"}).out.find("manifest.sha256: is missing\n"),
               std::string::npos);
+}
+
+TEST(Verify, ListsTheFindingsOfASeriesOfWhichARunHasNoResult) {
+    const TemporaryFolder folder;
+    write_series_without_a_result(folder / "series");
+    for (const Outcome& outcome :
+         {run_in(folder.path(), {"verify", "series"}), verify_by_script(folder, "series")}) {
+        EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+        EXPECT_EQ(outcome.out,
+                  "repetition_1/manifest.sha256: is missing\n"
+                  "repetition_1/result.json: is missing\n");
+    }
+}
+
+TEST(Results, AreNamedInOneLineAlsoWhereTheyAreMissing) {
+    const TemporaryFolder folder;
+    for (const char* command : {"verify", "report"})
+        expect_refused(run_in(folder.path(), {command, "a\nb"}), 2, "a\\nb: expected ");
+    EXPECT_EQ(verify_by_script(folder, "a\nb").error,
+              "verify_result: a\\nb: expected the directory of a result\n");
+    write_series_without_a_result(folder / "a\nb");
+    expect_refused(run_in(folder.path(), {"report", "a\nb"}), 2, "such as a\\nb/repetition_1\n");
 }
 
 TEST(Verify, WritesAJunitReportAlsoOfAResultThatFails) {
@@ -146,6 +196,15 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
 
+TEST(Rank, NamesTheFileOfASeriesThatCannotBeRead) {
+    const TemporaryFolder folder;
+    write_series_without_a_result(folder / "series");
+    const std::vector<std::string> words{"rank", "series", "--unverified"};
+    expect_refused(run_in(folder.path(), words), 10, "; repetition_1/result.json cannot be read");
+    std::ofstream(folder / "series/repetitions.json") << "{}\n";
+    expect_refused(run_in(folder.path(), words), 10, "lists them; repetitions.json cannot be read");
+}
+
 TEST(Rank, NamesAllResultsThatDoNotVerify) {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder / "series/repetition_1");
@@ -154,7 +213,7 @@ TEST(Rank, NamesAllResultsThatDoNotVerify) {
     const Outcome outcome = run_in(folder.path(), {"rank", "series", "empty"});
     EXPECT_EQ(outcome.exit_code, 6) << "the code of the first";
     EXPECT_TRUE(outcome.error.starts_with(
-        "hpcai500: series: the run is unfinished; see `hpcai500 status series`; skipped\n"))
+        "hpcai500: series: the run has no result; see `hpcai500 status series`; skipped\n"))
         << outcome.error;
     EXPECT_NE(outcome.error.find("\nhpcai500: rank: empty: does not verify (2 findings; "),
               std::string::npos)

@@ -129,6 +129,11 @@ TEST_F(Repetitions, AreDetectedWhereOneOrTheirSummaryWasChanged) {
          [](const ResultCopy& copy) { fs::remove(copy.path() / "config.yaml"); }},
         {"removed run", "repetition_2", "is missing",
          [](const ResultCopy& copy) { fs::remove_all(copy.path() / "repetition_2"); }},
+        {"removed result of a run", "repetition_2/result.json", "is missing",
+         [](const ResultCopy& copy) {
+             for (const std::string name : {"result.json", "manifest.sha256"})
+                 fs::remove(copy.path() / "repetition_2" / name);
+         }},
         {"the first run twice", kSummary, "repetitions[1]",
          [](const ResultCopy& copy) {
              fs::remove_all(copy.path() / "repetition_2");

@@ -30,8 +30,7 @@ RunRecord read_result(const std::filesystem::path& directory);
 /// rendered file.
 void rerender_report_files(const std::filesystem::path& directory);
 
-/// Verifies and throws like verification::verify and require_finished; also compares report.html
-/// and mllog/.
+/// Verifies and throws like verification::verify; also compares report.html and mllog/.
 verification::Verification verify_result(const std::filesystem::path& directory);
 
 }  // namespace hpcai::results

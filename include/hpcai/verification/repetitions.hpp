@@ -27,8 +27,11 @@ config::Config repetition_config(config::Config series, int number);
 /// Returns whether `directory` has the results of several runs.
 bool has_repetitions(const std::filesystem::path& directory);
 
-/// Throws Error(watchdog) naming `hpcai500 status` if `directory` is that of a run, or of several
-/// (run.repeat), without a result.
+/// Returns "the run has no result; see `hpcai500 status a`" if `directory` is that of a run, or of
+/// several (run.repeat), without a result; else an empty string. Escapes control characters.
+std::string describe_missing_result(const std::filesystem::path& directory);
+
+/// Throws Error(watchdog) with the text of describe_missing_result() unless this is empty.
 void require_finished(const std::filesystem::path& directory);
 
 /// Throws Error(usage) unless `directory` has a result.json, and as require_finished().
