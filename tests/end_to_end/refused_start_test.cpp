@@ -59,7 +59,7 @@ TEST_F(RefusedStart, NamesAClassWithoutPictures) {
     const fs::path first = fs::directory_iterator(folder_ / "set/train")->path();
     for (const auto& picture : fs::directory_iterator(first)) fs::remove(picture);
     expect_refused(run_ranks(folder_.path(), 2, {}), 4,
-                   {"set/train", first.filename().string(), "empty"});
+                   {"set/train", first.filename().string(), "expected a regular file *.jpg"});
 }
 
 TEST_F(RefusedStart, NamesAnOutputThatCannotBeWritten) {
