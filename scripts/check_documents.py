@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check README.md and docs/*.md. Every relative link must lead to an existing file and heading, and
-every line of a C++ snippet must be in the sources. README.md must have at most 120 lines, and table
-cells of README.md and docs/COMMANDS.md at most 25 words."""
+"""Check README.md and docs/*.md. Every relative link must lead to an existing file and heading; links of
+docs must stay in docs, because the website has nothing else. Every line of a C++ snippet must be in the
+sources. README.md must have at most 120 lines, and table cells of README.md and docs/COMMANDS.md at most
+25 words."""
 import pathlib
 import re
 import sys
@@ -39,6 +40,8 @@ def dead_links(path, text):
         target = path.parent / name if name else path
         if not target.exists():
             yield f"{path}: the link {link} leads to no file"
+        elif path.parent.name == "docs" and name.startswith("../"):
+            yield f"{path}: the link {link} leads out of docs, and the website has only docs"
         elif anchor and anchor not in anchors(target.read_text() if name else text):
             yield f"{path}: the link {link} leads to no heading"
 

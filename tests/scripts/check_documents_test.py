@@ -28,17 +28,24 @@ class Documents(unittest.TestCase):
 
     def test_links_that_resolve_are_accepted(self):
         self.write("README.md", "# A\n[b](docs/B.md#one-two) [page](https://example.org/x) [here](#a)\n")
-        self.write("docs/B.md", "## One, two\n[up](../README.md)\n```\n[code](nowhere.md)\n```\n")
+        self.write("docs/B.md", "## One, two\n[c](C.md)\n```\n[code](nowhere.md)\n```\n")
+        self.write("docs/C.md", "# C\n")
         self.assertEqual(self.messages(), [])
+
+    def test_a_link_out_of_docs_is_found(self):
+        self.write("docs/B.md", "[up](../README.md)\n")
+        self.assertEqual(self.messages(), ["docs/B.md: the link ../README.md leads out of docs, and the "
+                                           "website has only docs"])
 
     def test_a_missing_file_is_found(self):
         self.write("docs/B.md", "[a](C.md)\n")
         self.assertEqual(self.messages(), ["docs/B.md: the link C.md leads to no file"])
 
     def test_a_missing_heading_is_found(self):
-        self.write("docs/B.md", "# Title\n[a](#other) [b](../README.md#titles)\n")
+        self.write("docs/B.md", "# Title\n[a](#other) [b](C.md#titles)\n")
+        self.write("docs/C.md", "# Title\n")
         self.assertEqual(self.messages(), ["docs/B.md: the link #other leads to no heading",
-                                           "docs/B.md: the link ../README.md#titles leads to no heading"])
+                                           "docs/B.md: the link C.md#titles leads to no heading"])
 
     def test_equal_headings_are_numbered(self):
         self.assertEqual(check_documents.anchors("# `a` b\n# a b\n"), {"a-b", "a-b-1"})
