@@ -31,7 +31,7 @@ struct InitOptions {
 
 constexpr const char* kConfiguration =
     R"(# {training} training and {test} test images of {classes} classes; sides of {smallest} to {largest} pixels.
-# Two base models, on any even number of ranks:
+# Two base models, on two ranks:
 #   mpirun --bind-to none -np 2 hpcai500 run --config {file}
 # `hpcai500 config explain` describes these keys and all others.
 run:

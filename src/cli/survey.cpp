@@ -72,7 +72,7 @@ DataKind kind_of(const std::string& path) {
     const fs::path file = path;
     std::error_code ignored;
     const bool is_yaml = file.extension() == ".yaml" || file.extension() == ".yml";
-    require(!is_yaml || fs::is_directory(file, ignored), ExitCode::usage,
+    require(!is_yaml || !fs::is_regular_file(file, ignored), ExitCode::usage,
             "{0}: expected images, Pascal VOC, COCO or ExtremeWeather data, got a configuration "
             "file; `hpcai500 doctor --config {0}` checks it and its data",
             printable(shell_quote(path)));

@@ -101,16 +101,21 @@ Worst worst_of(const ValidateReport& report) {
     return worst;
 }
 
+std::string milliseconds_text(double seconds) {
+    return seconds < 1 ? fmt::format("{:.3f}", 1e3 * seconds)
+                       : fmt::format("{:.5g}", 1e3 * seconds);
+}
+
 std::string pass_line(const PassCheck& pass) {
     std::string line = fmt::format("  {:<16}", pass.pass);
     if (const TensorCheck* const tensor = worst_tensor(pass)) {
         line += fmt::format("{:<7} of {:.1e}, L2 {:<7}", number_text(tensor->largest_error),
                             tensor->tolerance, number_text(tensor->l2_error));
     }
-    line += fmt::format("  {:.5g} ms", 1e3 * pass.median_seconds);
+    line += fmt::format("  {} ms", milliseconds_text(pass.median_seconds));
     if (pass.low_seconds.value) {
-        line += fmt::format(" [{:.5g}, {:.5g}]", 1e3 * *pass.low_seconds.value,
-                            1e3 * *pass.high_seconds.value);
+        line += fmt::format(" [{}, {}]", milliseconds_text(*pass.low_seconds.value),
+                            milliseconds_text(*pass.high_seconds.value));
     }
     line += "\n";
     for (const TensorCheck& tensor : pass.tensors) {

@@ -227,11 +227,12 @@ TEST_F(DataCommands, AnImageIsRejectedWithoutItsBytes) {
 }
 
 TEST_F(DataCommands, AConfigurationIsRejectedWithTheCommandThatChecksIt) {
+    std::ofstream(folder_ / "my run.yaml") << "run:\n";
     for (const char* command : {"check", "stats"}) {
-        expect_refused(data({command, "set/my run.yaml"}), 2,
-                       "'set/my run.yaml': expected images, Pascal VOC, COCO or ExtremeWeather "
+        expect_refused(data({command, "my run.yaml"}), 2,
+                       "'my run.yaml': expected images, Pascal VOC, COCO or ExtremeWeather "
                        "data, got a configuration file; `hpcai500 doctor --config "
-                       "'set/my run.yaml'` checks it and its data");
+                       "'my run.yaml'` checks it and its data");
     }
 }
 

@@ -62,17 +62,21 @@ TEST(ValidateText, HasLinesOfAPageExceptTheLast) {
                          .median_seconds = 1.234567,
                          .low_seconds = {1.233567, ""},
                          .high_seconds = {1.235567, ""}};
+    PassCheck quick = pass;
+    quick.median_seconds = 1.23456e-5;
+    quick.low_seconds = quick.high_seconds = {0.1234567, ""};
     ValidateReport report = report_of(
         {.operation = "convolution",
          .shape = "10 x 224 x 224 x 3, 64 filters of 7 x 7, stride 2, padding 3, no input gradient",
          .node = "layer1.0.downsample.convolution",
-         .passes = {pass}});
+         .passes = {pass, quick}});
     report.unchecked = {"proposals 1 x 256 x 256: " + std::string(60, 'x')};
     const std::string text = validate_text(report);
     EXPECT_NE(text.find("  weight_gradient 1.0e-05 of 1.6e-02, L2 1.0e-06  1234.6 ms [1233.6, "
                         "1235.6]\n"),
               std::string::npos)
         << text;
+    EXPECT_NE(text.find("  0.012 ms [123.457, 123.457]\n"), std::string::npos) << text;
     EXPECT_NE(text.find("\nThe checks took 0 s.\nWorst: convolution 10 x "), std::string::npos);
     const std::string before = text.substr(0, text.find("VALIDATE"));
     std::istringstream lines(before);
