@@ -137,20 +137,8 @@ TEST_F(Status, EndsItsWatchOfARunWithoutAHeartbeatForTenMinutes) {
 }
 
 TEST_F(Status, StatesTheStepFromWhichARunThatWasKilledWouldResume) {
-    const RunRecord run = report::partial_record();  // two groups of two ranks
-    LaunchRecord launch;
-    launch.started_utc = run.time.started_utc;
-    launch.config_sha256 = launch.samples_sha256 = std::string(64, 'a');
-    launch.precision = run.workload.precision;
-    launch.topology = run.topology;
-    launch.staging = run.staging;
-    launch.staging_seconds = {1.5, ""};
-    launch.roofline = run.roofline;
-    launch.determinism = run.determinism;
-    launch.environment = run.environment;
-    launch.invocations = run.invocations;
     write("run/config.yaml", "bagging: {M: auto, P_degree: 2}\n");
-    write("run/launch.json", records::to_json(launch));
+    write("run/launch.json", records::to_json(report::example_launch()));
     write_progress(0, ProgressState::training);
     for (const char* marker : {"05/rank-0", "05/rank-1", "07/rank-0"})
         write(fmt::format("run/checkpoints/0/step-0000000000{}.done", marker), "");

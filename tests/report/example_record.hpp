@@ -213,6 +213,24 @@ inline RunRecord partial_record() {
     return record;
 }
 
+/// Returns the record of the launch of partial_record().
+inline LaunchRecord example_launch() {
+    const RunRecord run = partial_record();
+    LaunchRecord launch;
+    launch.started_utc = run.time.started_utc;
+    launch.config_sha256 = std::string(64, 'a');
+    launch.samples_sha256 = std::string(64, 'b');
+    launch.precision = run.workload.precision;
+    launch.topology = run.topology;
+    launch.staging = run.staging;
+    launch.staging_seconds = {1.5, ""};
+    launch.roofline = run.roofline;
+    launch.determinism = run.determinism;
+    launch.environment = run.environment;
+    launch.invocations = run.invocations;
+    return launch;
+}
+
 /// Returns a run whose second group was lost because its ranks held different models.
 inline RunRecord diverged_record() {
     RunRecord record = partial_record();
