@@ -241,23 +241,38 @@ private:
         time_.exposed_seconds = {exposed_seconds(all_reduces) + messages, ""};
     }
 
-    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005). Within
-    /// and between nodes, it takes 2 x message_rounds() latencies and the plan's bytes / bandwidth.
+    bool uses_all_reduce_of_mpi() const {
+        const config::CommunicationConfig& communication = config_.communication;
+        if (communication.algorithm != config::AllReduceAlgorithm::native) return false;
+        if (communication.backend != config::CommunicationBackend::automatic)
+            return communication.backend == config::CommunicationBackend::mpi;
+        return !roofline_.is_gpu || plan_.traffic_per_rank.statistics_ranks > 1;
+    }
+
+    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
+    /// and between nodes 2 x message_rounds() latencies and the plan's bytes / bandwidth. In Open
+    /// MPI's binomial tree, all gradients pass the link as often as there are latencies.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
-                              bool spans_nodes) const {
+                              bool spans_nodes) {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
+        const PlanTrafficRecord& traffic = plan_.traffic_per_rank;
         const int nodes = spans_nodes ? std::min(ranks, plan_.layout.nodes_of_widest_group) : 1;
-        const double between = plan_.traffic_per_rank.between_nodes_bytes_per_step;
-        const double out_of_node = plan_.traffic_per_rank.out_of_node_bytes_per_step;
-        const double within =
-            (plan_.traffic_per_rank.sent_bytes_per_step - between) / intra_node.bytes_per_second;
-        const int ranks_of_node = ceil_div(ranks, nodes);
+        const double rounds_within = 2 * message_rounds(ceil_div(ranks, nodes));
+        const double rounds_between = 2 * message_rounds(nodes);
+        double within = traffic.sent_bytes_per_step - traffic.between_nodes_bytes_per_step;
+        double out_of_node = traffic.out_of_node_bytes_per_step;
+        if (uses_all_reduce_of_mpi()) {
+            assume("the MPI library sums gradients in a binomial tree, as Open MPI 4.1 does");
+            within = rounds_within * traffic.gradient_bytes;
+            out_of_node = rounds_between * traffic.gradient_bytes;
+        }
         // The cores that ranks share execute the copies within a node.
-        const double copies =
-            request_.machine && request_.machine->within_node ? within : slowdown_ * within;
-        return 2 * message_rounds(ranks_of_node) * intra_node.latency_seconds + copies +
-               (spans_nodes ? 2 * message_rounds(nodes) * inter_node.latency_seconds +
+        const bool is_link_known = request_.machine && request_.machine->within_node;
+        const double factor = is_link_known ? 1 : slowdown_;
+        return rounds_within * intra_node.latency_seconds +
+               factor * within / intra_node.bytes_per_second +
+               (spans_nodes ? rounds_between * inter_node.latency_seconds +
                                   out_of_node / inter_node.bytes_per_second
                             : 0);
     }

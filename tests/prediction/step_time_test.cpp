@@ -151,6 +151,26 @@ TEST(StepTime, UsesTheLinksOfAMachineForAllReduces) {
     EXPECT_NEAR(*estimate(config, request).time.exposed_seconds.value, sums / 4, 1e-9);
 }
 
+TEST(StepTime, OfTheAllReduceOfMpiIsThatOfABinomialTree) {
+    config::Config config = single(64);
+    config.bagging.degree = 8;
+    EstimateRequest request = measured(8);
+    request.ranks_per_node = 4;
+    request.machine = config::Machine{.within_node = config::Link{1e-3, 1e10},
+                                      .between_nodes = config::Link{1e-2, 1e9}};
+    const auto seconds = [&](config::AllReduceAlgorithm algorithm, bool is_gpu) {
+        config.communication.algorithm = algorithm;
+        request.roofline->is_gpu = is_gpu;
+        return *estimate(config, request).time.communication_seconds.value;
+    };
+    using enum config::AllReduceAlgorithm;
+    // All gradients pass the links of two rounds within a node and one round between nodes, twice.
+    const double bytes = 4 * kParameters;
+    const double sums = 4 * (1e-3 + bytes / 1e10) + 2 * (1e-2 + bytes / 1e9);
+    EXPECT_NEAR(seconds(native, false), sums, 1e-4 * sums);
+    EXPECT_EQ(seconds(native, true), seconds(all_reduce, true)) << "NCCL";
+}
+
 TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
     config::Config config = staged(2, 4);
     config.training.batch_size = 64;
