@@ -69,7 +69,8 @@ std::string machine_file(const std::string& name) {
                     fmt::join(names, ", "), in_quotes(name), config::did_you_mean(name, names)));
 }
 
-/// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it.
+/// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it,
+/// except with a roofline of a CPU.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
     if (!options.roofline.empty()) {
@@ -83,7 +84,7 @@ void read_machine(PlanOptions& options) {
         return config::read_machine(config::read_file(options.machine), options.machine);
     });
     const std::optional<double> value = request.machine->device_value("gpus_per_node");
-    if (!value) return;
+    if (!value || (request.roofline && !request.roofline->is_gpu)) return;
     const int gpus = static_cast<int>(*value);
     if (!options.gpus_per_node)
         options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
@@ -166,7 +167,7 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and the ranks per node. A GPU has one rank.
+/// Sets the ranks from --nodes and the ranks per node, or those of --roofline. A GPU has one rank.
 void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
         if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
@@ -174,7 +175,13 @@ void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request)
                 "plan: --gpus-per-node: expected one GPU per rank, got {} for {} ranks per node",
                 *options.gpus_per_node, *request.ranks_per_node);
     }
-    if (!options.nodes) return;
+    if (!options.nodes) {
+        if (request.ranks == 0 && request.roofline && !options.sweep)
+            request.ranks = request.roofline->ranks;
+        return;
+    }
+    if (!request.ranks_per_node && request.roofline)
+        request.ranks_per_node = request.roofline->ranks_of_fullest_node;
     require(request.ranks == 0 && request.ranks_per_node, ExitCode::usage,
             "plan: --nodes: expected --gpus-per-node or --ranks-per-node with it, and no --ranks");
     const std::int64_t ranks = std::int64_t{*options.nodes} * *request.ranks_per_node;
@@ -193,8 +200,10 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     require(!options.sweep || request.ranks == 0, ExitCode::usage,
             "plan: --sweep: expected no --ranks and no --nodes, which the sweep replaces");
     if (options.sweep) return sweep(options, config, request, context.out);
-    require(request.ranks > 0, ExitCode::usage,
-            "plan: --ranks or --nodes: expected a number, got none");
+    require(
+        request.ranks > 0, ExitCode::usage,
+        "plan: --ranks or --nodes: expected a number, got none; with --roofline, the default is "
+        "its number of ranks");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
@@ -210,9 +219,9 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
 void add_request_options(Command command, PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
     command.add_integer("--ranks", request.ranks, {1, kMaxRanks},
-                        "ranks of the run; not with --sweep");
+                        "ranks of the run; default: those of --roofline; not with --sweep");
     command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
-                        "ranks per node");
+                        "ranks per node; default: those of --roofline");
     command.add_integer("--nodes", options.nodes, {1, kMaxRanks},
                         "nodes, instead of --ranks; not with --sweep");
     command.add_integer("--gpus-per-node", options.gpus_per_node, {1, kMaxRanks},

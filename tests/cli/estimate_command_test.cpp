@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "child_process.hpp"
+#include "support/example_roofline.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -97,6 +99,23 @@ TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
                    "plan: --machine: './h200': cannot be read");
     expect_refused(plan({"--nodes", "16", "--roofline", "none.json"}), 4,
                    "plan: --roofline: cannot read 'none.json': No such file");
+}
+
+TEST(Plan, HasTheRanksAndNodesOfTheRooflineByDefault) {
+    const TemporaryFolder folder;
+    const std::string roofline = (folder / "roofline.json").string();
+    std::ofstream(roofline) << records::to_json(example_roofline());
+    const auto ranks = [&](std::vector<std::string> more) {
+        more.insert(more.end(), {"--roofline", roofline, "--json"});
+        const Outcome outcome = plan(more);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+        return nlohmann::json::parse(outcome.out)["layout"]["ranks"].get<int>();
+    };
+    EXPECT_EQ(ranks({}), 2);
+    EXPECT_EQ(ranks({"--nodes", "3"}), 6);
+    EXPECT_EQ(ranks({"--nodes", "3", "--machine", "h200"}), 6) << "not the GPUs of the machine";
+    EXPECT_EQ(ranks({"--ranks", "6"}), 6);
+    expect_refused(plan({}), 2, "plan: --ranks or --nodes: expected a number, got none");
 }
 
 TEST(Plan, ComparesTheMemoryOfACpuMachineWithThatOfTheFullestNode) {
