@@ -63,7 +63,7 @@ training:
   learning_rate: 0.1           # for 32 samples; scaled to batch_size
   learning_rate_batch: 32
   schedule: cosine
-  warmup_epochs: 1             # less than epochs; 0 for a trial of one epoch
+  warmup_epochs: 0.5           # of a linear rise to the learning rate; less than epochs
   weight_decay: 5.0e-4
   label_smoothing: 0.1
 )";

@@ -263,7 +263,9 @@ void add_sbatch_command(Command parent) {
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
           "--launcher srun --array M=1,2,4 --array P_degree=1,2 --account physics --module "
-          "openmpi"}},
+          "openmpi",
+          "hpcai500 sbatch --config configs/quickstart.yaml --scheduler pbs --nodes 2 "
+          "--ranks-per-node 4 --cpus-per-rank 16 --time 2:00:00 --requeue 3 --output job.pbs"}},
         sbatch);
     add_config_options(command, options.config, Presence::required);
     add_allocation_options(command, options);

@@ -3,8 +3,9 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
@@ -16,10 +17,14 @@ namespace {
 constexpr std::string_view kNameLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-void require_supported(const BatchJob& job, bool is_supported, std::string_view option) {
+const char* scheduler_name(const BatchJob& job) {
     constexpr std::array kSchedulers{"slurm", "pbs", "flux"};  // [Scheduler]
+    return kSchedulers[static_cast<std::size_t>(job.scheduler)];
+}
+
+void require_supported(const BatchJob& job, bool is_supported, std::string_view option) {
     require(is_supported, ExitCode::usage, "sbatch: --{}: not supported with --scheduler {}",
-            option, kSchedulers[static_cast<std::size_t>(job.scheduler)]);
+            option, scheduler_name(job));
 }
 
 /// Returns the option as the scheduler expects it. In PBS, ':' begins a resource of each node.
@@ -70,9 +75,18 @@ std::string slurm_directives(const BatchJob& job) {
            "#SBATCH --open-mode=append\n";
 }
 
+/// Requires the options that PBS and Flux need, in one error.
+void require_options(const BatchJob& job) {
+    std::vector<std::string> missing;
+    if (job.scheduler == Scheduler::pbs && job.cpus_per_rank == 0)
+        missing.emplace_back("--cpus-per-rank");
+    if (job.scheduler != Scheduler::slurm && job.requeues > 0 && job.time_seconds == 0)
+        missing.emplace_back("--time (because of --requeue)");
+    require(missing.empty(), ExitCode::usage, "sbatch: {}: required with --scheduler {}",
+            fmt::join(missing, " and "), scheduler_name(job));
+}
+
 std::string pbs_directives(const BatchJob& job) {
-    require(job.cpus_per_rank > 0, ExitCode::usage,
-            "sbatch: --cpus-per-rank: required with --scheduler pbs");
     require_supported(job, job.array.size() != 1, "array with one value");
     // The script restarts its job by qsub, which would submit the whole array again.
     require_supported(job, job.array.empty() || job.requeues == 0, "array with --requeue");
@@ -115,8 +129,7 @@ std::string job_name(const BatchJob& job) {
 std::string directives(const BatchJob& job) {
     require_supported(job, job.scheduler == Scheduler::slurm || job.launcher != Launcher::srun,
                       "launcher srun");
-    require(job.requeues == 0 || job.time_seconds > 0 || job.scheduler == Scheduler::slurm,
-            ExitCode::usage, "sbatch: --requeue: --scheduler pbs and flux require --time with it");
+    require_options(job);
     constexpr std::array kDirectives{slurm_directives, pbs_directives, flux_directives};
     return kDirectives[static_cast<std::size_t>(job.scheduler)](job);
 }

@@ -252,13 +252,17 @@ TEST(BatchScript, RefusesWhatItsSchedulerDoesNotHave) {
     EXPECT_FALSE(refused(job, ""));
     job.cpus_per_rank = 0;
     EXPECT_TRUE(refused(job, "cpus-per-rank: required with --scheduler pbs"));
+    job.array.clear();
+    job.requeues = 1;
+    job.time_seconds = 0;
+    EXPECT_TRUE(refused(job, "cpus-per-rank and --time (because of --requeue): required"));
     for (const Scheduler scheduler : {Scheduler::pbs, Scheduler::flux}) {
         job = example_of(scheduler);
         job.requeues = 1;
         EXPECT_FALSE(refused(job, ""));
         job.time = "";
         job.time_seconds = 0;
-        EXPECT_TRUE(refused(job, "requeue: --scheduler pbs and flux require --time"));
+        EXPECT_TRUE(refused(job, "time (because of --requeue): required with --scheduler"));
     }
     job = example_of(Scheduler::flux);
     job.site_options = {{"mem", "1"}};
