@@ -50,7 +50,7 @@ bagging:
   M: 2                         # base models; a larger machine trains more of them
 
 data:
-  kind: image_folder           # a folder of JPEG files for each class
+  kind: image_folder           # a folder of JPEG or PNG files for each class
   path: {path}
   validation_path: {validation_path}
   mean: [{mean:.4f}]                # of the training images, per channel
@@ -77,7 +77,7 @@ fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> na
         if (fs::is_directory(folder / name, ignored)) return folder / name;
     throw Error(ExitCode::usage,
                 fmt::format("init: {}: expected subfolders train and val (or test) with a folder "
-                            "of JPEG files for each class; there is no {}",
+                            "of JPEG or PNG files for each class; there is no {}",
                             printable(folder.string()), fmt::join(names, " or ")));
 }
 
@@ -155,10 +155,10 @@ void add_init_command(Command parent) {
          {"hpcai500 init --data mine --output mine.yaml",
           "hpcai500 init --data /data/flowers --output flowers.yaml --threads 8"}},
         init);
-    command.add_text(
-        "--data", options.data, "FOLDER",
-        "folder with train and val (or test), which have a folder of JPEG files for each class",
-        Presence::required);
+    command.add_text("--data", options.data, "FOLDER",
+                     "folder with train and val (or test), which have a folder of JPEG or PNG "
+                     "files for each class",
+                     Presence::required);
     command.add_text("--output", options.output, "FILE", "new file to write", Presence::required);
     add_threads(command, options.threads);
 }

@@ -16,8 +16,8 @@ std::vector<Key> data_source_keys() {
              {coco, "coco"},
              {climate_synthetic, "climate_synthetic"},
              {climate_hdf5, "climate_hdf5"}},
-            "Source of the samples. Classification: generated patterns, or JPEG files in one "
-            "folder per class. Detection: JPEG files with VOC or COCO annotations. Weather: "
+            "Source of the samples. Classification: generated patterns, or JPEG and PNG files in "
+            "one folder per class. Detection: JPEG files with VOC or COCO annotations. Weather: "
             "generated fields, or ExtremeWeather files (HDF5 or transcoded)."),
         key("path", &C::path,
             "Training samples. image_folder: folder of class folders, or output of `hpcai500 data "

@@ -24,7 +24,7 @@ constexpr const char* kIndexSchema = "hpcai500-index-1";
 constexpr const char* kShardsSchema = "hpcai500-shards-1";
 
 bool has_picture_extension(const fs::path& path) {
-    constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe"};
+    constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".png"};
     const std::string extension = path.extension().string();
     return std::ranges::any_of(kExtensions, [&](const char* known) {
         return ::strcasecmp(extension.c_str(), known) == 0;
@@ -70,7 +70,7 @@ void scan_class(const std::string& name, SampleIndex& index) {
     std::error_code error;
     const fs::path training = index.root / "train";
     require(index.samples.size() > before, ExitCode::data,
-            "{}: class '{}': expected a regular file *.jpg, *.jpeg or *.jpe; other files or "
+            "{}: class '{}': expected a regular file *.jpg, *.jpeg, *.jpe or *.png; other files or "
             "folders: {}{}",
             index.root.string(), printable(name), files.size(),
             before == 0 && fs::is_directory(training, error)

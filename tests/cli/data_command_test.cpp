@@ -200,13 +200,15 @@ TEST_F(DataCommands, StatsLeaveABadPictureOut) {
 
 TEST_F(DataCommands, FoldersThatAreNotOnesAreRejected) {
     expect_refused(data({"check", "nowhere"}), 4, "nowhere");
-    expect_refused(data({"check", "set"}), 4,
-                   "set: class 'train': expected a regular file *.jpg, *.jpeg or *.jpe; other "
-                   "files or folders: 3");
+    expect_refused(
+        data({"check", "set"}), 4,
+        "set: class 'train': expected a regular file *.jpg, *.jpeg, *.jpe or *.png; other "
+        "files or folders: 3");
     fs::create_directory(folder_ / "set/val/empty");
-    expect_refused(data({"stats", "set/val"}), 4,
-                   "class 'empty': expected a regular file *.jpg, *.jpeg or *.jpe; other files or "
-                   "folders: 0");
+    expect_refused(
+        data({"stats", "set/val"}), 4,
+        "class 'empty': expected a regular file *.jpg, *.jpeg, *.jpe or *.png; other files or "
+        "folders: 0");
     expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
     std::ofstream(folder_ / "notes.txt") << "# notes\n";
     expect_refused(

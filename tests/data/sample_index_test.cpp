@@ -37,7 +37,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(SampleIndex, SortsClassesAndSamplesByTheirNames) {
     const test::TemporaryFolder folder;
-    for (const char* path : {"a/2.jpg", "a/10.JPEG", "a-b/x.jpeg", "Z/1.Jpg", "a/notes.txt"}) {
+    for (const char* path :
+         {"a/2.jpg", "a/10.JPEG", "a-b/x.jpeg", "Z/1.Jpg", "Z/2.PNG", "a/notes.txt"}) {
         touch(folder.path() / path);
     }
     touch(folder.path() / ".cache" / "1.jpg");
@@ -46,8 +47,9 @@ TEST(SampleIndex, SortsClassesAndSamplesByTheirNames) {
     EXPECT_EQ(index.classes, (std::vector<std::string>{"Z", "a", "a-b"}));
     EXPECT_EQ(
         index.samples,
-        (std::vector<Sample>{{"Z/1.Jpg", 0}, {"a/10.JPEG", 1}, {"a/2.jpg", 1}, {"a-b/x.jpeg", 2}}));
-    EXPECT_EQ(index.path_of(1), folder.path() / "a/10.JPEG");
+        (std::vector<Sample>{
+            {"Z/1.Jpg", 0}, {"Z/2.PNG", 0}, {"a/10.JPEG", 1}, {"a/2.jpg", 1}, {"a-b/x.jpeg", 2}}));
+    EXPECT_EQ(index.path_of(2), folder.path() / "a/10.JPEG");
 }
 
 TEST(SampleIndex, TakesOnlyRegularFilesAndLinksToThem) {
