@@ -69,7 +69,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // the peak then excludes find_ceiling() and earlier runs
+    reset_peak_resident_bytes();  // the peak then excludes find_flops_ceiling() and earlier runs
     const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> autotune_log;
@@ -106,7 +106,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     comm::Communicator& everyone = start_up.everyone();
     PreparedRun& run = session.run.emplace(launch::prepare_run(invocation.request, start_up, runs));
     RunContext& context = run.context;
-    run.launch.roofline = speed::find_ceiling(context, run.resources, everyone);
+    run.launch.roofline = speed::find_flops_ceiling(context, run.resources, everyone);
     comm::collective_try(everyone, [&] { build_model(run, session.training); });
     run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
     std::unique_ptr<Logger> log;
@@ -119,7 +119,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
         results::link_latest(context, *log);
         print_run_header(run, std::cerr);
     }
-    run.resources.counters = group::find_counters(context);
+    run.resources.counters = group::find_energy_and_network_counters(context);
     context.launch.exit_ends_others = invocation.world.exit_would_end_others();
     return log;
 }
@@ -148,13 +148,14 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     if (end.has_next_run && is_success) {
         sessions.pop_back();
     } else if (end.has_next_run) {  // pending MPI requests reference only the model
-        session.training->pictures.reset();
+        session.training->device_pictures.reset();
         session.run->resources.samples = {};
     }
     return end;
 }
 
-/// Makes one run, or those of run.repeat while all ranks take part. Throws if a run cannot start.
+/// Makes one run. With run.repeat, makes one run after another until all are made, or until a rank
+/// is dead or hangs. Throws if a run cannot start.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     for (bool is_first = true;; is_first = false) {
@@ -183,8 +184,8 @@ ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     std::list<RunSession> sessions;
     const config::Sources sources = request.sources();
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
-        // Rank 0 prints the errors that all ranks have; the other ranks need not read the files
-        // again.
+        // To locate a key that an error names, the configuration files are read again. Rank 0 does
+        // this alone, because it prints the errors that all ranks have.
         return config::locate_errors(world.rank() == 0 ? sources : config::Sources{}, [&] {
             return run_repetitions({world, request, out}, runs, sessions);
         });

@@ -41,7 +41,8 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     const auto self = comm::make_self_communicator();
     data::SampleSets samples = data::make_sample_sets(context.config, *self);
     results::require_same_samples(context.output, samples, launch);
-    launch::add_faults_disqualification(launch.environment, samples);
+    if (launch.environment.contains(launch::kFaultsFact))
+        launch::add_faults_disqualification(samples);
     return samples;
 }
 

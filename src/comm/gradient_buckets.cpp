@@ -107,13 +107,13 @@ void GradientBuckets::finish() {
     count_step();
 }
 
-void GradientBuckets::count_repeated_step() {
+void GradientBuckets::count_replayed_step() {
     count_step();
-    ++repeats_since_read_times_;
+    ++replays_since_read_times_;
 }
 
 void GradientBuckets::read_times() {
-    const std::int64_t steps = std::exchange(repeats_since_read_times_, 0);
+    const std::int64_t steps = std::exchange(replays_since_read_times_, 0);
     const std::optional<AllReduceSeconds> last = reducer_.recorded_seconds();
     if (steps == 0 || !last) return;
     accounting_.timed_steps += steps;

@@ -12,14 +12,15 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kMinScaled = 1e-35F;            // int8: 127 / a smaller maximum may overflow
 constexpr float kRounder = 12582912.0F;         // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;        // int8 code of a value that is not finite
+// int8: a block whose maximum is smaller becomes 0, because 127 / maximum could overflow.
+constexpr float kMinScaled = 1e-35F;
 
 // Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
 // vectorize the loops for every instruction set. Conversions to fp16 use bit patterns of fp32:
-// 0x38800000 is 2^-14, the smallest normal fp16; subtracting 0x37fff001 changes the exponent's bias
-// (0x38000000) and adds 0xfff for rounding.
+// 0x38800000 is 2^-14, the smallest normal fp16. 0x37fff001 is 0x38000000 - 0xfff: subtracting it
+// converts the exponent from the bias of fp32 to that of fp16, and adds 0xfff to round.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
@@ -42,8 +43,8 @@ struct Bf16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = false;
 
-    static float scale_for(std::uint32_t) { return 1; }
-    static float factor_for(std::uint32_t) { return 1; }
+    static float decoding_scale_for(std::uint32_t) { return 1; }
+    static float encoding_scale_for(std::uint32_t) { return 1; }
     static Stored pack(float value, float) { return tensor::to_bf16(value); }
     static float unpack(Stored stored, float) { return tensor::from_bf16(stored); }
 };
@@ -53,18 +54,18 @@ struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// Returns the biased exponent that is scaled to 2^14: that of the largest value, but at least
-    /// that of 2^-112, below which the scale would underflow.
+    /// Returns the biased exponent of the values that encoding scales to 2^14. It is that of the
+    /// largest value, but at least 15 (2^-112), so that the decoding scale does not underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
-    static float scale_for(std::uint32_t largest) {
+    static float decoding_scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
     }
-    static float factor_for(std::uint32_t largest) {
+    static float encoding_scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((268 - exponent_of(largest)) << 23);
     }
-    /// Returns tensor::to_f16 of value * factor, which is infinite only if `value` is not finite.
-    static Stored pack(float value, float factor) {
-        const auto bits = std::bit_cast<std::int32_t>(value * factor);
+    /// Returns tensor::to_f16(value * encoding_scale), infinite only if `value` is not finite.
+    static Stored pack(float value, float encoding_scale) {
+        const auto bits = std::bit_cast<std::int32_t>(value * encoding_scale);
         const std::int32_t magnitude = bits & 0x7fffffff;
         // Adding 0.5 leaves the rounded bits of a subnormal result in the low bits of the sum.
         const std::int32_t subnormal =
@@ -84,19 +85,20 @@ struct Int8 {
     using Stored = std::int8_t;
     static constexpr bool kIsScaled = true;
 
-    static float scale_for(std::uint32_t largest) {
+    static float decoding_scale_for(std::uint32_t largest) {
         const auto value = std::bit_cast<float>(largest);
         return value < kMinScaled ? 0.0F : value / 127.0F;
     }
-    static float factor_for(std::uint32_t largest) {
+    static float encoding_scale_for(std::uint32_t largest) {
         const auto value = std::bit_cast<float>(largest);
         return value < kMinScaled ? 0.0F : 127.0F / value;
     }
-    static Stored pack(float value, float factor) {
+    static Stored pack(float value, float encoding_scale) {
         const std::int32_t is_finite = finite_mask(value);
         const auto finite = std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & is_finite);
-        const std::int32_t nearest = std::bit_cast<std::int32_t>(finite * factor + kRounder) -
-                                     std::bit_cast<std::int32_t>(kRounder);
+        const std::int32_t nearest =
+            std::bit_cast<std::int32_t>(finite * encoding_scale + kRounder) -
+            std::bit_cast<std::int32_t>(kRounder);
         return static_cast<Stored>((nearest & is_finite) | (kNotFinite & ~is_finite));
     }
     static float unpack(Stored stored, float scale) {
@@ -123,9 +125,9 @@ void store_residual(float* residual, const float* wanted, const float* sent, std
 template <typename Format>
 float pack_block(const float* values, typename Format::Stored* stored, std::size_t count) {
     const std::uint32_t largest = Format::kIsScaled ? largest_finite(values, count) : 0;
-    const float factor = Format::factor_for(largest);
-    for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i], factor);
-    return Format::scale_for(largest);
+    const float encoding_scale = Format::encoding_scale_for(largest);
+    for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i], encoding_scale);
+    return Format::decoding_scale_for(largest);
 }
 
 template <typename Format>

@@ -112,7 +112,7 @@ Machine read_machine(const std::string& yaml, const std::string& file_name) {
         const std::optional<double> bandwidth = find(values, "gb_per_second");
         const std::optional<double> latency = find(values, "latency_us");
         require(bandwidth || !latency, ExitCode::usage,
-                "{}: {}.gb_per_second: expected a number with latency_us, got nothing",
+                "{}: {}.gb_per_second: expected a number, as latency_us is set, got nothing",
                 origin.at(section.position), section.name);
         if (!bandwidth) continue;
         (section.name == "within_node" ? machine.within_node : machine.between_nodes) =

@@ -20,7 +20,7 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // end of a message: which devices support it; empty: all
+    std::string_view devices;  // that support it, as the end of an error; "": all
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},

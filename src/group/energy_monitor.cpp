@@ -45,7 +45,7 @@ std::vector<meters::Counter> interfaces_of_node() {
 
 }  // namespace
 
-std::vector<meters::Counter> find_counters(const context::RunContext& context) {
+std::vector<meters::Counter> find_energy_and_network_counters(const context::RunContext& context) {
     const config::RunConfig& run = context.config.run;
     if (run.meters == config::Meters::none || run.evaluate_epochs > 0) return {};
     if (!is_first_group_rank_on_node(context)) return {};

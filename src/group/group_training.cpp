@@ -136,8 +136,8 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& res
     count_steps(steps, record);
     record.training_seconds = {steps.steps().back().end_seconds, ""};
     progress.finish();
-    if (state.pictures != nullptr && group.rank() == 0) {
-        log.info("{}", state.pictures->summary());
+    if (state.device_pictures != nullptr && group.rank() == 0) {
+        log.info("{}", state.device_pictures->summary());
     }
     const metrics::FlopsLedger ledger(models::make_model(context.config));
     verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);
@@ -169,7 +169,8 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     require(steps_per_epoch > 0, ExitCode::data,
             "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
             model.number(), record.samples_drawn, config.training.batch_size);
-    EpochSource source(context, training.resources, training.state.pictures.get(), steps_per_epoch);
+    EpochSource source(context, training.resources, training.state.device_pictures.get(),
+                       steps_per_epoch);
     training.steps.reserve(steps_per_epoch * config.workload.epochs);
     comm::GradientReducer& reducer = *training.state.reducer;
     ResumableRecord resumable({model, reducer, source}, record);

@@ -31,7 +31,7 @@ constexpr double kMaxReportSeconds = 3600;  // limit of report(), if the file sy
 constexpr std::chrono::milliseconds kMinPollInterval{250};
 constexpr std::chrono::milliseconds kMaxPollInterval{5000};
 constexpr std::chrono::seconds kTrainingThreadWait{60}, kWatchdogWait{5};  // for write_mutex_
-constexpr std::size_t kMaxSilentNamed = 4;
+constexpr std::size_t kMaxNamedSilentRanks = 4;
 
 std::filesystem::path flight_directory_of(const context::RunContext& context) {
     return results::flight_directory(context.output, context.place.group);
@@ -137,11 +137,12 @@ void GroupWatch::on_timeout(const std::string& reason) {
 }
 
 /// Ignores errors: the group has already failed.
-void GroupWatch::write_record(const std::string& reason, bool answers) {
+void GroupWatch::write_record(const std::string& reason, bool by_training_thread) {
     // The thread that holds the lock may write for long, or forever if the file system hangs. The
     // watchdog's thread must not replace a record of the training thread.
-    const std::unique_lock lock(write_mutex_, answers ? kTrainingThreadWait : kWatchdogWait);
-    if (!lock || (is_written_ && !answers)) return;
+    const std::unique_lock lock(write_mutex_,
+                                by_training_thread ? kTrainingThreadWait : kWatchdogWait);
+    if (!lock || (is_written_by_training_thread_ && !by_training_thread)) return;
     FlightRecord record;
     record.group = context_.place.group;
     record.group_rank = group_.rank();
@@ -149,14 +150,14 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.host = context_.host(record.world_rank);
     record.process = processes_[record.group_rank].pid;
     record.reason = reason;
-    record.answers = answers;
+    record.answers = by_training_thread;
     record.silent_seconds = watchdog_.silent_seconds();
     recorder_.fill_record(record);
     try {
         std::error_code error;
         std::filesystem::create_directories(flight_directory_of(context_), error);
         storage::write_file_durably(flight_file(record.group_rank), records::to_json(record));
-        is_written_ = answers;
+        is_written_by_training_thread_ = by_training_thread;
     } catch (const std::exception&) {
         return;
     }
@@ -174,8 +175,8 @@ double GroupWatch::record_wait_seconds() const {
 /// stopped. Waits at most record_wait_seconds() by `watch`.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;
-    // Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together
-    // read a rank's record at most 1,000 times a second.
+    // Limits the load on a shared file system: a group of up to 5,000 ranks reads at most 1,000
+    // flight records a second.
     const auto poll_interval =
         std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
     while (true) {
@@ -205,7 +206,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
     std::vector<std::string> silent;
     for (int rank = 0; rank < group_.size(); ++rank) {
         RankState state = await(rank, watch);
-        if (!state.answers && (is_written_ || state.is_gone)) {
+        if (!state.answers && (is_written_by_training_thread_ || state.is_gone)) {
             silent.push_back(describe(rank, state));
         }
         if (state.record) records.push_back(std::move(*state.record));
@@ -215,16 +216,17 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
         const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
         text += fmt::format(", after {}", counted(farthest->steps_done, "step"));
     }
-    if (silent.size() > kMaxSilentNamed) {
-        const std::size_t more = silent.size() - kMaxSilentNamed;
-        silent.resize(kMaxSilentNamed);
+    if (silent.size() > kMaxNamedSilentRanks) {
+        const std::size_t more = silent.size() - kMaxNamedSilentRanks;
+        silent.resize(kMaxNamedSilentRanks);
         silent.push_back(fmt::format("{} more", more));
     }
     if (silent.empty() && !records.empty()) silent.push_back(report::describe_laggards(records));
     if (!silent.empty()) text += fmt::format(": {}", fmt::join(silent, "; "));
-    return text + (is_written_ ? fmt::format("; the flight records are in groups/{}/flight",
-                                             context_.place.group)
-                               : "; flight records cannot be written");
+    return text +
+           (is_written_by_training_thread_
+                ? fmt::format("; the flight records are in groups/{}/flight", context_.place.group)
+                : "; flight records cannot be written");
 }
 
 WatchReport GroupWatch::report(const std::string& reason) {

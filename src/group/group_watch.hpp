@@ -73,7 +73,7 @@ private:
 
     training::WatchdogSettings settings();
     void on_timeout(const std::string& reason);
-    void write_record(const std::string& reason, bool answers);
+    void write_record(const std::string& reason, bool by_training_thread);
     double record_wait_seconds() const;
     RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
@@ -90,8 +90,8 @@ private:
     Stopwatch since_poll_;
     std::vector<comm::Communicator*> watched_ranks_;
     std::timed_mutex write_mutex_;
-    std::atomic<bool> is_written_ = false;  // the training thread has written the flight record
-    Stopwatch since_expiry_;                // used only by the watchdog's thread, like peer_groups_
+    std::atomic<bool> is_written_by_training_thread_ = false;  // the flight record of this rank
+    Stopwatch since_expiry_;  // used only by the watchdog's thread, like peer_groups_
     std::optional<PeerGroups> peer_groups_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };

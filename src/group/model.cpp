@@ -162,11 +162,11 @@ void Model::load(const std::filesystem::path& weights) {
 TrainingState::TrainingState(const context::RunContext& context,
                              const context::Resources& resources)
     : model(make_training_graph(context, *resources.samples.training), context, resources),
-      pictures(make_device_pictures(context, resources)) {}
+      device_pictures(make_device_pictures(context, resources)) {}
 
 void TrainingState::free_training_memory() {
     model.drop_networks();
-    pictures.reset();
+    device_pictures.reset();
 }
 
 }  // namespace hpcai::group

@@ -87,9 +87,8 @@ std::string preloaded_libraries(const std::string& path) {
     return libraries;
 }
 
-void add_faults_disqualification(const std::map<std::string, std::string>& environment,
-                                 data::SampleSets& samples) {
-    if (environment.contains(kFaultsFact) && !has_faults_disqualification(samples)) {
+void add_faults_disqualification(data::SampleSets& samples) {
+    if (!has_faults_disqualification(samples)) {
         samples.disqualifications.emplace_back(kFaultsDisqualification);
     }
 }

@@ -62,7 +62,7 @@ std::vector<CounterRecord> CounterLog::records() const {
 
 Sampler::Sampler(CounterLog log, double interval_seconds)
     : reader_(std::make_shared<Reader>(Reader{{}, std::move(log)})),
-      unread_records_(reader_->log.records()) {
+      records_if_hanging_(reader_->log.records()) {
     reader_->sample();
     repeater_.emplace(RepeaterCallbacks{.repeat = [reader = reader_] { reader->sample(); },
                                         .end = [reader = reader_] { reader->sample(); },
@@ -71,11 +71,11 @@ Sampler::Sampler(CounterLog log, double interval_seconds)
 
 std::vector<CounterRecord> Sampler::finish(double timeout_seconds) {
     if (repeater_->stop_within(timeout_seconds)) return reader_->log.records();
-    for (CounterRecord& record : unread_records_) {
+    for (CounterRecord& record : records_if_hanging_) {
         if (!record.failure.empty()) continue;
         record.failure = fmt::format("it was not read within {} s", timeout_seconds);
     }
-    return std::move(unread_records_);
+    return std::move(records_if_hanging_);
 }
 
 struct Repeater::State {

@@ -106,6 +106,7 @@ double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass
     }
     const double parameters = parameter_bytes(graph, node, compute_bytes);
     const double fp32_parameters = parameter_bytes(graph, node, kFp32Bytes);
+    const double parameter_gradients = fp32_parameters;
     const Rereads reread = rereads_of(node.operation);
     switch (pass) {
         case ops::Pass::prepare:
@@ -113,7 +114,7 @@ double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass
         case ops::Pass::forward:
             return inputs + parameters + value(node.output);
         case ops::Pass::weight_gradient:
-            return inputs + gradient(node.output) + fp32_parameters;
+            return inputs + gradient(node.output) + parameter_gradients;
         case ops::Pass::input_gradient:
             return gradient(node.output) + parameters + input_gradients +
                    (reread.inputs ? inputs : 0) + (reread.output ? value(node.output) : 0);

@@ -114,14 +114,15 @@ struct OutputShape {
     Shape operator()(const RoiTargets& op) const {
         ensure_boxes(op.proposals, 5);
         ensure_boxes(op.boxes, 5);
-        ensure(op.proposals[0] == op.boxes[0], "proposals {} and boxes {} do not match",
+        ensure(op.proposals[0] == op.boxes[0],
+               "proposals {} and boxes {} have different numbers of images",
                to_string(op.proposals), to_string(op.boxes));
         return {op.boxes[0], op.samples, 9};
     }
     Shape operator()(const RoiAlign& op) const {
         ensure(op.pyramid.size() == 4 && op.regions.rank() == 3 && op.regions[2] >= 5,
-               "regions {} of {} levels are not supported", to_string(op.regions),
-               op.pyramid.size());
+               "expected 4 pyramid levels and regions (N, R, 5 or more), got {} levels and {}",
+               op.pyramid.size(), to_string(op.regions));
         return {op.regions[0] * op.regions[1], op.pooled * op.pooled * op.pyramid[0][3]};
     }
     Shape operator()(const RoiLoss& op) const {
@@ -136,8 +137,8 @@ struct OutputShape {
         ensure_image(op.input);
         ensure_boxes(op.boxes, 5);
         ensure(op.input[0] == op.boxes[0] && op.stride > 0,
-               "cells {} of {} pixels do not match boxes {}", to_string(op.input), op.stride,
-               to_string(op.boxes));
+               "expected logits and boxes of N images and a positive stride, got {}, {} and {}",
+               to_string(op.input), to_string(op.boxes), op.stride);
         return {op.input[0], op.input[1] * op.input[2], op.input[3]};
     }
     Shape operator()(const AllGather& op) const {

@@ -11,8 +11,8 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kNamedRanks = 4;
-constexpr std::size_t kNamedXids = 4;
+constexpr std::size_t kMaxNamedRanks = 4;
+constexpr std::size_t kMaxNamedXids = 4;
 
 /// Returns the progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
@@ -83,7 +83,7 @@ void print_all_reduces(TextPage& page, const RooflineRecord& record) {
     }
 }
 
-void print_calibration(TextPage& page, const CalibrationRecord& calibration) {
+void print_training_steps(TextPage& page, const CalibrationRecord& calibration) {
     if (calibration.points.empty()) {
         page.wrapped(16, "training steps  none: {}", one_line(calibration.reason));
         return;
@@ -92,13 +92,13 @@ void print_calibration(TextPage& page, const CalibrationRecord& calibration) {
                  calibration.image_size, calibration.image_width, one_line(calibration.precision),
                  one_line(calibration.optimizer));
     for (const CalibrationPoint& point : calibration.points) {
+        const std::optional<double> with_all_reduces = point.summed_step_seconds.value;
         page.wrapped(16, "  {:>13} per rank: {}{}", counted(point.samples, "sample"),
                      format_seconds(point.step_seconds),
-                     point.summed_step_seconds.value
-                         ? fmt::format(", {} with all-reduces of {}",
-                                       format_seconds(*point.summed_step_seconds.value),
-                                       bytes_text(calibration.gradient_bytes))
-                         : "");
+                     with_all_reduces ? fmt::format(", {} with all-reduces of {}",
+                                                    format_seconds(*with_all_reduces),
+                                                    bytes_text(calibration.gradient_bytes))
+                                      : "");
     }
     if (!calibration.reason.empty())
         page.wrapped(4, "  not measured: {} (--seconds)", one_line(calibration.reason));
@@ -113,11 +113,11 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
     std::size_t count = 0;
     for (const FlightRecord& record : records) {
         if (progress_of(record) != least_progress) continue;
-        if (++count <= kNamedRanks) descriptions.push_back(describe_rank(record));
+        if (++count <= kMaxNamedRanks) descriptions.push_back(describe_rank(record));
     }
     std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
-    if (count > kNamedRanks)
-        text += fmt::format("; at the same point: {} more", count - kNamedRanks);
+    if (count > kMaxNamedRanks)
+        text += fmt::format("; at the same point: {} more", count - kMaxNamedRanks);
     if (count < records.size())
         text += fmt::format("; ahead of that: {} of {}", records.size() - count,
                             counted(std::ssize(records), "rank"));
@@ -135,18 +135,18 @@ std::string errors_text(const DeviceHealthRecord& health) {
         static_cast<std::int64_t>(health.uncorrected_ecc_errors.value.value_or(0));
     if (uncorrected > 0) errors.push_back(counted(uncorrected, "uncorrected memory error"));
     const auto& xids = health.xids;
-    for (std::size_t index = 0; index < std::min(kNamedXids, xids.size()); ++index) {
+    for (std::size_t index = 0; index < std::min(kMaxNamedXids, xids.size()); ++index) {
         errors.push_back(fmt::format("Xid {}", xids[index]));
     }
-    if (xids.size() > kNamedXids) {
-        errors.push_back(fmt::format("{} more", xids.size() - kNamedXids));
+    if (xids.size() > kMaxNamedXids) {
+        errors.push_back(fmt::format("{} more", xids.size() - kMaxNamedXids));
     }
     return fmt::format("{}", fmt::join(errors, ", "));
 }
 
 std::string_view penalty_format(const Quantity& penalty) {
-    constexpr double kMinFourDigitInteger = 999.95;
-    return penalty.value.value_or(0) < kMinFourDigitInteger ? "{:#.4g}" : "{:.4g}";
+    constexpr double kRoundsTo1000 = 999.95;  // "{:#.4g}" would print "1000."
+    return penalty.value.value_or(0) < kRoundsTo1000 ? "{:#.4g}" : "{:.4g}";
 }
 
 std::string roofline_text(const RooflineRecord& record) {
@@ -165,7 +165,7 @@ std::string roofline_text(const RooflineRecord& record) {
             rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
     }
     print_all_reduces(page, record);
-    print_calibration(page, record.calibration);
+    print_training_steps(page, record.calibration);
     return page.take();
 }
 

@@ -254,11 +254,12 @@ void print_gpu_health(TextPage& page, const RunRecord& record) {
         return gpu->slowed_share.value.value_or(0);
     });
     const auto print_gpus = [&](const char* title, const auto& gpus, auto text_of) {
-        constexpr std::size_t kNamed = 3;
-        for (const DeviceHealthRecord* gpu : std::span(gpus).first(std::min(gpus.size(), kNamed)))
+        constexpr std::size_t kMaxNamed = 3;
+        for (const DeviceHealthRecord* gpu :
+             std::span(gpus).first(std::min(gpus.size(), kMaxNamed)))
             page.entry(title, "rank {} on {}, {}", gpu->world_rank, one_line(gpu->host),
                        one_line(text_of(*gpu)));
-        if (gpus.size() > kNamed) page.entry(title, "{} more", gpus.size() - kNamed);
+        if (gpus.size() > kMaxNamed) page.entry(title, "{} more", gpus.size() - kMaxNamed);
     };
     print_gpus("GPU with errors", with_errors, errors_text);
     print_gpus("GPU slowed", slowed, slowdown_text);

@@ -94,7 +94,8 @@ void keep_checkpoint(const std::filesystem::path& output, int group, std::int64_
     storage::make_folder_durably(folder);
     std::error_code error;
     std::filesystem::remove_all(to, error);
-    // If the run is killed before the group has stored its record, it resumes from linked files.
+    // Links leave `from` in place: `resume` reads it if the run is killed before the group has
+    // stored its record.
     using enum std::filesystem::copy_options;
     std::filesystem::copy(from, to, recursive | create_hard_links, error);
     if (error) {  // for example, because the file system has no hard links

@@ -94,8 +94,9 @@ CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::s
     return ceiling;
 }
 
-CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
-                           comm::Communicator& everyone) {
+CeilingRecord find_flops_ceiling(const context::RunContext& context,
+                                 const context::Resources& resources,
+                                 comm::Communicator& everyone) {
     if (context.config.run.roofline == "measure")
         return measure_ceiling(context, resources, everyone);
     if (context.config.run.roofline != "off") return read_ceiling(context, resources, everyone);

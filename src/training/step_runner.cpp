@@ -218,7 +218,7 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     if (recording_ != nullptr) {
         recording_->run();
         has_run_recording_ = true;
-        buckets_.count_repeated_step();
+        buckets_.count_replayed_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
         reducer_.check();  // throws if a rank is lost: a capture would wait for it forever
         if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();

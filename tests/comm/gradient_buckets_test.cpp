@@ -202,10 +202,10 @@ TEST_F(BucketsOfADevice, AttributeTheDevicesTimesToAllStepsReplayedSinceTheLastR
     reducer_.seconds = {0.5, 2};
     buckets.read_times();
     EXPECT_FALSE(buckets.accounting().timed) << "no step was replayed";
-    for (int step = 0; step < 3; ++step) buckets.count_repeated_step();
+    for (int step = 0; step < 3; ++step) buckets.count_replayed_step();
     buckets.read_times();
     reducer_.seconds = {0.25, 1};
-    buckets.count_repeated_step();
+    buckets.count_replayed_step();
     buckets.read_times();
     EXPECT_EQ(buckets.accounting().timed_steps, 4);
     ASSERT_TRUE(buckets.accounting().timed);
@@ -215,14 +215,14 @@ TEST_F(BucketsOfADevice, AttributeTheDevicesTimesToAllStepsReplayedSinceTheLastR
 
 TEST_F(BucketsOfADevice, DoNotCountStepsAsTimedThatNoDeviceTimed) {
     GradientBuckets buckets = make(true);
-    buckets.count_repeated_step();
+    buckets.count_replayed_step();
     buckets.read_times();
     EXPECT_FALSE(buckets.accounting().timed);
 }
 
 TEST_F(BucketsOfADevice, CountAReplayedStepWithoutAnotherAllReduce) {
     GradientBuckets buckets = make(true);
-    buckets.count_repeated_step();
+    buckets.count_replayed_step();
     EXPECT_EQ(reducer_.calls, "");
     EXPECT_EQ(buckets.accounting().steps, 1);
     EXPECT_EQ(buckets.accounting().bytes_reduced, 24);

@@ -114,7 +114,7 @@ TEST_P(BucketsOverMpi, AReplayedStepCountsAsAnExecutedOne) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     run_step(buckets, 0);
     const BucketAccounting once = buckets.accounting();
-    buckets.count_repeated_step();
+    buckets.count_replayed_step();
     EXPECT_EQ(buckets.accounting().steps, 2);
     EXPECT_EQ(buckets.accounting().bytes_reduced, 2 * once.bytes_reduced);
     EXPECT_EQ(buckets.accounting().exposed_seconds, once.exposed_seconds);

@@ -32,7 +32,7 @@ std::string render(const Progress& progress);
 struct ProgressSettings {
     bool live = false;                   // true: a terminal, where one line is rewritten in place
     double live_interval_seconds = 0.2;  // between two updates of the line
-    double plain_interval_seconds = 30;  // limit of the growing interval in a batch log
+    double plain_interval_seconds = 30;  // maximum between two lines of a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
     std::function<void(const Progress&)> print = {};  // if set, called instead of printing a line

@@ -21,7 +21,7 @@ struct BucketAccounting {
     std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
     double exposed_seconds = 0;             // in finish(): communication that did not overlap
     double interleaved_seconds = 0;         // in ready() and progress(), which run between kernels
-    double overlapped_seconds = 0;          // of other work while all-reduces are in progress
+    double overlapped_seconds = 0;          // duration of other work during all-reduces
     std::int64_t timed_steps = 0;           // replayed steps that `timed` counts
     std::optional<AllReduceSeconds> timed;  // sums over timed_steps
 };
@@ -61,10 +61,10 @@ public:
     void finish();
 
     /// Counts a step that replayed a CUDA graph of ready() and finish(). Starts no all-reduces.
-    void count_repeated_step();
+    void count_replayed_step();
 
-    /// Call it after the reducer's check(). Attributes the device's times of the last replayed step
-    /// to each step replayed since the previous call.
+    /// Call it after the reducer's check(). Adds to `timed`, for each step replayed since the
+    /// previous call, the times that the device measured in the last of these steps.
     void read_times();
 
     /// Called when the host starts an all-reduce and when it observes its completion.
@@ -108,7 +108,7 @@ private:
     std::size_t incomplete_ = 0;              // number of all_reduces_ that are not complete
     std::optional<Stopwatch> since_overlap_;  // empty: no overlap is in progress
     double interleaved_before_ = 0;           // interleaved_seconds when the overlap began
-    std::int64_t repeats_since_read_times_ = 0;
+    std::int64_t replays_since_read_times_ = 0;
     BucketAccounting accounting_;
     Listener listener_;
     int exceptions_ = std::uncaught_exceptions();

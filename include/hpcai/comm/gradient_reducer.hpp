@@ -9,7 +9,7 @@ namespace hpcai::comm {
 
 /// Time of a step's all-reduces, by the clock of the device that runs them.
 struct AllReduceSeconds {
-    double exposed = 0;    // while other work waited for all-reduces
+    double exposed = 0;    // in which other work waited for all-reduces
     double in_flight = 0;  // sum over the all-reduces, including the wait for other ranks
 };
 

@@ -54,7 +54,7 @@ struct RunConfig {
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
     double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none there
-    double time_limit_seconds = 0;    // of a launch, which stops at a checkpoint before it; 0: none
+    double time_limit_seconds = 0;    // of a launch, which stops at a checkpoint earlier; 0: none
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups

@@ -83,7 +83,7 @@ struct Resources {
     device::Precision precision;
     int threads = 1;  // host threads of this rank
     data::SampleSets samples;
-    std::vector<meters::Counter> counters;  // read by this rank while its group trains
+    std::vector<meters::Counter> counters;  // of energy and network, read while the group trains
 };
 
 }  // namespace hpcai::context

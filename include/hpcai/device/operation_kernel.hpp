@@ -54,9 +54,10 @@ protected:
         return static_cast<const Number*>(tensors_.inputs[index]);
     }
     float* output() const { return static_cast<float*>(tensors_.output); }
+    /// The gradient of the output is the sum of this and added_output_gradient().
     void* output_gradient() const { return tensors_.output_gradients[0]; }
-    /// Null if there is only one output gradient.
-    void* second_output_gradient() const {
+    /// Null: nothing is added.
+    void* added_output_gradient() const {
         return tensors_.output_gradients.size() > 1 ? tensors_.output_gradients[1] : nullptr;
     }
 

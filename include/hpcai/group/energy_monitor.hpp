@@ -13,7 +13,7 @@ namespace hpcai::group {
 /// Returns the energy and network counters of this rank's node. Empty if this rank is not its
 /// group's first on the node, or if run.meters is none. Also empty if run.evaluate_epochs is above
 /// 0, because the counters would include the evaluations.
-std::vector<meters::Counter> find_counters(const context::RunContext& context);
+std::vector<meters::Counter> find_energy_and_network_counters(const context::RunContext& context);
 
 /// Reads counters in its own thread while a group trains.
 class EnergyMonitor {

@@ -77,8 +77,8 @@ struct TrainingState {
     void free_training_memory();
 
     Model model;
-    std::unique_ptr<data::DevicePictures> pictures;  // on the device; null if there are none
-    std::unique_ptr<comm::GradientReducer> reducer;  // null until the group trains
+    std::unique_ptr<data::DevicePictures> device_pictures;  // null: the host prepares all images
+    std::unique_ptr<comm::GradientReducer> reducer;         // null until the group trains
 };
 
 }  // namespace hpcai::group

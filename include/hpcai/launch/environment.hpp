@@ -15,10 +15,9 @@ inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds kFaultsDisqualification to `samples` if `environment`, the record of an earlier launch, has
-/// kFaultsFact. A program without fault injection that resumes the run thus keeps the entry.
-void add_faults_disqualification(const std::map<std::string, std::string>& environment,
-                                 data::SampleSets& samples);
+/// Adds kFaultsDisqualification to `samples` unless they have it. Call it if this program, or one
+/// that took part in an earlier launch of the run (kFaultsFact), was built with fault injection.
+void add_faults_disqualification(data::SampleSets& samples);
 
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();

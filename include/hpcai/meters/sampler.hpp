@@ -87,7 +87,7 @@ private:
         void sample() { log.sample(clock.seconds()); }
     };
     std::shared_ptr<Reader> reader_;
-    std::vector<CounterRecord> unread_records_;  // without readings, if the thread hangs
+    std::vector<CounterRecord> records_if_hanging_;  // returned by finish() if the thread hangs
     std::optional<Repeater> repeater_;
 };
 

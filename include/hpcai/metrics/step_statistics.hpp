@@ -12,8 +12,9 @@ namespace hpcai::metrics {
 /// its pipeline stage.
 inline constexpr double kStragglerRatio = 1.2;
 
-/// Summarizes the steps of one rank: median, p99 (nearest rank) and maximum of `step_seconds`, and
-/// the mean of each phase over the steps in which it was measured. Unmeasured numbers are NaN.
+/// Summarizes the steps of one rank: median, p99 (nearest-rank method) and maximum of
+/// `step_seconds`, and the mean of each phase over the steps in which it was measured. Unmeasured
+/// numbers are NaN.
 RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> step_seconds);
 
 /// Reasons why numbers of a breakdown are unknown.
@@ -24,7 +25,7 @@ struct UnknownReasons {
 };
 
 /// Summarizes the ranks of `group`: the median of their median steps; the minimum, median, p99
-/// (nearest rank) and maximum of each phase and of overlapped communication; the stragglers.
+/// (nearest-rank method) and maximum of each phase and of overlapped communication; the stragglers.
 /// `stage` has the pipeline stage of each rank. A rank's work is the sum of input wait, forward and
 /// backward, without phases that are unknown on any rank of its stage.
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,

@@ -245,7 +245,7 @@ bool computes_in_int8(const Convolution& op, Pass pass);
 struct BackwardReads {
     bool inputs = false;
     bool output = false;
-    std::size_t output_gradients = 1;  // the most that a kernel can sum while it reads them
+    std::size_t output_gradients = 1;  // maximum number of summands of the output's gradient
 };
 BackwardReads backward_reads(const Operation& operation);
 

@@ -60,8 +60,8 @@ struct AllReduceFit {
 /// Whole training steps with `samples` samples on each rank.
 struct CalibrationPoint {
     int samples = 0;
-    double step_seconds = 0;       // median of the slowest rank's times, without all-reduce
-    Quantity summed_step_seconds;  // as step_seconds, with all-reduce
+    double step_seconds = 0;       // median of the slowest rank's times, without all-reduces
+    Quantity summed_step_seconds;  // as step_seconds, with all-reduces that sum the gradients
     HPCAI_RECORD(CalibrationPoint, samples, step_seconds, summed_step_seconds);
 };
 
@@ -104,7 +104,7 @@ struct RooflineRecord {
                  bandwidths, all_reduce, all_reduce_fits, calibration);
 };
 
-/// The ceiling: the peak rate of one rank in the run's precision.
+/// The ceiling: the highest FLOP/s of one rank in single operations, in the run's precision.
 struct CeilingRecord {
     std::string source = "off";  // "measured before training", "off", or the roofline file
     std::string precision;

@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-/// The times of training steps, which `report` writes and reads as CSV.
+/// The times of training steps. Module report writes them to CSV files and reads them.
 namespace hpcai {
 
 /// The seconds of the phases of a step on one rank; NaN if a phase was not measured.
 struct PhaseSeconds {
     static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-    double input_wait = kUnknown;     // wait until the batch was ready
-    double forward = kUnknown;        // with the loss
-    double backward = kUnknown;       // without exposed communication
-    double communication = kUnknown;  // exposed part of all-reduces, messages, waits for ranks
+    double input_wait = kUnknown;  // wait until the batch was ready
+    double forward = kUnknown;     // with the loss
+    double backward = kUnknown;    // without exposed communication
+    // Exposed all-reduces, and messages and waits between stages and shards.
+    double communication = kUnknown;
     double optimizer = kUnknown;
     double other = kUnknown;  // remaining time of the step
 };
@@ -26,7 +27,9 @@ struct StepRecord {
     std::int64_t step = 0;     // from 0, over all epochs
     int epoch = 0;             // from 0
     std::int64_t samples = 0;  // of all ranks of the group
-    double end_seconds = 0;    // on the group's clock; a GPU may finish later if no result was read
+    // When the host ended the step, on the group's clock. If the host did not read the step's
+    // results, a GPU may complete the step later.
+    double end_seconds = 0;
     double learning_rate = 0;
     double loss = PhaseSeconds::kUnknown;  // mean over the steps whose results were read together
     PhaseSeconds phases;                   // of the group's first rank

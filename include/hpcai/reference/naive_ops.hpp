@@ -40,13 +40,14 @@ struct Problem {
     bool training = true;
     std::vector<Tensor> inputs;
     std::vector<Tensor> parameters;
-    std::vector<Tensor> output_gradients;   // their sum is used; none: forward only, or a loss
+    // The output's gradient is the sum of these. Without any, only a loss has gradients.
+    std::vector<Tensor> output_gradients;
     Tensor running_mean, running_variance;  // (C), equal for both norms of a DualNorm
     double loss_scale = 1;
     bool is_first_layer = false;  // no input gradients
 };
 
-/// The results of an operation. Pixels and labels have input gradients without values.
+/// The results of an operation. The input gradients of pixels and labels have no values.
 struct Solution {
     Tensor output;
     Tensor sums;    // (2, K), if ops::outputs_channel_sums()
@@ -79,7 +80,8 @@ Tensor sum(const std::vector<Tensor>& parts);
 Tensor channel_sums(const Tensor& value);
 
 /// Returns the output and the gradients. Except for a loss, gradients follow from output_gradients
-/// and are not valid without them. Throws Error(internal) for a shard of a network.
+/// and are not valid without them. Throws Error(internal) for AllGather and ReduceScatter, which
+/// need all shards of a network.
 Solution solve(const Problem& problem);
 
 }  // namespace hpcai::naive

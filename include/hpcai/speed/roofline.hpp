@@ -38,7 +38,7 @@ CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::s
 /// Finds the ceiling as run.roofline selects: measures for about two seconds on all ranks at once,
 /// reads the roofline file, or, with "off", returns a reason. Throws Error(data) on all
 /// ranks for an invalid or unreadable file. Collective.
-CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
-                           comm::Communicator& everyone);
+CeilingRecord find_flops_ceiling(const context::RunContext& context,
+                                 const context::Resources& resources, comm::Communicator& everyone);
 
 }  // namespace hpcai::speed

@@ -41,8 +41,8 @@ inline double bell(double x, double centre, double width) {
     return std::exp(-t * t);
 }
 
-/// A rectangle of pixels to compute. It may extend beyond the poles, where the last row is
-/// repeated, and around the Earth.
+/// A rectangle of pixels to compute. Rows beyond a pole repeat the row at the pole. Columns
+/// continue around the Earth.
 struct Patch {
     int row = 0;
     int column = 0;

@@ -240,7 +240,7 @@ private:
     GradientSource source(const TileIndex& at) const {
         const std::int64_t c = offset_of(at);
         return {grid_.at(output_gradient(), at),
-                grid_.at(second_output_gradient(), at),
+                grid_.at(added_output_gradient(), at),
                 grid_.at(tensors_.inputs[0], at),
                 op_.add ? grid_.at(tensors_.output, at) : nullptr,
                 scale_ + c,

@@ -16,7 +16,7 @@ public:
 private:
     void forward() override { loops_.add(tensors_.inputs[0], nullptr, tensors_.output, true); }
     void input_gradient() override {
-        loops_.relu_gradient(output_gradient(), second_output_gradient(), tensors_.output,
+        loops_.relu_gradient(output_gradient(), added_output_gradient(), tensors_.output,
                              tensors_.input_gradients[0]);
     }
 
@@ -31,7 +31,7 @@ private:
     void forward() override { sum(tensors_.inputs[0], tensors_.inputs[1], tensors_.output); }
     void input_gradient() override {
         for (void* to : tensors_.input_gradients) {
-            if (to != nullptr) sum(output_gradient(), second_output_gradient(), to);
+            if (to != nullptr) sum(output_gradient(), added_output_gradient(), to);
         }
     }
     void sum(void* a, void* b, void* to) const { loops_.add(a, b, to, false); }
@@ -139,7 +139,7 @@ private:
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),
-                                                           grid_.at(second_output_gradient(), at),
+                                                           grid_.at(added_output_gradient(), at),
                                                            grid_.at(gate, at), op_.relu);
             loops_.gradient_sums(
                 grid_.tile, {source, grid_.at(tensors_.input_gradients[0], at), identity_.zeros,
@@ -185,7 +185,7 @@ private:
     void forward() override { for_each_row(op_.input[1], &UpsampleAddKernel::upsample); }
     void input_gradient() override {
         if (tensors_.input_gradients[0] != nullptr) {
-            flat_.add(output_gradient(), second_output_gradient(), tensors_.input_gradients[0],
+            flat_.add(output_gradient(), added_output_gradient(), tensors_.input_gradients[0],
                       false);
         }
         if (tensors_.input_gradients[1] == nullptr) return;
@@ -228,7 +228,7 @@ private:
         const std::int64_t first = rows_.first_fine[index] * op_.input[2];
         loops_.downsample_sum(
             target, {row_at(fine_, output_gradient(), image, tile, first),
-                     row_at(fine_, second_output_gradient(), image, tile, first),
+                     row_at(fine_, added_output_gradient(), image, tile, first),
                      row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),
                      rows_.first_fine[index + 1] - rows_.first_fine[index], op_.input[2],
                      columns_.first_fine.data()});

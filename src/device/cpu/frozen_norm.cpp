@@ -50,7 +50,7 @@ private:
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),
-                                                           grid_.at(second_output_gradient(), at),
+                                                           grid_.at(added_output_gradient(), at),
                                                            grid_.at(gate, at), op_.relu);
             const float* a = scale == nullptr ? identity_.ones : scale + at.channel;
             loops_.gradient_apply(grid_.tile,

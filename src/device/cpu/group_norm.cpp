@@ -108,7 +108,7 @@ private:
 
     GradientSource source(const TileIndex& at) const {
         return {grid_.at(output_gradient(), at),
-                grid_.at(second_output_gradient(), at),
+                grid_.at(added_output_gradient(), at),
                 grid_.at(tensors_.inputs[0], at),
                 nullptr,
                 saved(scale, at),

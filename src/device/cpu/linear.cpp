@@ -110,7 +110,7 @@ private:
 
     void mask_gradient() const {
         if (!op_.relu) return;
-        flat_.relu_gradient(output_gradient(), second_output_gradient(), tensors_.output,
+        flat_.relu_gradient(output_gradient(), added_output_gradient(), tensors_.output,
                             tensors_.workspace);
     }
 

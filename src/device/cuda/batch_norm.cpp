@@ -218,7 +218,7 @@ private:
         kernels::BatchNormGradientArguments arguments{
             .x = tensors_.inputs[0],
             .dy0 = output_gradient(),
-            .dy1 = second_output_gradient(),
+            .dy1 = added_output_gradient(),
             .gamma = vectors_[ChannelVectors::gamma],
             .statistics = statistics_,
             .relu = op_.relu,

@@ -4,8 +4,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Saved for the backward pass: the statistics of both norms, and a mask with one bit per element,
-/// set where y > 0.
+/// y = max(outer(x) + inner(r), 0) with two BatchNorms. Saved for the backward pass: the statistics
+/// of both norms, and a mask with one bit per element, set where y > 0.
 class DualNormKernel final : public OperationKernel<ops::DualNorm, Context> {
 public:
     DualNormKernel(const ops::DualNorm& op, const KernelOptions& options, const Context& context)
@@ -59,7 +59,7 @@ private:
                                           {.outer = gradient_arguments(outer_, 0),
                                            .inner = gradient_arguments(inner_, 1),
                                            .dy0 = output_gradient(),
-                                           .dy1 = second_output_gradient(),
+                                           .dy1 = added_output_gradient(),
                                            .mask = mask_,
                                            .workspace = tensors_.workspace},
                                           context_.stream);

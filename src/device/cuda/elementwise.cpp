@@ -23,7 +23,7 @@ private:
         kernels::relu_gradient({.dtype = options_.compute,
                                 .y = tensors_.output,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_output_gradient(),
+                                .dy1 = added_output_gradient(),
                                 .dx = tensors_.input_gradients[0],
                                 .count = count_},
                                context_.stream);
@@ -40,7 +40,7 @@ private:
     void forward() override { sum(tensors_.inputs[0], tensors_.inputs[1], tensors_.output); }
     void input_gradient() override {
         for (void* to : tensors_.input_gradients) {
-            if (to != nullptr) sum(output_gradient(), second_output_gradient(), to);
+            if (to != nullptr) sum(output_gradient(), added_output_gradient(), to);
         }
     }
     void sum(const void* a, const void* b, void* to) const {
@@ -122,7 +122,7 @@ private:
         kernels::bias_gradient(shape_,
                                {.y = op_.relu ? tensors_.output : nullptr,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_output_gradient(),
+                                .dy1 = added_output_gradient(),
                                 .dx = tensors_.input_gradients[0],
                                 .bias_gradient = tensors_.parameter_gradients[0],
                                 .workspace = tensors_.workspace},
@@ -145,7 +145,7 @@ private:
     void input_gradient() override {
         kernels::upsample_add_gradient(shape_,
                                        {.dy0 = output_gradient(),
-                                        .dy1 = second_output_gradient(),
+                                        .dy1 = added_output_gradient(),
                                         .fine_gradient = tensors_.input_gradients[0],
                                         .coarse_gradient = tensors_.input_gradients[1]},
                                        context_.stream);

@@ -46,7 +46,7 @@ private:
             shape_,
             {.y = op_.relu ? tensors_.output : nullptr,
              .dy0 = output_gradient(),
-             .dy1 = second_output_gradient(),
+             .dy1 = added_output_gradient(),
              .scale = scale_,
              .dx = tensors_.input_gradients[0],
              .residual_gradient = op_.add ? tensors_.input_gradients[1] : nullptr},

@@ -127,7 +127,7 @@ private:
         kernels::relu_gradient({.dtype = options_.compute,
                                 .y = tensors_.output,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_output_gradient(),
+                                .dy1 = added_output_gradient(),
                                 .dx = gradient_,
                                 .count = relu_outputs_},
                                context_.stream);

@@ -162,7 +162,7 @@ private:
         void* const g = op_.norm.add ? tensors_.input_gradients[1] : output_gradient();
         kernels::column_sums(norm_.shape(),
                              {.x = output_gradient(),
-                              .second = second_output_gradient(),
+                              .second = added_output_gradient(),
                               .mask = op_.norm.relu ? saved_.mask : nullptr,
                               .masked = g,
                               .sums = scratch_.gradient_sums,

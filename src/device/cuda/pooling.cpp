@@ -45,7 +45,7 @@ private:
         kernels::max_pool_gradient(shape_,
                                    {.winner = winner(),
                                     .dy0 = output_gradient(),
-                                    .dy1 = second_output_gradient(),
+                                    .dy1 = added_output_gradient(),
                                     .dx = tensors_.input_gradients[0]},
                                    context_.stream);
     }
@@ -136,7 +136,7 @@ private:
              .winner = pool_.winner,
              .norm = {.x = pool_.winner_x,
                       .dy0 = output_gradient(),
-                      .dy1 = second_output_gradient(),
+                      .dy1 = added_output_gradient(),
                       .gamma = norm_.gamma(),
                       .statistics = pool_.statistics,
                       .dx = tensors_.input_gradients[0],
