@@ -104,6 +104,7 @@ void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
 }
 
 int Prefetcher::next() {
+    const Stopwatch watch;  // threads that this call wakes may take its core
     std::unique_lock lock(mutex_);
     ensure(delivered_batches_ < batches_, "batch {} of {}", delivered_batches_, batches_);
     if (released_batches_ != delivered_batches_) {
@@ -113,11 +114,8 @@ int Prefetcher::next() {
     const std::int64_t batch = delivered_batches_++;
     const std::size_t index = batch % slots_.size();
     Slot& slot = slots_[index];
-    if (slot.ready_batch != batch) {
-        const Stopwatch watch;
-        row_done_.wait(lock, [&slot, batch] { return slot.ready_batch == batch; });
-        wait_seconds_ += watch.seconds();
-    }
+    row_done_.wait(lock, [&slot, batch] { return slot.ready_batch == batch; });
+    wait_seconds_ += watch.seconds();
     if (slot.failure) std::rethrow_exception(slot.failure);
     return static_cast<int>(index);
 }

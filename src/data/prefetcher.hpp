@@ -36,7 +36,7 @@ public:
     int next();
 
     std::int64_t batches() const { return batches_; }
-    /// Returns the seconds that calls of next() have waited since construction.
+    /// Returns the seconds that calls of next() have taken since construction.
     double wait_seconds() const { return wait_seconds_; }
 
 private:

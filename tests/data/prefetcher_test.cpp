@@ -2,11 +2,13 @@
 #include "data/prefetcher.hpp"
 
 #include <atomic>
+#include <future>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data {
@@ -45,6 +47,20 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
         prefetcher.next();
     }
     EXPECT_FALSE(too_far);
+}
+
+TEST_P(PrefetcherWithThreads, CountsTheTimeOfCallsThatFindTheirBatchReady) {
+    std::promise<void> last_begun;
+    Prefetcher prefetcher(3, GetParam(), [&](int, std::int64_t batch, std::int64_t) {
+        if (batch == 2) last_begun.set_value();
+    });
+    prefetcher.begin(3, 1);
+    EXPECT_EQ(prefetcher.wait_seconds(), 0);
+    last_begun.get_future().wait();  // with one thread, the earlier batches are ready
+    const Stopwatch watch;
+    prefetcher.next();
+    EXPECT_GT(prefetcher.wait_seconds(), 0);
+    EXPECT_LE(prefetcher.wait_seconds(), watch.seconds());
 }
 
 TEST_P(PrefetcherWithThreads, BeginsAfterTheSkippedBatches) {

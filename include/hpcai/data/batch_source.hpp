@@ -35,7 +35,7 @@ public:
     /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample that
     /// data.on_bad_sample does not accept, Error(internal) after the last batch.
     virtual const Batch& next() = 0;
-    /// Returns the seconds that next() has waited for data since construction.
+    /// Returns the seconds that calls of next() have taken since construction.
     virtual double wait_seconds() const = 0;
 };
 
