@@ -45,7 +45,7 @@ ProgressReporter::ProgressReporter(const context::RunContext& context, std::int6
     : context_(context),
       test_samples_(test_samples),
       reports_(context.place.group_rank == 0),
-      end_unix_seconds_(context.controller.layout().groups) {
+      groups_(context.controller.layout().groups) {
     record_.epochs = context.config.workload.epochs;
     record_.host = context.host();
     const Quantity unknown{std::nullopt, "not known yet"};
@@ -81,7 +81,8 @@ void ProgressReporter::step(const training::StepReport& step) {
     progress.loss = step.loss;
     progress.images_per_second = static_cast<double>(step.samples) / per_step;
     progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
-    end_unix_seconds_[context_.place.group] = meters::UtcClock().seconds() + progress.seconds_left;
+    groups_[context_.place.group] = {meters::UtcClock().seconds() + progress.seconds_left,
+                                     progress.images_per_second};
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
@@ -97,19 +98,30 @@ void ProgressReporter::step(const training::StepReport& step) {
     line_->update(progress, seconds);
 }
 
-/// Estimates the rest of the run: the training of the slowest known group, the evaluation, and the
-/// remaining repetitions, each with all steps.
+/// Returns the training group with the fewest images/s if each other one with a known speed is at
+/// least a tenth faster.
+std::optional<int> ProgressReporter::slowest_group() const {
+    double lowest = std::numeric_limits<double>::infinity(), next = lowest;
+    int slowest = 0;
+    for (int group = 0; group < std::ssize(groups_); ++group) {
+        const Estimate& one = groups_[group];
+        if (one.has_ended || one.images_per_second <= 0) continue;
+        next = std::min(next, std::max(lowest, one.images_per_second));
+        if (one.images_per_second < lowest) slowest = group;
+        lowest = std::min(lowest, one.images_per_second);
+    }
+    return std::isfinite(next) && next >= 1.1 * lowest ? std::optional(slowest) : std::nullopt;
+}
+
+/// Estimates the rest of the run: the training that ends last, the evaluation, and the remaining
+/// repetitions, each with all steps.
 void ProgressReporter::estimate_run(Progress& progress) const {
-    const std::vector<double>& ends = end_unix_seconds_;
-    const auto slowest = std::ranges::max_element(ends);
-    progress.groups_training = static_cast<int>(std::ssize(ends) - std::ranges::count(ends, 0.0));
-    const double training_left = *slowest - meters::UtcClock().seconds();
-    // Without a margin, groups of nearly equal speed would be named alternately.
-    const double margin = std::max(1.0, 0.1 * training_left);
-    const auto last_groups =
-        std::ranges::count_if(ends, [&](double end) { return end >= *slowest - margin; });
-    if (progress.groups_training > 1 && last_groups == 1)
-        progress.slowest_group = static_cast<int>(slowest - ends.begin());
+    progress.groups_training =
+        static_cast<int>(std::ranges::count(groups_, false, &Estimate::has_ended));
+    progress.slowest_group = slowest_group();
+    const double training_left =
+        std::ranges::max(groups_, {}, &Estimate::end_unix_seconds).end_unix_seconds -
+        meters::UtcClock().seconds();
     const double left = training_left + static_cast<double>(test_samples_) /
                                             (kTrainingPasses * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
@@ -122,13 +134,16 @@ void ProgressReporter::estimate_run(Progress& progress) const {
 
 /// Reads the progress of one other group, the next one in each call.
 void ProgressReporter::read_peer() {
-    peer_ = (peer_ + 1) % end_unix_seconds_.size();
+    peer_ = (peer_ + 1) % groups_.size();
     if (peer_ == 0) return;
     const auto found = results::read_progress(context_.output, static_cast<int>(peer_)).progress;
-    const bool is_training = found && found->seconds_left.value;
-    end_unix_seconds_[peer_] =
-        is_training ? static_cast<double>(found->written_unix_seconds) + *found->seconds_left.value
-                    : 0;
+    // A progress without a time is from the record of an earlier launch.
+    if (!found || found->written_unix_seconds == 0) return;
+    Estimate& group = groups_[peer_] = {.has_ended = found->state != ProgressState::training};
+    if (!found->seconds_left.value) return;
+    group.end_unix_seconds =
+        static_cast<double>(found->written_unix_seconds) + *found->seconds_left.value;
+    group.images_per_second = found->images_per_second.value.value_or(0);
 }
 
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {

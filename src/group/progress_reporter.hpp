@@ -33,6 +33,7 @@ public:
 
 private:
     void write();
+    std::optional<int> slowest_group() const;
     void estimate_run(Progress& progress) const;
     void read_peer();
 
@@ -44,8 +45,13 @@ private:
     std::optional<ProgressLine> line_;
     std::optional<std::int64_t> first_step_;  // of this launch
     ProgressRecord record_;
-    std::size_t peer_ = 0;                  // the group that read_peer() read last
-    std::vector<double> end_unix_seconds_;  // [group] estimated end of the training; 0: unknown
+    struct Estimate {
+        double end_unix_seconds = 0;   // of the training, estimated; 0: unknown
+        double images_per_second = 0;  // 0: unknown
+        bool has_ended = false;        // its training
+    };
+    std::size_t peer_ = 0;          // the group that read_peer() read last
+    std::vector<Estimate> groups_;  // [group]
 };
 
 }  // namespace hpcai::group

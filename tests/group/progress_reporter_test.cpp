@@ -7,12 +7,17 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/group_files.hpp>
+#include <hpcai/storage/file.hpp>
 
 #include "storage/temporary_folder.hpp"
 
 namespace hpcai::group {
 namespace {
+
+// images/s, far from those of the first group
+const Quantity kSlow{1e-6, ""}, kFast{1e15, ""};
 
 class Reporter : public testing::Test {
 protected:
@@ -24,10 +29,12 @@ protected:
         context_.hosts = {"node0", "node1"};
     }
 
-    void write_peer(ProgressState state, const Quantity& seconds_left, int group = 1) {
+    void write_peer(ProgressState state, const Quantity& seconds_left,
+                    const Quantity& images_per_second = {}, int group = 1) {
         ProgressRecord peer;
         peer.state = state;
         peer.seconds_left = seconds_left;
+        peer.images_per_second = images_per_second;
         results::write_progress(context_.output, group, peer);
     }
 
@@ -67,37 +74,53 @@ TEST_F(Reporter, PrintsWhatTheConfigurationAsksFor) {
                 testing::MatchesRegex("[0-9]+-[0-9][0-9]-[0-9][0-9]T[0-9:]+Z"));
 }
 
-TEST_F(Reporter, WaitsForTheSlowestGroup) {
-    write_peer(ProgressState::training, {5000.0, ""});
-    const nlohmann::json line = json_of_first_step();
-    EXPECT_EQ(line["slowest_group"], 1);
+TEST_F(Reporter, WaitsForTheGroupThatEndsLastAndNamesItOnlyIfItIsSlow) {
+    write_peer(ProgressState::training, {5000.0, ""}, kFast);
+    nlohmann::json line = json_of_first_step();
+    EXPECT_EQ(line["slowest_group"], 0) << "it has fewer images/s and ends earlier";
     EXPECT_EQ(line["groups_training"], 2);
     EXPECT_NEAR(line["seconds_left"].get<double>(), 5000, 10);
+    write_peer(ProgressState::training, {5000.0, ""}, kSlow);
+    EXPECT_EQ(json_of_first_step()["slowest_group"], 1);
+    write_peer(ProgressState::training, {5000.0, ""});
+    EXPECT_TRUE(json_of_first_step()["slowest_group"].is_null()) << "only one speed is known";
 }
 
-TEST_F(Reporter, NamesNoSlowestGroupIfTwoEndAtAboutTheSameTime) {
+TEST_F(Reporter, NamesNoSlowestGroupIfTwoHaveAboutTheSameSpeed) {
     context_.controller =
         plan::ParallelismController({.ranks = 3, .groups = 3, .degree = 1}, plan::fill_nodes(3, 3));
     std::filesystem::create_directories(folder_ / "groups/2");
-    write_peer(ProgressState::training, {5000.0, ""});
-    write_peer(ProgressState::training, {5200.0, ""}, 2);
+    write_peer(ProgressState::training, {5000.0, ""}, {1.00e-6, ""});
+    write_peer(ProgressState::training, {9000.0, ""}, {1.05e-6, ""}, 2);
     nlohmann::json line = json_of_first_step();
     EXPECT_EQ(line["groups_training"], 3);
     EXPECT_TRUE(line["slowest_group"].is_null());
-    write_peer(ProgressState::training, {6000.0, ""}, 2);
-    EXPECT_EQ(json_of_first_step()["slowest_group"], 2);
+    write_peer(ProgressState::training, {9000.0, ""}, {1.15e-6, ""}, 2);
+    EXPECT_EQ(json_of_first_step()["slowest_group"], 1);
 }
 
 TEST_F(Reporter, IgnoresAGroupThatHasEnded) {
-    write_peer(ProgressState::evaluating, {std::nullopt, "training has ended"});
+    write_peer(ProgressState::evaluating, {std::nullopt, "training has ended"}, kSlow);
     const nlohmann::json line = json_of_first_step();
     EXPECT_TRUE(line["slowest_group"].is_null());
     EXPECT_EQ(line["groups_training"], 1);
     EXPECT_LT(line["seconds_left"].get<double>(), 10);
 }
 
+TEST_F(Reporter, CountsAGroupThatHasNotEndedBeforeItsSpeedIsKnown) {
+    EXPECT_EQ(json_of_first_step()["groups_training"], 2) << "without a progress file";
+    write_peer(ProgressState::training, {std::nullopt, "not known yet"});
+    EXPECT_EQ(json_of_first_step()["groups_training"], 2);
+    std::filesystem::remove(folder_ / "groups/1/progress.json");
+    GroupResult earlier;
+    earlier.record.group = 1;
+    earlier.record.failure = "stopped by a signal";
+    storage::write_file_durably(folder_ / "groups/1/record.json", records::to_json(earlier));
+    EXPECT_EQ(json_of_first_step()["groups_training"], 2) << "an earlier launch stopped it";
+}
+
 TEST_F(Reporter, IncludesTheRemainingRepetitions) {
-    write_peer(ProgressState::training, {5000.0, ""});
+    write_peer(ProgressState::training, {5000.0, ""}, kSlow);
     context_.launch.repetitions = 3;
     EXPECT_NEAR(json_of_first_step()["seconds_left"].get<double>(), 15000, 30);
     // A resume at the sixth of ten steps leaves half of this run; the other two are whole.

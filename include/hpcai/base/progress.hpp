@@ -22,7 +22,7 @@ struct Progress {
     double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
-    int groups_training = 1;  // groups known to be training; not shown by render()
+    int groups_training = 1;  // without those known to have ended; not shown by render()
 };
 
 /// Returns a line without line feed, e.g.
