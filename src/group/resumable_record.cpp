@@ -17,6 +17,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr const char* kName = "costs";
+constexpr const char* kNoAllReduce = "there is one replica only: no all-reduce";
 
 /// Returns references to all numbers except optional ones, in the order of the checkpoint.
 template <typename Costs>
@@ -59,15 +60,16 @@ Quantity exposed_seconds(const comm::BucketAccounting& sums,
 /// Returns the seconds per step in which this rank's all-reduces overlapped with computation.
 Quantity overlapped_seconds_per_step(const comm::BucketAccounting& sums, int replicas,
                                      bool is_device_sum) {
-    if (replicas == 1) return {std::nullopt, "there is one replica only: no all-reduce"};
+    if (replicas == 1) return {std::nullopt, kNoAllReduce};
     if (!is_device_sum) return {sums.overlapped_seconds / static_cast<double>(sums.steps), ""};
     if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
     const double overlapped = sums.timed->in_flight - sums.timed->exposed;
     return {std::max(overlapped, 0.0) / static_cast<double>(sums.timed_steps), ""};
 }
 
-Quantity bandwidth_of(const comm::BucketAccounting& sums) {
-    if (!sums.timed) return {std::nullopt, "no device has timed the all-reduces separately"};
+Quantity bandwidth_of(const comm::BucketAccounting& sums, int replicas) {
+    if (replicas == 1) return {std::nullopt, kNoAllReduce};
+    if (!sums.timed) return {std::nullopt, "only NCCL in a CUDA graph times its all-reduces"};
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
     return {bytes / sums.timed->in_flight, ""};
@@ -195,7 +197,7 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
-    result.bandwidth_bytes_per_second = bandwidth_of(costs.sums);
+    result.bandwidth_bytes_per_second = bandwidth_of(costs.sums, replicas.size());
     result.communicated_bytes = max_over_ranks(group, costs.sums.bytes_reduced);
     if (replicas.size() > 1) {
         result.gradient_bytes = max_over_ranks(group, gradient_bytes);
