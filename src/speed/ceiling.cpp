@@ -22,6 +22,7 @@ const OperationRate* fastest(const std::vector<OperationRate>& rates, const std:
         const bool is_wanted = is_of_model ? rate.of_model && rate.operation == "convolution"
                                            : !rate.of_model && rate.operation == "linear";
         if (!is_wanted || rate.precision != precision || !rate.flops_per_second.value) continue;
+        if (is_mostly_padded(rate.shape)) continue;
         if (best == nullptr || *rate.flops_per_second.value > *best->flops_per_second.value) {
             best = &rate;
         }
@@ -45,10 +46,12 @@ CeilingRecord measure_ceiling(const context::RunContext& context,
         rates = measure_operations(meter, large_matrix_products(), resources.precision,
                                    kMeasureSeconds / 2);
     }
+    auto operations = operations_of_model(context.config, samples, resources.precision.compute);
+    std::erase_if(operations, [](const MeasuredOperation& measured) {
+        return is_mostly_padded(shape_text(measured.operation));
+    });
     std::ranges::copy(
-        measure_operations(
-            meter, operations_of_model(context.config, samples, resources.precision.compute),
-            resources.precision, kMeasureSeconds / 2),
+        measure_operations(meter, operations, resources.precision, kMeasureSeconds / 2),
         std::back_inserter(rates));
     CeilingRecord ceiling = ceiling_from(rates, std::string(name_of(resources.precision)));
     ceiling.source = "measured before training";

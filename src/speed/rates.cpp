@@ -166,6 +166,13 @@ std::string shape_text(const ops::Operation& operation) {
     return tensor::to_string(ops::output_shape(operation));
 }
 
+bool is_mostly_padded(const std::string& shape) {
+    double height = 0, width = 0, kernel = 0;
+    const int found = std::sscanf(shape.c_str(), "%*f x %lf x %lf x %*f, %*f filters of %lf",
+                                  &height, &width, &kernel);
+    return found == 3 && kernel > 1 && 2 * kernel > std::min(height, width);
+}
+
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute) {
     const graph::Graph model = models::make_model(config, {.batch = samples});

@@ -69,6 +69,11 @@ std::vector<MeasuredOperation> large_convolutions();
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
+/// Returns whether `shape`, a shape_text(), is of a convolution whose kernel is over half as wide
+/// as its input. Many of its taps then multiply padding: libraries skip them, but the FLOPs count
+/// them.
+bool is_mostly_padded(const std::string& shape);
+
 /// Measures the rates of all passes of `operations` within about `seconds`. If no time is left, the
 /// first operation and those of the model have a reason instead of a rate; others are omitted.
 std::vector<OperationRate> measure_operations(RateMeter& meter,

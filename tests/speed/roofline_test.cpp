@@ -45,6 +45,21 @@ TEST(Ceiling, IsTheFastestMatrixProductOrConvolutionOfTheModel) {
     EXPECT_EQ(ceiling_from(record.operations, "fp32").ceiling, "layer1.0.conv2, input_gradient");
 }
 
+TEST(Ceiling, IsNotOfAConvolutionWhoseKernelMostlyCoversPadding) {
+    RooflineRecord record = example_roofline();
+    record.operations[3].flops_per_second.value = 110e9;
+    const auto convolution_flops = [&](const ops::Operation& operation) {
+        record.operations[3].shape = shape_text(operation);
+        return *ceiling_from(record.operations, "fp32").model_convolution_flops.value;
+    };
+    // Padding is a fifth of the taps of 3 x 3 at 6 x 6, and a quarter at 5 x 5.
+    EXPECT_EQ(convolution_flops(ops::Convolution{{8, 6, 6, 512}, 512, 3, 1, 1}), 110e9);
+    EXPECT_EQ(convolution_flops(ops::Convolution{{8, 5, 9, 512}, 512, 3, 1, 1}), 60e9);
+    EXPECT_EQ(convolution_flops(ops::Convolution{{8, 1, 1, 512}, 512, 3, 1, 1}), 60e9);
+    EXPECT_EQ(convolution_flops(ops::Convolution{{8, 1, 1, 512}, 512, 1, 1, 0}), 110e9);
+    EXPECT_FALSE(is_mostly_padded(shape_text(ops::Linear{{1, 1}, 3})));
+}
+
 TEST(Ceiling, OfAnotherPrecisionIsNone) {
     const CeilingRecord ceiling = ceiling_from(example_roofline().operations, "bf16");
     EXPECT_FALSE(ceiling.ceiling_flops.value);
