@@ -164,6 +164,19 @@ MetricComparison compare_number(MetricComparison metric) {
     return metric;
 }
 
+/// Compares exact counts, which have no spread.
+MetricComparison compare_count(MetricComparison metric) {
+    if (!metric.first.value || !metric.second.value) {
+        metric.why = "one result does not have this metric";
+        return metric;
+    }
+    metric.judgement = *metric.second.value > *metric.first.value   ? Judgement::more
+                       : *metric.second.value < *metric.first.value ? Judgement::less
+                                                                    : Judgement::same;
+    metric.why = "counted";
+    return metric;
+}
+
 /// Judges VFLOPS by speed and quality. The judgement is unclear if one of these is unclear, if they
 /// are opposite, or if the stored VFLOPS contradict them.
 MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgement quality) {
@@ -267,8 +280,8 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
         compare_number({"communication.exposed_seconds", "s", a.communication.exposed_seconds,
                         b.communication.exposed_seconds}));
     metrics.push_back(
-        compare_number({"communication.sent_bytes_per_step", "bytes",
-                        a.communication.sent_bytes_per_step, b.communication.sent_bytes_per_step}));
+        compare_count({"communication.sent_bytes_per_step", "bytes",
+                       a.communication.sent_bytes_per_step, b.communication.sent_bytes_per_step}));
     return metrics;
 }
 

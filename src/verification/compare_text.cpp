@@ -61,8 +61,8 @@ ordered_json json_of(const std::vector<SettingDifference>& differences) {
 }  // namespace
 
 std::string_view word_of(Judgement judgement) {
-    constexpr std::array<std::string_view, 6> kWords{"SAME",   "FASTER", "SLOWER",
-                                                     "BETTER", "WORSE",  "UNCLEAR"};
+    constexpr std::array<std::string_view, 8> kWords{"SAME",  "FASTER", "SLOWER", "BETTER",
+                                                     "WORSE", "MORE",   "LESS",   "UNCLEAR"};
     return kWords[static_cast<std::size_t>(judgement)];
 }
 

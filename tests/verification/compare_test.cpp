@@ -181,6 +181,23 @@ TEST_F(Compare, IsUnclearIfTheResultsContradictTheirSteps) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
+TEST_F(Compare, KnowsThatACountHasNoSpread) {
+    const std::string key = "communication.sent_bytes_per_step";
+    const auto sending = [](const Quantity& bytes) {
+        return [bytes](RunRecord& record) { record.communication.sent_bytes_per_step = bytes; };
+    };
+    store("a", 1, 30, sending({64, ""}));
+    store("b", 1, 30, sending({64, ""}));
+    EXPECT_EQ(judgement(key), Judgement::same);
+    store("b", 1, 30, sending({65, ""}));
+    EXPECT_EQ(word_of(judgement(key)), "MORE");
+    store("b", 1, 30, sending({0, ""}));
+    EXPECT_EQ(word_of(judgement(key)), "LESS");
+    store("b", 1, 30, sending({std::nullopt, "not counted"}));
+    EXPECT_EQ(word_of(judgement(key)), "UNCLEAR");
+    EXPECT_EQ(row_of(key).why, "one result does not have this metric");
+}
+
 TEST_F(Compare, WarnsOfAResultThatDiffersFromItsManifest) {
     store("a", 1, 30);
     store("b", 1, 30);

@@ -17,7 +17,7 @@ std::vector<std::uint32_t> draw_images(std::int64_t images, CounterStream stream
 std::optional<Interval> interval_of_draws(std::vector<double> values);
 
 /// How the second of two results compares with the first.
-enum class Judgement { same, faster, slower, better, worse, unclear };
+enum class Judgement { same, faster, slower, better, worse, more, less, unclear };
 
 /// Two-sided p-value of McNemar's exact test (Q. McNemar, Psychometrika 12 (1947) 153-157). Only
 /// the first classifier is correct on `only_first` samples, only the second on `only_second`. Under
