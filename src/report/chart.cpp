@@ -34,7 +34,7 @@ struct Range {
     bool is_empty() const { return low > high; }
 };
 
-Frame frame_of(const Range& x, Range y) {
+Frame frame_of(const PlotTexts& texts, const Range& x, Range y) {
     Frame frame;
     y.add(0);
     frame.y_ticks = ticks(y.low, y.high, 4);
@@ -42,7 +42,7 @@ Frame frame_of(const Range& x, Range y) {
     frame.y_high = frame.y_ticks.back();
     frame.x_low = x.low;
     frame.x_high = x.high > x.low ? x.high : x.low + 1;
-    for (const double tick : ticks(frame.x_low, frame.x_high, 6)) {
+    for (const double tick : ticks(frame.x_low, frame.x_high, 6, texts.x_min_step)) {
         const double share = frame.x_share(tick);
         if (share >= -1e-9 && share <= 1 + 1e-9) frame.x_ticks.push_back(tick);
     }
@@ -145,9 +145,9 @@ Markup legend(const LinePlot& plot) {
 
 }  // namespace
 
-std::vector<double> ticks(double low, double high, int count) {
+std::vector<double> ticks(double low, double high, int count, double min_step) {
     if (!(high > low)) high = low + std::max(1.0, std::abs(low) * 0.1);
-    const double rough = (high - low) / count;
+    const double rough = std::max((high - low) / count, min_step);
     const double power = std::pow(10, std::floor(std::log10(rough)));
     const double step = rough > 5 * power   ? 10 * power
                         : rough > 2 * power ? 5 * power
@@ -182,7 +182,7 @@ Markup line_plot(const LinePlot& plot) {
         }
     }
     if (x.is_empty() || y.is_empty()) return {};
-    const Frame frame = frame_of(x, y);
+    const Frame frame = frame_of(plot, x, y);
     Markup drawn;
     for (const Band& band : plot.bands) {
         drawn += Markup{fmt::format(R"(<path class="band" d="{}"/>)", band_path(frame, band))};
@@ -201,7 +201,7 @@ Markup stack_plot(const StackPlot& plot) {
     }
     for (const double value : sums) y.add(value);
     if (x.is_empty() || y.is_empty()) return {};
-    const Frame frame = frame_of(x, y);
+    const Frame frame = frame_of(plot, x, y);
     Markup drawn;
     std::vector<double> below(plot.x.size(), 0.0);
     for (std::size_t layer = 0; layer < plot.layers.size(); ++layer) {

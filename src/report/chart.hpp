@@ -36,6 +36,7 @@ struct PlotTexts {
     std::string title;
     std::string description;  // for screen readers
     std::string x_name;
+    double x_min_step = 1;  // between ticks; 1: x counts
     Format x_format = [](double x) { return format_count(std::llround(x)); };
     Format y_format = [](double y) { return fmt::format("{:.4g}", y); };
 };
@@ -64,8 +65,9 @@ Markup share_bar(const std::vector<double>& shares, const std::string& descripti
 /// The legend of a stack plot and of share bars; empty names are omitted.
 Markup stack_legend(const std::vector<std::string>& names);
 
-/// About `count` round numbers for an axis; the first is at most `low`, the last at least `high`.
-std::vector<double> ticks(double low, double high, int count);
+/// About `count` round numbers for an axis, at least `min_step` apart; the first is at most `low`,
+/// the last at least `high`.
+std::vector<double> ticks(double low, double high, int count, double min_step = 0);
 
 using GroupSteps = std::vector<std::vector<StepRecord>>;  // by group
 

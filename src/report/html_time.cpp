@@ -180,6 +180,7 @@ Markup utilization_section(const PageContent& content) {
         plot +
             facts({{"FLOPS per rank", quantity(used.flops_per_rank, "{:.3e}")},
                    {"roofline: large matrix products", quantity(ceiling.gemm_flops, "{:.3e}")},
+    plot.x_min_step = 0;
                    {"roofline: the model\xE2\x80\x99s convolutions",
                     quantity(ceiling.model_convolution_flops, "{:.3e}")},
                    {"ceiling per rank", quantity(ceiling.ceiling_flops, "{:.3e}")},

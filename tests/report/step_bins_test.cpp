@@ -84,6 +84,12 @@ TEST(StepBins, SumPhasesAndLeaveUnknownOnesUnknown) {
     EXPECT_DOUBLE_EQ(bins.step[0], 2);
 }
 
+TEST(Ticks, OfCountsAreWholeNumbers) {
+    EXPECT_EQ(ticks(1, 3, 6, 1), (std::vector<double>{1, 2, 3}));
+    EXPECT_EQ(ticks(1, 1, 6, 1), (std::vector<double>{1, 2}));
+    EXPECT_EQ(ticks(0, 60, 6, 1), (std::vector<double>{0, 10, 20, 30, 40, 50, 60}));
+}
+
 TEST(Ticks, AreRoundAndEnclose) {
     EXPECT_EQ(ticks(0, 10, 4), (std::vector<double>{0, 5, 10}));
     EXPECT_EQ(ticks(0, 4, 4), (std::vector<double>{0, 1, 2, 3, 4}));
