@@ -48,7 +48,7 @@ Markup rules(const VerdictRecord& verdict) {
                 row(rule.number, rule.what, rule.required, rule.found, kept ? "kept" : "broken"));
         }
     }
-    const std::string title = fmt::format("{} of docs/RULES.md, {} broken",
+    const std::string title = fmt::format("{} of docs/RULES.md ({} broken)",
                                           counted(std::ssize(verdict.rules), "condition"), broken);
     return folded(title, table(rows));
 }
@@ -116,6 +116,7 @@ std::string describe_aggregation(const RunRecord& record) {
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const std::string& aggregation = record.workload.aggregation;
     if (finished == 0) return "No base model finished.";
+    if (record.topology.groups == 1) return "";
     if (finished == record.topology.groups) {
         return fmt::format("Their predictions were combined by {}.", aggregation);
     }
@@ -151,12 +152,16 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string description = fmt::format(
-        "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on "
+        "{} ({}) trained {}, on {} of {}. {} trained for {} on "
         "the draw of sampler {} from {}, in batches of {}, computed in {}. {}",
-        counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
+        counted(topology.groups, "base model"), work.model,
+        topology.groups == 1
+            ? "alone"
+            : fmt::format("at the same time, each by {}", counted(topology.degree, "rank")),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
-        counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, describe_aggregation(record));
+        topology.groups == 1 ? "It" : "Each", counted(work.epochs, "epoch"), work.sampler,
+        counted(work.training_samples, "sample"), work.batch_size, work.precision,
+        describe_aggregation(record));
     const Quantity percent = percent_of(record.utilization.fraction);
     const Quantity& speed = record.throughput.images_per_second;
     const double penalty = scores.penalty_coefficient.value.value_or(1);
@@ -172,7 +177,7 @@ Markup headline(const RunRecord& record) {
                                   fmt::format("{}, target {}", metric_name(quality.metric),
                                               quality_text({quality.target, ""}))),
                              card("training", seconds, number(seconds, "{:.2f}\xC2\xA0s"),
-                                  "of the slowest group"),
+                                  "longest of all groups"),
                              card("samples/s", speed, number(speed, "{:.1f}"), "of all groups"),
                              card("utilization", percent, number(percent, "{:.1f}\xC2\xA0%"),
                                   "of the measured ceiling")}),

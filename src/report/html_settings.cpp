@@ -132,7 +132,8 @@ Markup staging(const StagingRecord& record) {
 
 Markup environment(const RunRecord& record) {
     std::vector<Fact> rows;
-    for (const auto& [name, value] : record.environment) rows.push_back({name, text(value)});
+    for (const auto& [name, value] : record.environment)
+        rows.push_back({name == "launcher" ? "options of mpirun" : name, text(value)});
     for (const InvocationRecord& one : record.invocations)
         rows.push_back({"program at " + one.started_utc, text(one.command_line),
                         one.binary_sha256 + " on " + one.host});

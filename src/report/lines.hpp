@@ -61,13 +61,15 @@ inline std::string number(const Quantity& quantity, std::string_view format) {
     return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
 }
 
-/// Returns "1.23 TFLOPS", or "n/a".
-inline std::string human_flops(const Quantity& quantity) {
-    return is_finite(quantity) ? format_si(*quantity.value, "FLOPS") : "n/a";
-}
-
 inline std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
+}
+
+/// Returns "1.23 TFLOPS", "1.230e-16 FLOPS" for a number below all prefixes, or "n/a".
+inline std::string human_flops(const Quantity& quantity) {
+    if (!is_finite(quantity)) return "n/a";
+    const bool is_tiny = *quantity.value != 0 && std::abs(*quantity.value) < 1e-9;
+    return is_tiny ? flops_text(quantity) + " FLOPS" : format_si(*quantity.value, "FLOPS");
 }
 
 /// Returns format_bytes(), with 0 for a negative number.

@@ -113,8 +113,8 @@ void print_quality(TextPage& page, const RunRecord& record) {
                    text(interval.low), text(interval.high), variation, one_line(interval.method));
     };
     print_interval("quality", " with other test samples", result.confidence_interval, quality_text);
-    print_interval("new members", " with other members and test samples", result.members_interval,
-                   quality_text);
+    print_interval("quality", " with newly trained members and other test samples",
+                   result.members_interval, quality_text);
     print_interval("VFLOPS", "", record.scores.vflops_interval, human_flops);
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
         const Quantity& quality = numbers->out_of_bag;

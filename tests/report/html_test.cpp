@@ -38,7 +38,7 @@ TEST(Html, ReportsWhyARunIsInvalid) {
     EXPECT_FALSE(has(lost, "broke the rules"));
     const ReadPage diverged = read_page(html(example_content(diverged_record())));
     EXPECT_TRUE(has(diverged, "broke the rules below"));
-    EXPECT_TRUE(has(diverged, "2 conditions of docs/RULES.md, 1 broken"));
+    EXPECT_TRUE(has(diverged, "2 conditions of docs/RULES.md (1 broken)"));
     EXPECT_TRUE(has(diverged, "3 workload.epochs 90 6 broken"));
     RunRecord unscored = lost_record();
     unscored.verdict.exit_code = ExitCode::invalid;

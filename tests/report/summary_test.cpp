@@ -79,6 +79,13 @@ TEST(Summary, StatesWhetherTheTargetWasReachedAndTheDigitsOfASmallPenalty) {
     EXPECT_NE(summary(record, kManifest).find(": 0.7630, missed by 0.013\n"), std::string::npos);
 }
 
+TEST(Summary, HasTheDigitsOfATinyScore) {
+    RunRecord record = example_record();
+    record.scores.vflops_interval.low.value = 0;
+    record.scores.vflops_interval.high.value = 3.613e-16;
+    EXPECT_NE(summary(record, kManifest).find(": 0 FLOPS to 3.613e-16 FLOPS ("), std::string::npos);
+}
+
 TEST(Summary, PutsEachReasonOnItsLineAboveTheResult) {
     RunRecord record = example_record();
     record.verdict = {Status::custom, {"first", "second"}, ExitCode::ok, false};
