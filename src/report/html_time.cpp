@@ -15,7 +15,46 @@ namespace {
 
 constexpr std::size_t kPhaseBins = 120;  // points of a plot over time, at most
 
-Markup run_phases(const TimeRecord& time) {
+/// The launches that resumed groups; empty if the whole run was one launch.
+Markup resumes(const RunRecord& record) {
+    Table rows{.caption = "Resumed groups",
+               .columns = {left("group"), "at step", left("by the launch of")}};
+    for (const GroupRecord& group : record.work.groups)
+        for (const ContinuationRecord& one : group.continuations)
+            rows.rows.push_back(row(group.group, one.step, one.started_utc));
+    if (rows.rows.empty()) return {};
+    return note(
+               "Training covers all launches; start-up, staging, vote and total only the last "
+               "one.") +
+           table(rows);
+}
+
+/// The facts about evaluation, vote and total; the rest is unknown if several launches trained.
+std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
+    const TimeRecord& time = record.time;
+    double evaluation = NAN, both = 0;
+    for (const GroupRecord& group : record.work.groups) {
+        const double seconds = group.evaluation_seconds.value.value_or(NAN);
+        evaluation = std::fmax(evaluation, seconds);
+        both = std::fmax(both, group.training_seconds.value.value_or(NAN) + seconds);
+    }
+    std::vector<Fact> rows{
+        {"evaluation", quantity({evaluation, "no group finished"}, "{:.2f}", "s"),
+         "maximum over all groups"},
+        {"vote", quantity(time.vote_seconds, "{:.2f}", "s")}};
+    const double rest =
+        time.total_seconds.value.value_or(NAN) - time.startup_seconds.value.value_or(NAN) -
+        time.staging_seconds.value.value_or(0) - time.vote_seconds.value.value_or(0) - both;
+    if (!is_resumed && std::isfinite(rest))
+        rows.push_back(
+            {"rest", quantity({std::max(rest, 0.0), ""}, "{:.2f}", "s"),
+             "files such as the last checkpoint, audits, evaluations between epochs, waits"});
+    rows.push_back({"total", quantity(time.total_seconds, "{:.2f}", "s")});
+    return rows;
+}
+
+Markup run_phases(const RunRecord& record) {
+    const TimeRecord& time = record.time;
     double epochs = 0;
     for (const double one : time.epoch_seconds) epochs += one;
     const bool has_epochs = !time.epoch_seconds.empty() && std::isfinite(epochs);
@@ -24,13 +63,14 @@ Markup run_phases(const TimeRecord& time) {
                    : no_value("no epoch finished");
     const std::string count = fmt::format("over {}, each the maximum over all groups",
                                           counted(std::ssize(time.epoch_seconds), "epoch"));
-    return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
-                  {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
-                  {"training", quantity(time.training_seconds, "{:.2f}", "s"),
-                   "of the slowest group, the denominator of eq. 6"},
-                  {"mean epoch", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""},
-                  {"vote", quantity(time.vote_seconds, "{:.2f}", "s")},
-                  {"total", quantity(time.total_seconds, "{:.2f}", "s")}});
+    const Markup resumed = resumes(record);
+    std::vector<Fact> rows{{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
+                           {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
+                           {"training", quantity(time.training_seconds, "{:.2f}", "s"),
+                            "longest of all groups, the denominator of eq. 6"},
+                           {"mean epoch", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""}};
+    std::ranges::move(last_phases(record, !resumed.html.empty()), std::back_inserter(rows));
+    return facts(rows) + resumed;
 }
 
 std::string percent(double share) {
@@ -94,7 +134,7 @@ Markup phase_table(const GroupSteps& steps) {
     return element(R"(div class="bars")", {stack_legend(phase_names()), table(rows)});
 }
 
-std::size_t slowest_group(const GroupSteps& steps) {
+std::size_t last_group(const GroupSteps& steps) {
     const auto end = [](const std::vector<StepRecord>& group) {
         return group.empty() || !has_phases(group) ? -1 : group.back().end_seconds;
     };
@@ -103,11 +143,11 @@ std::size_t slowest_group(const GroupSteps& steps) {
 }
 
 Markup phases_over_time(const GroupSteps& steps) {
-    const std::size_t group = slowest_group(steps);
+    const std::size_t group = last_group(steps);
     if (group >= steps.size() || !has_phases(steps[group])) return {};
     const PhaseBins bins = phase_bins(steps[group], kPhaseBins);
     StackPlot plot;
-    plot.title = fmt::format("Step time over the run in ms, group {} (the slowest)", group);
+    plot.title = fmt::format("Step time over the run in ms, group {} (ends last)", group);
     plot.description =
         "Stacked times of input wait, forward, backward, communication, optimizer and other.";
     plot.x_name = "step";
@@ -140,6 +180,7 @@ Markup speed_plot(const PageContent& content) {
                                    format_seconds(seconds));
     plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
                               format_seconds(seconds / static_cast<double>(bins)));
+    plot.x_min_step = 0;
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
     plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
     add_series(std::move(series), bins, plot);
@@ -149,7 +190,7 @@ Markup speed_plot(const PageContent& content) {
 }  // namespace
 
 Markup time_section(const PageContent& content) {
-    Markup result = run_phases(content.record.time) + training_time_table(content.record);
+    Markup result = run_phases(content.record) + training_time_table(content.record);
     const Markup phases = phase_table(content.steps);
     if (phases.html.empty()) {
         result += note(has_steps(content.steps) ? "The files steps.csv have no phases."
@@ -180,7 +221,6 @@ Markup utilization_section(const PageContent& content) {
         plot +
             facts({{"FLOPS per rank", quantity(used.flops_per_rank, "{:.3e}")},
                    {"roofline: large matrix products", quantity(ceiling.gemm_flops, "{:.3e}")},
-    plot.x_min_step = 0;
                    {"roofline: the model\xE2\x80\x99s convolutions",
                     quantity(ceiling.model_convolution_flops, "{:.3e}")},
                    {"ceiling per rank", quantity(ceiling.ceiling_flops, "{:.3e}")},

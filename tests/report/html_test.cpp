@@ -184,6 +184,49 @@ TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
     EXPECT_TRUE(has(read_page(html(example_content(record))), "run.roofline is off"));
 }
 
+TEST(Html, OfAResumedRunNamesTheLaunchesAndWhatTheTotalOmits) {
+    RunRecord record = example_record();
+    const std::string of_last = "start-up, staging, vote and total only the last one.";
+    const ReadPage whole = read_page(html(example_content(record)));
+    EXPECT_FALSE(has(whole, of_last));
+    EXPECT_TRUE(has(whole, "rest 0.88\xC2\xA0s files such as the last checkpoint,"))
+        << "20 - 1 - 0.5 - (16 + 1.5) - 0.125";
+    record.work.groups[1].continuations = {{20, "2022-11-06T00:00:00Z"}};
+    const ReadPage resumed = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(resumed, of_last));
+    EXPECT_TRUE(has(resumed, "group at step by the launch of 1 20 2022-11-06T00:00:00Z"));
+    EXPECT_FALSE(has(resumed, "files such as"));
+}
+
+TEST(Html, LabelsNoPositionBetweenTwoSteps) {
+    const RunRecord record = example_record();
+    const auto labels = std::string(
+        "<div class=\"x\" aria-hidden=\"true\">"
+        "<span class=\"first\" style=\"left:0.00%\">1</span>"
+        "<span class=\"\" style=\"left:50.00%\">2</span>"
+        "<span class=\"last\" style=\"left:100.00%\">3</span></div>");
+    const std::string page = html({record, {example_steps(3, 16), example_steps(3, 12)}, {}, {}});
+    const std::size_t first = page.find(labels);
+    ASSERT_NE(first, std::string::npos) << "of the loss";
+    EXPECT_NE(page.find(labels, first + 1), std::string::npos) << "of the step time";
+}
+
+TEST(Html, OfOneBaseModelNamesNoOthers) {
+    RunRecord record = example_record();
+    record.topology.groups = 1;
+    record.work.groups.pop_back();
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "1 base model (resnet50_v1.5) trained alone, on 4 ranks of 1 node. It "));
+    EXPECT_FALSE(has(page, "Their predictions"));
+}
+
+TEST(Html, NamesTheProgramOfTheLaunchOptions) {
+    RunRecord record = example_record();
+    record.environment["launcher"] = "--bind-to none";
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "options of mpirun --bind-to none"));
+}
+
 TEST(Html, WithoutStepsReportsItAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
