@@ -28,8 +28,9 @@ NumberRange between(double minimum, double maximum) {
 
 void add_config_options(Command command, config::Sources& sources, Presence config) {
     command.add_texts("--config", sources.files, "FILE",
-                      "YAML configuration; later files take precedence", config);
-    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE", "change one key");
+                      "YAML configuration; repeatable: later files win", config);
+    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
+                      "change one key; repeatable");
 }
 
 void require_place(std::string_view option, const std::string& file) {

@@ -79,8 +79,8 @@ void add_run_command(Command parent) {
          "Run the benchmark: train, evaluate the ensemble, score, write the result directory. "
          "Start it with mpirun or srun.",
          {"mpirun -np 4 hpcai500 run --config configs/quickstart.yaml",
-          "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --set training.precision=fp32 "
-          "--output results/ucmerced"}},
+          "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --config mine.yaml --set "
+          "training.precision=fp32 --output results/ucmerced"}},
         run);
     add_config_options(command, options.config, Presence::required);
     command.add_text("--output", options.output, "DIR",
