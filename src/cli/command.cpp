@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include <nlohmann/json.hpp>
 
@@ -27,8 +28,9 @@ NumberRange between(double minimum, double maximum) {
 
 void add_config_options(Command command, config::Sources& sources, Presence config) {
     command.add_texts("--config", sources.files, "FILE",
-                      "YAML configuration; later files take precedence", config);
-    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE", "change one key");
+                      "YAML configuration; repeatable: later files win", config);
+    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
+                      "change one key; repeatable");
 }
 
 void require_place(std::string_view option, const std::string& file) {
@@ -51,6 +53,11 @@ void require_replaceable(std::string_view option, const std::string& file, std::
     require(earlier == head, ExitCode::usage,
             "{}: expected a new file or an earlier output of this command, got {}", option,
             in_quotes(file));
+}
+
+std::string replace_launch(const std::string& message, const std::string& advice) {
+    static const std::regex kLaunch("start with `mpirun -np ([0-9]+)`");
+    return std::regex_replace(message, kLaunch, advice);
 }
 
 void add_json_flag(Command command, bool& json) {

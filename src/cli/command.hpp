@@ -213,6 +213,9 @@ void require_place(std::string_view option, const std::string& file);
 /// of an earlier output.
 void require_replaceable(std::string_view option, const std::string& file, std::string_view head);
 
+/// Returns `message` with `advice`, in which $1 is N, instead of "start with `mpirun -np N`".
+std::string replace_launch(const std::string& message, const std::string& advice);
+
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);
 

@@ -23,6 +23,16 @@ std::optional<double> parse_in_range(const std::string& text, const NumberRange&
     return value && range.contains(*value) ? value : std::nullopt;
 }
 
+/// The help pages of CLI11, with "..." only after options that take several values at once.
+class HelpFormatter final : public CLI::Formatter {
+    std::string make_option_opts(const CLI::Option* option) const override {
+        std::string text = CLI::Formatter::make_option_opts(option);
+        const std::size_t dots = text.find(" ...");
+        if (!option->get_allow_extra_args() && dots != text.npos) text.erase(dots, 4);
+        return text;
+    }
+};
+
 /// Returns "a, b or c".
 std::string alternatives(const std::vector<std::string>& names) {
     return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
@@ -104,7 +114,7 @@ std::vector<std::string> sections_and_keys() {
 }
 
 /// Returns a hint for an argument that seems to be a folder, configuration file or key without its
-/// option --data, --config or --set.
+/// option --data, --config or --set, or the value of a key that --set names.
 std::string option_hint(const CLI::App& command, const std::vector<std::string>& unknown) {
     const std::string& argument = unknown.front();
     const auto has = [&](const char* option) { return command.get_option_no_throw(option); };
@@ -116,6 +126,9 @@ std::string option_hint(const CLI::App& command, const std::vector<std::string>&
     if (const CLI::Option* data = has("--data");
         data != nullptr && data->get_required() && !argument.starts_with('-'))
         return hint("--data", argument);
+    if (const CLI::Option* set = has("--set"); set != nullptr && !argument.starts_with('-'))
+        for (const std::string& setting : set->results())
+            if (setting.find('=') == setting.npos) return hint("--set", setting + "=" + argument);
     const std::size_t equals = std::min(argument.find('='), argument.size());
     std::string name = argument.substr(0, equals);
     name.erase(0, name.find_first_not_of('-'));
@@ -299,6 +312,7 @@ void Command::set_action(Action action) const {
 CommandLine::CommandLine(const ProgramText& text)
     : app_(std::make_unique<CLI::App>(text.summary, text.name)),
       default_command_(text.default_command) {
+    app_->formatter(std::make_shared<HelpFormatter>());
     app_->footer(text.footer);
     app_->set_help_flag("-h,--help", "print this help");
     app_->set_version_flag("-V,--version", text.version, "print the version and the build");

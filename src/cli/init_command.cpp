@@ -96,6 +96,10 @@ std::string configuration_of(const InitOptions& options) {
     const fs::path training = subfolder(options.data, {"train", "training"});
     const fs::path validation = subfolder(options.data, {"val", "validation", "valid", "test"});
     const data::SampleIndex index = data::load_samples(training);
+    require(
+        index.classes.size() > 1, ExitCode::data,
+        "init: {}: expected a folder for each of two or more classes; one class folder found, {}",
+        printable(training.string()), printable(index.classes.front()));
     const data::SampleIndex test = data::load_samples(validation);
     data::require_same_classes(index, test);
     const data::FolderReport survey = data::survey(index, threads_or_all(options.threads));

@@ -139,8 +139,10 @@ void add_roofline_command(Command parent) {
         roofline);
     add_config_options(command, options.request.config);
     command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
-    command.add_text("--precision", options.precision, "P",
-                     "training.precision to measure; default: all that the device supports");
+    command.add_text(
+        "--precision", options.precision, "P",
+        "training.precision to measure alone; default: all that the device supports, but "
+        "training steps only in that of the configuration");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "approximate duration in seconds, more if a few training steps take longer; "
                        "default: 20");

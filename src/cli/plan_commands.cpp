@@ -167,8 +167,10 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and the ranks per node, or those of --roofline. A GPU has one rank.
-void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request) {
+/// Sets the ranks from --nodes and the ranks per node, or those of --roofline, or M x P_degree. A
+/// GPU has one rank.
+void set_ranks(const PlanOptions& options, const config::BaggingConfig& bagging,
+               prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
         if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
         require(request.ranks_per_node == options.gpus_per_node, ExitCode::usage,
@@ -176,8 +178,10 @@ void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request)
                 *options.gpus_per_node, *request.ranks_per_node);
     }
     if (!options.nodes) {
-        if (request.ranks == 0 && request.roofline && !options.sweep)
-            request.ranks = request.roofline->ranks;
+        if (request.ranks > 0 || options.sweep) return;
+        const std::int64_t product = std::min<std::int64_t>(
+            std::int64_t{bagging.groups.value_or(0)} * bagging.degree.value_or(0), kMaxRanks + 1);
+        request.ranks = request.roofline ? request.roofline->ranks : static_cast<int>(product);
         return;
     }
     if (!request.ranks_per_node && request.roofline)
@@ -195,18 +199,23 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     read_machine(options);
     const config::Config config = load_for_devices(options);
     prediction::EstimateRequest& request = options.request;
-    set_ranks(options, request);
+    set_ranks(options, config.bagging, request);
     if (request.machine) prediction::set_machine_rates(config, request);
     require(!options.sweep || request.ranks == 0, ExitCode::usage,
             "plan: --sweep: expected no --ranks and no --nodes, which the sweep replaces");
     if (options.sweep) return sweep(options, config, request, context.out);
     require(
         request.ranks > 0, ExitCode::usage,
-        "plan: --ranks or --nodes: expected a number, got none; with --roofline, the default is "
-        "its number of ranks");
+        "plan: --ranks or --nodes: expected a number, got none; the default is the number of ranks "
+        "of --roofline, else M x P_degree, but one of these is auto");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
-    const PlanRecord plan = prediction::estimate(config, request);
+    PlanRecord plan;
+    try {
+        plan = prediction::estimate(config, request);
+    } catch (const Error& error) {
+        throw Error(error.code(), replace_launch(error.what(), "use `--ranks $1`"));
+    }
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     check_memory(request, plan.memory_per_rank);
     for (const std::string& rule : verification::rules_broken_by_settings(config))
@@ -218,8 +227,9 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
 
 void add_request_options(Command command, PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
-    command.add_integer("--ranks", request.ranks, {1, kMaxRanks},
-                        "ranks of the run; default: those of --roofline; not with --sweep");
+    command.add_integer(
+        "--ranks", request.ranks, {1, kMaxRanks},
+        "ranks of the run; default: those of --roofline, else M x P_degree; not with --sweep");
     command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
                         "ranks per node; default: those of --roofline");
     command.add_integer("--nodes", options.nodes, {1, kMaxRanks},

@@ -60,7 +60,8 @@ void write_or_print(const std::string& option, const std::string& text, const st
     if (output.empty()) {
         context.out << text;
     } else {
-        require_replaceable(option, output, text.substr(0, 10));  // such as "Ranking of"
+        // Such as "Ranking of"; all pages begin with the document type.
+        require_replaceable(option, output, text.substr(0, text.starts_with('<') ? 32 : 10));
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
     }
@@ -139,6 +140,8 @@ verification::Submission submission_of(const std::string& directory, bool unveri
                                                         checked.record->environment, directory));
         }
     } else {
+        const bool is_parent = !verification::describe_runs_inside(directory).empty();
+        if (is_parent) verification::require_result(directory);  // else names the runs inside
         verification::require_finished(directory);
         checked = results::verify_result(directory);
     }

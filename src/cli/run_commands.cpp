@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/results/run_status.hpp>
 
@@ -45,11 +46,24 @@ struct StatusOptions {
     double interval_seconds = 2;
 };
 
+/// Reads the status. If the run is ending, first waits at most 5 s for the end of its processes, so
+/// that a script that asks when mpirun has returned reads the final exit code.
+results::RunStatus read_settled_status(const std::string& directory) {
+    constexpr double kMaxSeconds = 5;
+    const Stopwatch watch;
+    while (true) {
+        results::RunStatus status = results::read_status(directory);
+        if (!status.is_ending || watch.seconds() > kMaxSeconds) return status;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+}
+
 ExitCode status(const StatusOptions& options, const Context& context) {
     const bool is_terminal = isatty(STDOUT_FILENO) == 1;
     std::ostream& out = context.out;
     while (true) {
-        const results::RunStatus status = results::read_status(options.directory);
+        const results::RunStatus status = options.watch ? results::read_status(options.directory)
+                                                        : read_settled_status(options.directory);
         if (options.watch && is_terminal) out << kClearTerminal;
         out << status.text << std::flush;
         if (!options.watch || status.is_final || !out.good()) return status.exit_code;
@@ -65,8 +79,8 @@ void add_run_command(Command parent) {
          "Run the benchmark: train, evaluate the ensemble, score, write the result directory. "
          "Start it with mpirun or srun.",
          {"mpirun -np 4 hpcai500 run --config configs/quickstart.yaml",
-          "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --set training.precision=fp32 "
-          "--output results/ucmerced"}},
+          "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --config mine.yaml --set "
+          "training.precision=fp32 --output results/ucmerced"}},
         run);
     add_config_options(command, options.config, Presence::required);
     command.add_text("--output", options.output, "DIR",

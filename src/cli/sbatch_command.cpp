@@ -4,7 +4,6 @@
 #include <iostream>
 #include <map>
 #include <ostream>
-#include <regex>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -76,15 +75,12 @@ std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
 
 /// Throws, as the run would, if the ranks do not fit the configuration.
 void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
-    static const std::regex kLaunch("start with `mpirun -np ([0-9]+)`");
     try {
         plan::make_layout(config.bagging, config.training, config.parallel, ranks,
                           std::min(ranks, ranks_per_node));
     } catch (const Error& error) {
-        throw Error(
-            error.code(),
-            "sbatch: " + std::regex_replace(error.what(), kLaunch,
-                                            "choose --nodes and --ranks-per-node for $1 ranks"));
+        constexpr const char* kAdvice = "choose --nodes and --ranks-per-node for $1 ranks";
+        throw Error(error.code(), "sbatch: " + replace_launch(error.what(), kAdvice));
     }
 }
 

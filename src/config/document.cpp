@@ -31,6 +31,18 @@ Position position_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
+/// Returns a hint if the last line with text before `line` has no colon; else an empty string.
+std::string missing_colon(const std::string& yaml, int line) {
+    std::istringstream lines(yaml);
+    std::string text, hint;
+    for (int number = 1; number < line && std::getline(lines, text); ++number) {
+        text.resize(std::min(text.find('#'), text.size()));
+        if (text.find_first_not_of(" \r") == text.npos) continue;
+        hint = text.find(':') == text.npos ? fmt::format("; line {} has no colon", number) : "";
+    }
+    return hint;
+}
+
 /// Builds the tree from events, which unlike yaml-cpp's nodes show duplicates and have no cycles.
 class TreeBuilder final : public YAML::EventHandler {
 public:
@@ -117,7 +129,9 @@ private:
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
         if (!in_quotes_or_block) {
-            if (!rest.starts_with(value)) fail(mark, "a value on one line", "several lines");
+            if (!rest.starts_with(value))
+                fail(mark, "a value on one line",
+                     "several lines; check the indentation of the next line");
             return;
         }
         const char quote = rest.empty() ? ' ' : rest.front();
@@ -260,10 +274,13 @@ Node parse_document(const std::string& yaml, const Origin& origin, const std::st
     } catch (const YAML::Exception& error) {
         const Position position = error.mark.is_null() ? Position{} : position_of(error.mark);
         const bool is_indentation = error.msg == YAML::ErrorMsg::END_OF_MAP;
-        throw Error(ExitCode::usage,
-                    fmt::format("{}: {}expected YAML, got an error: {}{}", origin.at(position),
-                                path.empty() ? "" : path + ": ", printable(error.msg),
-                                is_indentation ? "; check the indentation" : ""));
+        const bool is_colon = is_indentation || error.msg == YAML::ErrorMsg::MAP_VALUE;
+        throw Error(
+            ExitCode::usage,
+            fmt::format("{}: {}expected YAML, got an error: {}{}{}", origin.at(position),
+                        path.empty() ? "" : path + ": ", printable(error.msg),
+                        is_indentation ? "; check the indentation" : "",
+                        is_colon ? missing_colon(text, position.line + is_indentation) : ""));
     }
     return builder.take_root();
 }

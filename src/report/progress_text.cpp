@@ -34,12 +34,15 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     });
 }
 
+std::ptrdiff_t count_stopped(const RunProgress& run) {
+    return count(run, ProgressState::stopped) + count(run, ProgressState::terminated) +
+           count(run, ProgressState::unsaved);
+}
+
 /// Returns true if the records of all groups show an end and no evaluation of the ensemble follows.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
-    const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
-                                   count(run, ProgressState::terminated) +
-                                   count(run, ProgressState::unsaved);
+    const std::ptrdiff_t stopped = count_stopped(run);
     const std::ptrdiff_t groups = std::ssize(run.groups);
     const bool will_evaluate = stopped == 0 && failed < groups;
     return groups > 0 && !will_evaluate &&
@@ -52,19 +55,26 @@ bool is_running(const RunProgress& run) {
     return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
 }
 
+/// Returns the word of a state; no group of a dead run is at work.
+std::string_view shown_state(ProgressState state, bool is_dead) {
+    return is_dead && state == ProgressState::training ? "interrupted" : word_of(state);
+}
+
 std::string line_of(const GroupProgress& group, const RunProgress& run) {
     if (!group.progress) {
         const char* state = group.read_error.empty() ? "not started" : "unreadable";
         return progress_line(group.group, state, "", "", "", "", "", "");
     }
     const ProgressRecord& progress = *group.progress;
-    const bool has_estimate = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
-    return progress_line(
-        group.group, word_of(progress.state), fmt::format("{}/{}", progress.epoch, progress.epochs),
-        fmt::format("{}/{}", progress.step, progress.steps), number(progress.loss, "{:.4f}"),
-        number(progress.images_per_second, "{:.1f}"),
-        has_estimate ? format_seconds(*progress.seconds_left.value) : "",
-        heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
+    const bool is_dead = is_over(run) || has_died(run);
+    const bool has_estimate = is_at_work(progress) && !is_dead && progress.seconds_left.value;
+    return progress_line(group.group, shown_state(progress.state, is_dead),
+                         fmt::format("{}/{}", progress.epoch, progress.epochs),
+                         fmt::format("{}/{}", progress.step, progress.steps),
+                         number(progress.loss, "{:.4f}"),
+                         number(progress.images_per_second, "{:.1f}"),
+                         has_estimate ? format_seconds(*progress.seconds_left.value) : "",
+                         heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds));
 }
 
 /// Explains a silence by the lock of the directory, which is held, free or unknown.
@@ -104,6 +114,10 @@ bool is_over(const RunProgress& run) {
     return run.is_locked != true && (have_all_ended(run) || is_silent);
 }
 
+bool is_ending(const RunProgress& run) {
+    return run.is_locked == true && (count_stopped(run) > 0 || have_all_ended(run));
+}
+
 bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
@@ -124,9 +138,12 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
 std::string progress_table(RunProgress run) {
     // If no group has failed, SIGTERM is a request to stop, such as Ctrl-C in mpirun.
     const bool is_stopped = exit_code_of(run) == ExitCode::stopped;
+    const bool is_certain = is_over(run) || has_died(run);
     for (GroupProgress& group : run.groups) {
         if (is_stopped && group.progress && group.progress->state == ProgressState::terminated)
             group.progress->state = ProgressState::stopped;
+        if (is_certain && group.progress && is_at_work(*group.progress))
+            group.progress->state = ProgressState::training;
     }
     std::string text =
         progress_line("group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat");
@@ -151,7 +168,6 @@ std::string progress_table(RunProgress run) {
                      4) +
                 "\n";
     }
-    const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_locked == false) && !run.next_command.empty()) {
         const std::string line =
             fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
@@ -161,7 +177,7 @@ std::string progress_table(RunProgress run) {
     if (run.resume_step && shows_resume_step(run)) {
         const std::string line = fmt::format(
             "`resume` would start{} from step {}: {}",
-            run.groups.size() > 1 ? " the slowest group" : "", *run.resume_step,
+            run.resume_group ? fmt::format(" group {}", *run.resume_group) : "", *run.resume_step,
             *run.resume_step > 0 ? "the newest complete checkpoint" : "no checkpoint is complete");
         text += wrap(line, 4) + "\n";
     }
@@ -173,7 +189,7 @@ std::string progress_table(RunProgress run) {
                         run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
         if (const auto groups = count(run, row.value)) {
-            text += fmt::format(" {}={}", row.word, groups);
+            text += fmt::format(" {}={}", shown_state(row.value, is_certain), groups);
         }
     }
     return text + fmt::format(" directory={}\n", printable(run.directory));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -83,22 +84,23 @@ std::string find_resume_command(const std::optional<LaunchRecord>& launch, const
     return launch ? resume_command(launch->topology.ranks, launch->environment, folder) : "";
 }
 
-/// Returns RunProgress::resume_step of the run, whose groups have `ranks` ranks.
-std::optional<std::int64_t> find_resume_step(const RunProgress& run, int ranks) {
-    std::optional<std::int64_t> first;
+/// Sets resume_step and resume_group of the run, whose groups have `ranks` ranks.
+void set_resume_step(RunProgress& run, int ranks) {
+    std::map<std::int64_t, int> first;  // [step]: the first group that would resume there
     try {
         for (const auto& [group, progress, error] : run.groups) {
             // A group that died after it stored its record has no checkpoint and is not trained.
             const fs::path record = group_directory(run.directory, group) / "record.json";
             const auto stored = records::try_read_file<GroupResult>(record);
             if (stored && stored->record.failure.empty()) continue;
-            const std::int64_t step = last_checkpoint(run.directory, group, ranks);
-            first = std::min(first.value_or(step), step);
+            first.emplace(last_checkpoint(run.directory, group, ranks), group);
         }
-        return first;
     } catch (const Error&) {  // `resume` reports the error
-        return std::nullopt;
+        return;
     }
+    if (first.empty()) return;
+    run.resume_step = first.begin()->first;
+    if (first.size() > 1) run.resume_group = first.begin()->second;
 }
 
 /// Returns the progress without the values that depend on it: the next command and resume_step.
@@ -119,9 +121,9 @@ RunStatus status_of_progress(const fs::path& directory, const fs::path& folder) 
     const bool is_trained = report::have_all_finished(run);
     run.next_command = is_trained ? "hpcai500 score " + printable(shell_quote(directory.string()))
                                   : find_resume_command(launch, folder);
-    if (launch && report::shows_resume_step(run))
-        run.resume_step = find_resume_step(run, launch->topology.degree);
-    return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
+    if (launch && report::shows_resume_step(run)) set_resume_step(run, launch->topology.degree);
+    return {report::progress_table(run), report::exit_code_of(run), report::is_over(run),
+            report::is_ending(run)};
 }
 
 /// Returns the status of a run. `folder` is the argument of `resume`: the run's directory, or its

@@ -157,7 +157,9 @@ std::string to_json(const std::vector<Ranking>& rankings) {
 std::string to_html(const std::vector<Ranking>& rankings) {
     std::string body = "<main class=\"ranking\"><h1>HPC AI500 V3.0 ranking</h1>\n";
     for (const Ranking& ranking : rankings) body += html_table(ranking);
-    return report::page("HPC AI500 ranking", body + "</main>");
+    std::string page = report::page("HPC AI500 ranking", body + "</main>");
+    // Distinguishes the page from reports, which `rank` must not replace.
+    return page.insert(page.find('\n') + 1, "<!-- HPC AI500 ranking -->\n");
 }
 
 }  // namespace hpcai::verification

@@ -297,7 +297,8 @@ std::string to_junit(const std::string& name, const Verification& verification, 
 Verification verify(const std::filesystem::path& directory) {
     std::error_code error;
     require(std::filesystem::is_directory(directory, error), ExitCode::usage,
-            "{}: expected the directory of a result", printable(directory.string()));
+            "{}: expected the directory of a result, {}", printable(directory.string()),
+            std::filesystem::exists(directory, error) ? "got a file" : "which does not exist");
     Verification verification;
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)

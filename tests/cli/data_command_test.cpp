@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "child_process.hpp"
 #include "cli/command_line.hpp"
 #include "cli/survey.hpp"
+#include "data/png_files.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -293,6 +295,51 @@ TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
     expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "x.yaml"}), 4,
                    "class");
     EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
+}
+
+TEST_F(DataCommands, InitNamesTheFolderThatHasOneClass) {
+    for (const char* part : {"one/train/cat", "one/val/cat"}) {
+        fs::create_directories(folder_ / part);
+        fs::copy(first_picture(), folder_ / part / "1.jpg");
+    }
+    expect_refused(run_in(folder_.path(), {"init", "--data", "one", "--output", "x.yaml"}), 4,
+                   "init: one/train: expected a folder for each of two or more classes; one class "
+                   "folder found, cat\n");
+}
+
+TEST_F(DataCommands, TakePngFilesUpToAStepOfTraining) {
+    for (int picture = 0; picture < 12; ++picture) {
+        data::test::Bytes rows;
+        for (int row = 0; row < 32; ++row) {
+            rows.push_back(0);  // no filter
+            for (int i = 0; i < 32 * 3; ++i)
+                rows.push_back(static_cast<std::uint8_t>(20 * picture + 3 * row + i));
+        }
+        const fs::path file =
+            folder_ /
+            fmt::format("png/{}/{}/{}.png", picture < 8 ? "train" : "val", picture % 2, picture);
+        fs::create_directories(file.parent_path());
+        const data::test::Bytes bytes =
+            data::test::png({.width = 32, .height = 32, .bits = 8, .colour_type = 2}, rows);
+        std::ofstream(file, std::ios::binary)
+            .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    }
+    const Outcome check = data({"check", "png/train"});
+    EXPECT_TRUE(check.out.starts_with("png/train: 8 images of 2 classes, 4 per class"))
+        << check.out << check.error;
+    EXPECT_EQ(data({"pack", "png/train", "--output", "packed"}).exit_code, 0);
+    const auto stats = nlohmann::json::parse(data({"stats", "packed", "--json"}).out);
+    EXPECT_EQ(stats["mean"],
+              nlohmann::json::parse(data({"stats", "png/train", "--json"}).out)["mean"]);
+    EXPECT_EQ(stats["pixels"], 8 * 32 * 32);
+    expect_refused(data({"show", "png/train", "--output", "x.png"}), 2,
+                   "data show: png/train: expected HDF5 files, a folder of records or a result");
+    ASSERT_EQ(run_in(folder_.path(), {"init", "--data", "png", "--output", "x.yaml"}).error, "");
+    const Outcome trained = run_in(
+        folder_.path(), {"run", "--config", "x.yaml", "--output", "result", "--set", "bagging.M=1",
+                         "--set", "workload.epochs=1", "--set", "device.threads=1"});
+    EXPECT_EQ(trained.exit_code, 0) << trained.error;
+    EXPECT_NE(trained.out.find("\nRESULT CUSTOM  "), std::string::npos) << trained.out;
 }
 
 TEST_F(DataCommands, InitRejectsDamagedPictures) {

@@ -151,9 +151,27 @@ TEST(Plan, CountsTheTrainingFolder) {
     EXPECT_NE(outcome.out.find(" 80 samples"), std::string::npos) << outcome.out;
 }
 
+TEST(Plan, HasTheRanksOfTheConfigurationByDefault) {
+    const auto mini = [](const std::vector<std::string>& more) {
+        std::vector<std::string> words{"plan", "--config",
+                                       source("configs/mini_image_classification.yaml")};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words);
+    };
+    const Outcome outcome = mini({"--set", "bagging.M=3", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["layout"]["ranks"], 3);
+    for (const char* automatic : {"bagging.M=auto", "bagging.P_degree=auto"})
+        expect_refused(mini({"--set", automatic}), 2,
+                       "else M x P_degree, but one of these is auto");
+    expect_refused(mini({"--set", "bagging.M=1000000000"}), 2,
+                   "--ranks: expected 1 to 10000000, got 10000001");
+}
+
 TEST(Plan, RejectsALayoutThatBreaksEquation5) {
-    expect_refused(run({"plan", "--config", source("configs/quickstart.yaml"), "--ranks", "3"}), 3,
-                   "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
+    expect_refused(
+        run({"plan", "--config", source("configs/quickstart.yaml"), "--ranks", "3"}), 3,
+        "bagging.M=2 x bagging.P_degree=2 needs 4 ranks (eq. 5), got 3; use `--ranks 4`");
 }
 
 /// Errors that depend on the configuration alone have the text of a run's error (tests/end_to_end).

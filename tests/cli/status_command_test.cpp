@@ -2,6 +2,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <thread>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -126,6 +127,25 @@ TEST_F(Status, ReportsThatAResultIsBeingResumed) {
     EXPECT_EQ(status().exit_code, 7);
 }
 
+TEST_F(Status, WaitsForTheLastProcessesOfARunThatIsEnding) {
+    write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
+    write_progress(0, ProgressState::training);
+    write_progress(1, ProgressState::terminated, "stopped at step 7 by SIGTERM");
+    const fs::path locked = folder_ / "run/config.yaml";
+    const int file = open(locked.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(flock(file, LOCK_SH), 0);
+    std::thread group_0([&] {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        write_progress(0, ProgressState::terminated, "stopped at step 7 by SIGTERM");
+        close(file);
+    });
+    const Outcome outcome = status();
+    group_0.join();
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.out;
+    EXPECT_TRUE(outcome.out.ends_with("\nSTATUS STOPPED  groups=2 stopped=2 directory=run\n"))
+        << outcome.out;
+}
+
 TEST_F(Status, EndsItsWatchOfARunWithoutAHeartbeatForTenMinutes) {
     write("run/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
     write("run/launch.json", "{}");
@@ -149,8 +169,7 @@ TEST_F(Status, StatesTheStepFromWhichARunThatWasKilledWouldResume) {
     EXPECT_EQ(read(events, event.data(), event.size()), -1) << "it lists files in vain";
     fs::last_write_time(folder_ / "run/launch.json",
                         fs::file_time_type::clock::now() - std::chrono::minutes(1));
-    EXPECT_THAT(status().out,
-                testing::HasSubstr("`resume` would start the slowest group from step 0: no "))
+    EXPECT_THAT(status().out, testing::HasSubstr("`resume` would start group 1 from step 0: no "))
         << "group 1 has not begun";
     EXPECT_GT(read(events, event.data(), event.size()), 0);
     close(events);

@@ -120,6 +120,16 @@ TEST(Version, IsTheProjects) {
     EXPECT_EQ(run({"version"}).out, version);
 }
 
+TEST(Help, HasDotsOnlyAfterOptionsThatTakeSeveralValuesAtOnce) {
+    const std::string page = run({"run", "--help"}).out;
+    EXPECT_EQ(page.find("..."), std::string::npos) << page;
+    EXPECT_NE(page.find("\n  --config FILE REQUIRED      YAML configuration; repeatable: later"),
+              std::string::npos)
+        << page;
+    EXPECT_NE(run({"evaluate", "--help"}).out.find("--detections FILE ..."), std::string::npos);
+    EXPECT_NE(run({"rank", "--help"}).out.find("DIR TEXT ... REQUIRED"), std::string::npos);
+}
+
 TEST(Help, IsAlsoAWord) {
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
     EXPECT_EQ(run({"help", "data", "check"}).out, run({"data", "check", "--help"}).out);
@@ -165,6 +175,9 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"init", "mine"}, "init: unknown argument 'mine'; did you mean `--data mine`?"},
         Misuse{{"run", "--config", "f", "epochs=3"},
                "unknown argument 'epochs=3'; did you mean `--set workload.epochs=3`?"},
+        Misuse{{"run", "--config", "f", "--set", "training.batch_size", "16"},
+               "unknown argument '16'; did you mean `--set training.batch_size=16`?"},
+        Misuse{{"run", "--config", "f.yaml", "g.yaml"}, "did you mean `--config g.yaml`?"},
         Misuse{{"plan", "--config", "f", "run.seed=2"}, "did you mean `--set run.seed=2`?"},
         Misuse{{"plan", "--config", "f", "--seed"}, "did you mean `--set run.seed=...`?"},
         Misuse{{"run", "--config", "f", "--epochs", "3"},

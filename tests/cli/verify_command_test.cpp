@@ -29,8 +29,11 @@ void write_series_without_a_result(const std::filesystem::path& directory) {
 
 TEST(Verify, RejectsADirectoryThatIsNotThere) {
     const TemporaryFolder folder;
-    expect_refused(run_in(folder.path(), {"verify", "nowhere"}), 2, "nowhere: expected");
-    expect_refused(run_in(folder.path(), {"rank", "nowhere"}), 2, "nowhere: expected");
+    for (const char* command : {"verify", "rank"})
+        expect_refused(run_in(folder.path(), {command, "nowhere"}), 2,
+                       "nowhere: expected the directory of a result, which does not exist\n");
+    std::ofstream(folder / "file") << "mine";
+    expect_refused(run_in(folder.path(), {"verify", "file"}), 2, "of a result, got a file\n");
     expect_refused(run_in(folder.path(), {"compare", "nowhere", "."}), 2, "nowhere: expected");
 }
 
@@ -134,6 +137,7 @@ TEST(Results, AreNamedWhereTheirParentIsGiven) {
         "; runs inside, newest first: results/new, results/middle, results/old\n";
     for (const std::vector<std::string>& command : {std::vector<std::string>{"status", "results"},
                                                     {"report", "results"},
+                                                    {"rank", "results"},
                                                     {"compare", "results", "results/old"}}) {
         expect_refused(run_in(folder.path(), command), 2, inside);
     }
@@ -218,6 +222,25 @@ TEST(Rank, NamesAllResultsThatDoNotVerify) {
     EXPECT_NE(outcome.error.find("\nhpcai500: rank: empty: does not verify (2 findings; "),
               std::string::npos)
         << outcome.error;
+}
+
+TEST(Rank, AndReportReplaceOnlyTheirOwnPages) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "result.json") << records::to_json(report::example_record());
+    const auto write = [&](std::vector<std::string> command, const std::string& file) {
+        command.insert(command.end(), {"--output", file});
+        return run_in(folder.path(), command);
+    };
+    const std::vector<std::string> rank{"rank", ".", "--unverified", "--format", "html"};
+    const std::vector<std::string> report{"report", "."};
+    for (int times = 0; times < 2; ++times) {
+        EXPECT_EQ(write(rank, "ranking.html").error, "");
+        EXPECT_EQ(write(report, "report.html").error, "");
+    }
+    const std::string refusal =
+        ": --output: expected a new file or an earlier output of this command, got ";
+    expect_refused(write(rank, "report.html"), 2, "rank" + refusal + "'report.html'");
+    expect_refused(write(report, "ranking.html"), 2, "report" + refusal + "'ranking.html'");
 }
 
 TEST(Table, RejectsWhatIsNoResult) {

@@ -95,6 +95,19 @@ TEST(Document, RejectsEveryOtherShapeThanSectionsOfKeys) {
               "indentation");
 }
 
+TEST(Document, NamesTheLineWithTheFaultBeforeTheLineOfTheError) {
+    EXPECT_EQ(message_of("run:\n  seed: 3\nworkload\n\n  epochs: 1\n"),
+              "f.yaml:5:9: expected YAML, got an error: illegal map value; line 3 has no colon");
+    EXPECT_EQ(message_of("run:\n  seed: 3\nworkload  # a: b\n  epochs: 1\n"),
+              "f.yaml:3:1: expected YAML, got an error: end of map not found; check the "
+              "indentation; line 3 has no colon");
+    EXPECT_EQ(message_of("run: a: b\n"),
+              "f.yaml:1:7: expected YAML, got an error: illegal map value");
+    EXPECT_EQ(message_of("run:\n  seed: 3\n   name: x\n"),
+              "f.yaml:2:9: run.seed: expected a value on one line, got several lines; check the "
+              "indentation of the next line");
+}
+
 TEST(Document, AcceptsEmptyFilesAndSections) {
     EXPECT_EQ(message_of(""), "accepted");
     EXPECT_EQ(message_of("# nothing\n"), "accepted");

@@ -84,6 +84,17 @@ TEST(Recipes, OfMlperfsLarsAreThoseOfItsTable) {
     }
 }
 
+TEST(Recipes, ForAFirstTrialSayHowToTrainOneEpoch) {
+    for (const std::string name : {"quickstart", "extreme_weather_quickstart",
+                                   "climate_segmentation_quickstart", "ucmerced", "bccd"}) {
+        const std::string file = name + ".yaml";
+        EXPECT_NE(text_of("configs/" + file).find("; 1 needs training.warmup_epochs: 0\n"),
+                  std::string::npos)
+            << file;
+        EXPECT_NO_THROW(configured(file, {"workload.epochs=1", "training.warmup_epochs=0"}));
+    }
+}
+
 TEST(Recipes, AreAllAccepted) {
     const fs::path folder = fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / "configs";
     int count = 0;

@@ -247,11 +247,45 @@ TEST(ProgressTable, StatesTheStepFromWhichARunThatHasDiedWouldResume) {
     EXPECT_THAT(status_lines(run)[3], testing::StartsWith("STATUS RUNNING "));
     run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     run.resume_step = 0;
+    EXPECT_EQ(status_lines(run)[4], "`resume` would start from step 0: no checkpoint is complete");
+    run.resume_group = 1;
     EXPECT_EQ(status_lines(run)[4],
-              "`resume` would start the slowest group from step 0: no checkpoint is complete");
+              "`resume` would start group 1 from step 0: no checkpoint is complete");
     run = run_of({group_in(0, ProgressState::stopped)});
     run.resume_step = 17;
     EXPECT_THAT(status_lines(run)[3], testing::StartsWith("STATUS STOPPED ")) << "see its reason";
+}
+
+TEST(ProgressTable, ShowsNoGroupOfADeadRunAtWork) {
+    auto run = run_of({group_in(0, ProgressState::training), group_in(1, ProgressState::evaluating),
+                       group_in(2, ProgressState::terminated)});
+    const auto lines = status_lines(run);
+    EXPECT_THAT(lines[1], testing::StartsWith("0     interrupted     2/3 "));
+    EXPECT_THAT(lines[2], testing::StartsWith("1     interrupted "));
+    EXPECT_EQ(lines.back(),
+              "STATUS UNFINISHED  groups=3 interrupted=2 terminated=1 directory=results/a");
+    run.now_unix_seconds = 1'700'000'001;
+    EXPECT_THAT(status_lines(run)[2], testing::StartsWith("1     evaluating "))
+        << "another node may run it";
+}
+
+TEST(ProgressTable, TellsThatARunIsEndingWhileItsProcessesHoldTheLock) {
+    auto run = run_of({group_in(0, ProgressState::training), group_in(1, ProgressState::training)});
+    run.is_locked = true;
+    EXPECT_FALSE(is_ending(run));
+    run.groups[1].progress->state = ProgressState::failed;
+    EXPECT_FALSE(is_ending(run)) << "the other group continues";
+    run.groups[0].progress->state = ProgressState::failed;
+    EXPECT_TRUE(is_ending(run));
+    for (const ProgressState state :
+         {ProgressState::stopped, ProgressState::terminated, ProgressState::unsaved}) {
+        run.groups[1].progress->state = ProgressState::training;
+        run.groups[0].progress->state = state;
+        run.is_locked = true;
+        EXPECT_TRUE(is_ending(run));
+        run.is_locked = false;
+        EXPECT_FALSE(is_ending(run)) << "it has ended";
+    }
 }
 
 TEST(ProgressTable, FitsAPageUpToTheLineForTools) {
@@ -272,7 +306,7 @@ TEST(ProgressTable, FitsAPageUpToTheLineForTools) {
     EXPECT_TRUE(lines.back().starts_with("STATUS ")) << "tools read this line";
     lines.pop_back();
     for (const std::string& line : lines) EXPECT_LE(line.size(), kPageWidth) << line;
-    EXPECT_TRUE(lines[1].starts_with("1023  evaluating  100/100 450000/450000  1.2500  12345.6 "));
+    EXPECT_TRUE(lines[1].starts_with("1023  interrupted 100/100 450000/450000  1.2500  12345.6 "));
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ struct SampleIndex {
 
 /// Scans `root`. A class is a folder whose name does not begin with a dot. Its samples are the
 /// regular files (or links to regular files) directly in it that are named *.jpg, *.jpeg, *.jpe or
-/// *.png, also in capitals. Throws Error(data) if `root` is not a folder or has no class, a class has no
-/// sample, a folder cannot be read, or a name has control characters or is not UTF-8.
+/// *.png, also in capitals. Throws Error(data) if `root` is not a folder or has no class, a class
+/// has no sample, a folder cannot be read, or a name has control characters or is not UTF-8.
 SampleIndex scan_image_folder(const std::filesystem::path& root);
 
 inline constexpr const char* kShardIndexName = "shards.jsonl";

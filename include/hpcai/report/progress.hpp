@@ -19,6 +19,10 @@ bool have_all_finished(const RunProgress& run);
 /// and no evaluation follows) or silence_seconds() is at least kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
+/// Returns true if a program holds the lock although all groups have ended, or some have stopped:
+/// its processes are about to end.
+bool is_ending(const RunProgress& run);
+
 /// Seconds without a heartbeat after which is_over() treats an unfinished run as dead, and those
 /// after which progress_table() does so if the lock is unknown or free. A lock that seems free is
 /// not enough, because some file systems hide the locks of other nodes.
@@ -45,7 +49,8 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// command to complete a run that is over or whose lock is free. If such a run is not over and its
 /// last heartbeat is less than kUnlockedSilenceSeconds old, the command has the remark "unless
 /// another node runs it". If exit_code_of() is stopped, the table shows terminated groups as
-/// stopped. Breaks long lines, but not the table and the last line. Escapes control characters.
+/// stopped; if the run is over or has died, it shows groups at work as interrupted. Breaks long
+/// lines, but not the table and the last line. Escapes control characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

@@ -13,6 +13,7 @@ struct RunStatus {
     std::string text;    // the line of the result or of the repetitions, or a table of the progress
     ExitCode exit_code;  // of the results, else report::exit_code_of(); not ok if runs are missing
     bool is_final;       // true if all results exist or the run has ended or died (is_over())
+    bool is_ending = false;  // report::is_ending()
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks only the data
