@@ -13,8 +13,9 @@
 # The all-reduces overlap with a backward pass of S (0) seconds, which are not in their time.
 # NAME is fat_tree (default), dragonfly or torus; tests/scale/platform.cpp describes these machines.
 # A row has the number of ranks, the phase, simulated seconds, messages and bytes of the busiest rank,
-# wall seconds, and the peak resident memory in MB. Builds in FOLDER (build/scale). The number of
-# groups must be a power of two.
+# wall seconds, and the peak resident memory in MB. In `step`, gradients and bandwidths are 1 / 390.625
+# of the real ones: so are the bytes, and the times are real. `step` needs a number of groups that is a
+# power of two. Each call builds the program again, in FOLDER (build/scale).
 # Exit code: 0 all simulations ended, 1 some did not, 2 usage, 3 no SimGrid.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -106,7 +107,7 @@ simulate() { # RANKS PART
         -wrapper "timeout $seconds" --log=root.thres:critical --cfg=smpi/simulate-computation:no \
         --cfg=smpi/coll-selector:default --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
         --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
-        --cfg=smpi/test:1e-6 --cfg=smpi/iprobe:1e-6 --cfg=smpi/grow-injected-times:no \
+        --cfg=maxmin/precision:1e-3 --cfg=smpi/test:1e-6 --cfg=smpi/iprobe:1e-6 --cfg=smpi/grow-injected-times:no \
         --cfg=contexts/stack-size:256 --cfg=contexts/guard-size:$(($1 > 8192 ? 0 : 1)) ./scale "$group" "$per_node" "$2" "${algorithms// /,}" \
         "$backward" > rows.txt 2> errors.txt; then
         failed=1
