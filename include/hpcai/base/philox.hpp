@@ -30,17 +30,20 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
 /// The purpose of a stream. The numbers are part of the definition of every result: never renumber,
 /// only append.
 enum class RandomPurpose : std::uint8_t {
-    bootstrap = 1,       // which samples a model trains on
-    shuffle = 2,         // order of a model's samples in an epoch
-    augmentation = 3,    // of one training sample, such as crop and flip
-    initialization = 4,  // initial weights
-    synthetic_data = 5,  // generated patterns and random tensors
-    photographs = 6,     // the photograph generator
-    confidence = 7,      // resampling for confidence intervals
-    test = 8,            // tests
-    climate = 9,         // the climate generator
-    regions = 10,        // anchors and regions sampled for the losses of one training sample
-    rounding = 11,       // stochastic rounding of gradients to int8
+    bootstrap = 1,          // which samples a model trains on
+    shuffle = 2,            // order of a model's samples in an epoch
+    augmentation = 3,       // of one training sample, such as crop and flip
+    initialization = 4,     // initial weights
+    synthetic_data = 5,     // generated patterns and random tensors
+    photographs = 6,        // the photograph generator
+    confidence = 7,         // resampling for confidence intervals
+    test = 8,               // tests
+    climate = 9,            // the climate generator
+    regions = 10,           // anchors and regions sampled for the losses of one training sample
+    rounding = 11,          // stochastic rounding of gradients to int8
+    inheritance = 12,       // of one trial of a search: filters that are copied, seed of new ones
+    proposal = 13,          // parent and morphs of a trial of a search
+    hyper_parameters = 14,  // of a trial of a search
 };
 
 /// The sequence of random numbers identified by (seed, purpose, a, b, c). Streams of one seed share
