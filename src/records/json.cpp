@@ -15,6 +15,7 @@
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/progress_record.hpp>
 #include <hpcai/records/repetitions_record.hpp>
+#include <hpcai/records/trial_record.hpp>
 
 #include "record_checks.hpp"
 
@@ -79,6 +80,12 @@ public:
         std::vector<Quantity> quantities;
         for (const double value : values) quantities.push_back({value, {}});
         (*this)(key, quantities);
+    }
+
+    /// Writes nothing if there is no value.
+    template <typename T>
+    void operator()(const std::string& key, const std::optional<T>& value) {
+        if (value) (*this)(key, *value);
     }
 
     /// Writes the name of the alternative under `key`, then the alternative's own keys.
@@ -218,6 +225,11 @@ public:
         }
     }
 
+    template <typename T>
+    void operator()(const std::string& key, std::optional<T>& value) const {
+        if (object_.contains(key)) (*this)(key, value.emplace());
+    }
+
     template <typename... Alternatives>
     void operator()(const std::string& key, std::variant<Alternatives...>& value) const {
         const json& name = member(key);
@@ -267,9 +279,10 @@ private:
     Place place_;
 };
 
-/// Returns the text of `document`. Replaces invalid UTF-8, which host and file names may contain.
-std::string text_of(const ordered_json& document) {
-    return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+/// Returns the text of `document`; an indent of -1 is one line. Replaces invalid UTF-8, which host
+/// and file names may contain.
+std::string text_of(const ordered_json& document, int indent) {
+    return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -282,7 +295,14 @@ template <typename Record>
 std::string to_json(const Record& record) {
     Writer writer(requires { Record::has_whole_numbers; });
     for_each_field(record, writer);
-    return text_of(writer.take());
+    return text_of(writer.take(), 2) + "\n";
+}
+
+template <typename Record>
+std::string to_json_line(const Record& record) {
+    Writer writer(false);
+    for_each_field(record, writer);
+    return text_of(writer.take(), -1);
 }
 
 template <typename Record>
@@ -299,7 +319,7 @@ Record from_json(std::string_view text, std::string_view name) {
 }
 
 std::string environment_to_json(const std::map<std::string, std::string>& environment) {
-    return text_of(ordered_json(environment));
+    return text_of(ordered_json(environment), 2) + "\n";
 }
 
 template std::string to_json(const RunRecord&);
@@ -320,5 +340,9 @@ template std::string to_json(const RooflineRecord&);
 template RooflineRecord from_json(std::string_view, std::string_view);
 template std::string to_json(const PlanRecord&);
 template std::string to_json(const SweepRecord&);
+template std::string to_json_line(const ProposedTrial&);
+template ProposedTrial from_json(std::string_view, std::string_view);
+template std::string to_json_line(const FinishedTrial&);
+template FinishedTrial from_json(std::string_view, std::string_view);
 
 }  // namespace hpcai::records

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/search_record.hpp>
 
 /// The result of one base model and the readings of meters and counters, which its group stores.
 namespace hpcai {
@@ -196,13 +198,15 @@ struct GroupResult {
     std::int64_t statistics_sums_per_step = 0;  // this and the next two: as in CommunicationRecord
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // of nodes, steps and the leader's clocks
+    std::vector<CounterRecord> counters;      // of nodes, steps and the leader's clocks
+    std::optional<GroupSearchRecord> search;  // of an architecture search; else absent
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  decoder_warnings, communicated_bytes, gradient_bytes, buckets,
                  bandwidth_bytes_per_second, all_reduce_backend, sent_bytes_per_step,
                  between_nodes_bytes_per_step, out_of_node_bytes_per_step, message_bytes_per_step,
                  message_wait_seconds, shard_bytes_per_step, shard_wait_seconds,
-                 statistics_sums_per_step, statistics_bytes_per_step, statistics_seconds, counters);
+                 statistics_sums_per_step, statistics_bytes_per_step, statistics_seconds, counters,
+                 search);
 };
 
 }  // namespace hpcai

@@ -22,6 +22,11 @@ namespace hpcai::records {
 template <typename Record>
 std::string to_json(const Record& record);
 
+/// Returns the text of to_json on one line, without line feed: a line of a JSON Lines file.
+/// `Record` is ProposedTrial or FinishedTrial, which from_json also takes.
+template <typename Record>
+std::string to_json_line(const Record& record);
+
 /// Returns the record in `text`; `name` is its name in error messages. Ignores unknown keys. Throws
 /// Error(data) with the key, its value and the legal values if the schema differs, if a value is
 /// missing, has another type or is out of range, or if values contradict each other.

@@ -248,6 +248,7 @@ struct RunRecord {
     QualityRecord quality;
     CommunicationRecord communication;
     ParallelRecord parallel;
+    std::optional<SearchRecord> search;  // of an architecture search; else absent
     TimeBreakdownRecord time_breakdown;  // each number is the largest of all groups
     EnergyRecord energy;
     DeterminismRecord determinism;
@@ -258,7 +259,7 @@ struct RunRecord {
     HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,
                  utilization, quality, topology, workload, parameters, flops, work, time, staging,
                  throughput, communication, parallel, time_breakdown, energy, determinism,
-                 environment, invocations, training_digest, summary_sha256, config);
+                 environment, invocations, training_digest, summary_sha256, search, config);
 };
 
 inline constexpr const char* kLaunchName = "launch.json";

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <hpcai/base/philox.hpp>
+#include <hpcai/morphs/morph.hpp>
+
+namespace hpcai::search {
+
+/// Draws a kind of morph that the graph allows, then one of its places, each with equal
+/// probability; nothing if the graph allows none.
+std::optional<morphs::Morph> draw_morph(const graph::Graph& graph, CounterStream& draws);
+
+}  // namespace hpcai::search
