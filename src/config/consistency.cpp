@@ -11,14 +11,14 @@
 #include <hpcai/base/error.hpp>
 
 #include "section_keys.hpp"
-#include "values.hpp"
+#include "setting_checker.hpp"
 
 namespace hpcai::config {
 namespace {
 
-class Checker {
+class Checker : private SettingChecker {
 public:
-    Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
+    using SettingChecker::SettingChecker;
 
     void check_run() const {
         const std::uint64_t max_seed =
@@ -183,28 +183,6 @@ public:
     }
 
 private:
-    void check(bool consistent, const std::string& full_name, const std::string& expected) const {
-        if (consistent) return;
-        throw Error(ExitCode::usage,
-                    fmt::format("{}: {}: expected {}, got {}{}", location_of_(full_name), full_name,
-                                expected, in_quotes(value_text(config_, full_name)),
-                                has_default(full_name) ? ", the default" : ""));
-    }
-
-    bool has_default(const std::string& full_name) const {
-        return value_text(config_, full_name) == value_text(Config{}, full_name);
-    }
-
-    /// Checks that a key without effect has its default.
-    void check_default(const std::string& full_name, const std::string& reason) const {
-        check(has_default(full_name), full_name, value_text(Config{}, full_name) + reason);
-    }
-
-    /// Returns the reason for a message: ", as device.kind is cpu".
-    std::string as(const std::string& full_name) const {
-        return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
-    }
-
     template <typename Section, typename Choice>
     void check_legal_choice(std::span<const Choice> legal, Section Config::*section,
                             Choice Section::*member, const std::string& full_name) const {
@@ -347,9 +325,6 @@ private:
             check_default(std::string("training.") + name, as("training.optimizer"));
         }
     }
-
-    const Config& config_;
-    const LocationOf& location_of_;
 };
 
 }  // namespace
@@ -358,6 +333,7 @@ void check_consistency(const Config& config, const LocationOf& location_of) {
     const Checker checker(config, location_of);
     checker.check_run();
     checker.check_workload();
+    check_search(config, location_of);
     checker.check_data();
     checker.check_batch();
     checker.check_schedule();

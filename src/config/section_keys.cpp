@@ -50,6 +50,7 @@ const std::vector<Section>& sections() {
          "contact."},
         {"workload", "Task, model, input format, target quality and length of training."},
         {"detector", "Settings of a detector (workload.model faster_rcnn_r50_fpn)."},
+        {"search", "Architecture search (workload.kind architecture_search)."},
         {"bagging",
          "Number of base models, their training samples and the combination of their "
          "predictions."},
@@ -64,10 +65,11 @@ const std::vector<Section>& sections() {
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (const auto make : {run_keys, run_lifecycle_keys, submission_keys, workload_keys,
-                                detector_keys, bagging_keys, parallel_keys, data_source_keys,
-                                data_preparation_keys, data_feeding_keys, batch_and_rate_keys,
-                                optimizer_keys, engine_keys, communication_keys, device_keys}) {
+        for (const auto make :
+             {run_keys, run_lifecycle_keys, submission_keys, workload_keys, detector_keys,
+              search_keys, bagging_keys, parallel_keys, data_source_keys, data_preparation_keys,
+              data_feeding_keys, batch_and_rate_keys, optimizer_keys, engine_keys,
+              communication_keys, device_keys}) {
             for (Key& key : make()) all.push_back(std::move(key));
         }
         return all;

@@ -134,6 +134,7 @@ std::vector<Key> run_lifecycle_keys();
 std::vector<Key> submission_keys();
 std::vector<Key> workload_keys();
 std::vector<Key> detector_keys();
+std::vector<Key> search_keys();
 std::vector<Key> bagging_keys();
 std::vector<Key> parallel_keys();
 std::vector<Key> data_source_keys();

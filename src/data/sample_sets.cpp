@@ -206,7 +206,25 @@ private:
     std::vector<std::uint32_t> chosen_;  // by number in the subset
 };
 
+/// Moves a share of the training samples to the hold-out. Throws Error(data) if either is empty.
+void hold_out_samples(double share, SampleSets& sets) {
+    std::vector<std::uint32_t> trained, held_out;
+    for (std::uint32_t sample = 0; sample < sets.training->samples(); ++sample) {
+        (is_held_out(sets.training->name(sample), share) ? held_out : trained).push_back(sample);
+    }
+    require(!trained.empty() && !held_out.empty(), ExitCode::data,
+            "search.hold_out {} holds out {} of {} training samples; must be some but not all",
+            share, held_out.size(), sets.training->samples());
+    sets.hold_out = make_subset(sets.training, std::move(held_out));
+    sets.training = make_subset(sets.training, std::move(trained));
+}
+
 }  // namespace
+
+bool is_held_out(const std::string& name, double share) {
+    const std::string digest = storage::sha256_hex(storage::bytes_of(name));
+    return static_cast<double>(std::stoul(digest.substr(0, 8), nullptr, 16)) / 0x1p32 < share;
+}
 
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
@@ -275,6 +293,7 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ra
     SampleSets sets = open_sets(config, ranks, duplicator);
     sets.sha256 =
         read_at_one_rank(ranks, [&] { return digest_of(sets, config.workload.problem_class); });
+    if (config::is_search(config.workload)) hold_out_samples(config.search.hold_out, sets);
     if (duplicator != nullptr) sets.staging = duplicator->result();
     for (const std::string& note : sets.staging.notes) sets.notes.push_back(note);
     return sets;

@@ -55,6 +55,43 @@ TEST(Consistency, RejectsKeysThatTheSourceOfTheSamplesIgnores) {
     }
 }
 
+TEST(Consistency, RejectsSearchesWhoseTrialsAreImpossible) {
+    const auto message = [](const std::string& search, const std::string& training = "",
+                            const std::string& run = "") {
+        return message_of(fmt::format(
+            "run: {{name: a{}}}\n"
+            "workload: {{kind: architecture_search, classes: 4, epochs: 8}}\n"
+            "search: {{trials: 9, epochs: [4, 8]{}}}\n"
+            "bagging: {{sampler: none, out_of_bag: false}}\n"
+            "data: {{kind: image_folder, path: a, validation_path: b}}\n"
+            "training: {{warmup_epochs: 0, learning_rate: 0.1, weight_decay: 1.0e-4{}}}\n",
+            run, search, training));
+    };
+    EXPECT_EQ(message(""), "accepted");
+    EXPECT_THAT(message(", max_flops_factor: 1"), HasSubstr("expected a number above 1"));
+    EXPECT_THAT(message(", rate_factors: [1.5, 2]"), HasSubstr("range that contains 1"));
+    EXPECT_THAT(message(", weight_decays: [0.001, 0.01]"),
+                HasSubstr("training.weight_decay: expected a number in search.weight_decays"));
+    EXPECT_THAT(message("", "", ", checkpoint_seconds: 9"),
+                HasSubstr("run.checkpoint_seconds: expected 600, as workload.kind"));
+    EXPECT_THAT(message("", "", ", checkpoint_steps: 9"),
+                HasSubstr("run.checkpoint_steps: expected 0, as workload.kind"));
+}
+
+TEST(Consistency, LimitsTheEpochsOfASearch) {
+    const auto message = [](int trials) {
+        return message_of(fmt::format(
+            "workload: {{kind: architecture_search, classes: 4, epochs: 8}}\n"
+            "search: {{trials: {}, epochs: [4, 8]}}\n"
+            "bagging: {{sampler: none, out_of_bag: false}}\n"
+            "data: {{kind: image_folder, path: a, validation_path: b}}\n"
+            "training: {{warmup_epochs: 0, learning_rate: 0.1, weight_decay: 1.0e-4}}\n",
+            trials));
+    };
+    EXPECT_EQ(message(8192), "accepted");
+    EXPECT_THAT(message(8193), HasSubstr("search.trials: expected at most 8192"));
+}
+
 TEST(Consistency, AcceptsDecodingByTheGpuForFoldersOfImagesOnly) {
     const std::string folder =
         "data: {kind: image_folder, path: a, validation_path: b, decoder: gpu";
@@ -168,6 +205,34 @@ TEST(Consistency, RejectsPipelinesOfWhatHasNone) {
         message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
                    "validation_path: b, resident_mib: 9}"),
         HasSubstr("data.resident_mib: expected 0, as resident images support no micro-batches"));
+}
+
+TEST(Consistency, RejectsSearchesThatCannotWork) {
+    const auto message = [](const std::string& search, const std::string& others = "") {
+        return message_of(
+            fmt::format("workload: {{kind: architecture_search, epochs: 2}}\n"
+                        "bagging: {{sampler: none, out_of_bag: false}}\n"
+                        "data: {{kind: image_folder, path: a, validation_path: b}}\n"
+                        "training: {{warmup_epochs: 0}}\nsearch: {{{}}}\n{}",
+                        search, others));
+    };
+    EXPECT_EQ(message("trials: 3, epochs: [1, 2]"), "accepted");
+    EXPECT_EQ(message("duration_seconds: 9, epochs: [1, 2]"), "accepted");
+    EXPECT_THAT(message("epochs: [1, 2]"), HasSubstr("search.trials: expected 1 or more"));
+    EXPECT_THAT(message("trials: 3, epochs: [1, 3]"),
+                HasSubstr("workload.epochs: expected the largest of search.epochs"));
+    EXPECT_THAT(message("trials: 3, epochs: [2], root_blocks: [1, 1]"),
+                HasSubstr("search.root_blocks: expected 4 values"));
+    EXPECT_THAT(message("trials: 3, epochs: [2], rate_factors: [2, 1]"),
+                HasSubstr("search.rate_factors: expected two numbers in ascending order"));
+    EXPECT_THAT(message("trials: 3, epochs: [2], history: recorded"),
+                HasSubstr("search.recorded: expected a result directory"));
+    EXPECT_THAT(message("trials: 3, epochs: [2], recorded: there"),
+                HasSubstr("search.recorded: expected an empty text"));
+    EXPECT_THAT(message("trials: 3, epochs: [2]", "run: {level: free}"),
+                HasSubstr("run.level: expected custom, as workload.kind is architecture_search"));
+    EXPECT_THAT(message_of("search: {trials: 3}"),
+                HasSubstr("search.trials: expected 0, as workload.kind is image_classification"));
 }
 
 }  // namespace

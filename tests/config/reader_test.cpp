@@ -55,7 +55,7 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
               "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout, "
               "autotune, plan_cache, recording), got 'colour'");
     EXPECT_THAT(message_of("xyz: 4\n"),
-                HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
+                HasSubstr("(run, submission, workload, detector, search, bagging, parallel, "));
 }
 
 TEST(Reader, RejectsValuesOfAnotherType) {

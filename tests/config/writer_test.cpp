@@ -91,6 +91,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.run.trace = false;        // the run has no measurements
     config.run.keep_weights = true;  // the run is rankable
     config.workload.kind = WorkloadKind::object_detection;
+    config.search = SearchConfig{};  // no other workload searches
     config.workload.model = Model::faster_rcnn_r50_fpn;
     config.data.kind = DataKind::voc;  // reads no folder of images
     config.data.image_path = config.data.validation_image_path = "";

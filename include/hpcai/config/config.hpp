@@ -33,6 +33,8 @@ enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };
 enum class Meters { automatic, none };
 enum class ProgressOutput { human, json, off };
+enum class ParentChoice { evolution, bayesian, random };
+enum class SearchHistory { asynchronous, own, recorded };
 
 struct RunConfig {
     std::string name = "run";
@@ -206,11 +208,27 @@ struct DeviceConfig {
     bool recording = true;   // whether a GPU captures a training step as a CUDA graph
 };
 
+/// Settings of an architecture search (workload.kind architecture_search).
+struct SearchConfig {
+    int trials = 0;               // per group; 0: search.duration_seconds ends the search
+    double duration_seconds = 0;  // from the end of start-up; 0: search.trials ends the search
+    std::vector<int> epochs = {15, 30, 45, 60};  // of a group's trials in order; then the last
+    ParentChoice parent = ParentChoice::evolution;
+    SearchHistory history = SearchHistory::asynchronous;
+    std::string recorded;         // history recorded: the result directory to replay
+    double hold_out = 0.1;        // share of the training samples that select the models
+    double max_flops_factor = 4;  // of a child's FLOPs to the root's
+    std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the root
+    std::vector<double> rate_factors = {0.5, 2};           // range of the factor of learning_rate
+    std::vector<double> weight_decays = {0.00001, 0.001};  // range of training.weight_decay
+};
+
 struct Config {
     RunConfig run;
     SubmissionConfig submission;
     WorkloadConfig workload;
     DetectorConfig detector;
+    SearchConfig search;
     BaggingConfig bagging;
     ParallelConfig parallel;
     DataConfig data;
@@ -221,6 +239,15 @@ struct Config {
 
 constexpr Task task_of(const WorkloadConfig& workload) {
     return row_of(workload.kind).task;
+}
+
+constexpr bool is_search(const WorkloadConfig& workload) {
+    return workload.kind == WorkloadKind::architecture_search;
+}
+
+/// Returns the number of epochs of trial `sequence` of a group, from 0.
+inline int trial_epochs(const SearchConfig& search, std::int64_t sequence) {
+    return search.epochs[std::min<std::size_t>(sequence, search.epochs.size() - 1)];
 }
 
 /// Returns true if samples are weather fields, false if they are images.

@@ -18,7 +18,8 @@ enum class WorkloadKind {
     image_classification,
     extreme_weather,
     object_detection,
-    climate_segmentation
+    climate_segmentation,
+    architecture_search
 };
 /// The problem whose rules and ranking apply: the paper's, or a small one with generated data.
 enum class ProblemClass { official, mini };
@@ -67,6 +68,10 @@ inline constexpr std::array kWorkloads{
     WorkloadRow{WorkloadKind::climate_segmentation, "climate_segmentation", Task::segmentation,
                 kListOf<Model::segmentation_net>, kVotes, kWeather,
                 "classifies each square of 8 x 8 pixels of weather fields"},
+    WorkloadRow{WorkloadKind::architecture_search, "architecture_search", Task::classification,
+                kListOf<Model::resnet50_v1, Model::resnet50_v1_5>, kVotes,
+                kListOf<DataKind::image_folder>,
+                "searches for the network that classifies images best"},
 };
 
 constexpr const WorkloadRow& row_of(WorkloadKind kind) {

@@ -119,6 +119,9 @@ struct SampleSets {
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
     StagingResult staging = {};
+    /// For an architecture search: the training samples that compare its trials. `training` does
+    /// not have them. Null for other workloads.
+    std::shared_ptr<const SampleSet> hold_out = nullptr;
 };
 
 /// Makes the data sets of a run. Rank 0 of `ranks` lists folders and reads annotations for all
@@ -137,6 +140,10 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ra
 /// `duplicator` copies the files to each node before they are opened. Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
                         DataDuplicator* duplicator = nullptr);
+
+/// Whether an architecture search holds out the training sample `name`: the first 32 bits of the
+/// name's SHA-256, as a fraction, are below `share`.
+bool is_held_out(const std::string& name, double share);
 
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
 void require_data_paths(const config::DataConfig& data);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "section_keys.hpp"
+
+namespace hpcai::config {
+
+std::vector<Key> search_keys() {
+    using C = SearchConfig;
+    using enum ParentChoice;
+    using enum SearchHistory;
+    constexpr double kMonthSeconds = 31 * 86400;
+    constexpr SectionKeys<&Config::search> key{"search"};
+    return {
+        key("trials", &C::trials, between(0, 1000000, "trials"),
+            "Trials of each group; 0 searches until duration_seconds."),
+        key("duration_seconds", &C::duration_seconds, between(0, kMonthSeconds, "seconds"),
+            "Time from the end of the start-up after which each group ends its search, after the "
+            "epoch in progress; 0 is no limit."),
+        key("epochs", &C::epochs, between(1, 65535, "epochs"),
+            "Epochs of a group's first trial, its second, and so on; later trials have the last "
+            "number."),
+        key("parent", &C::parent,
+            {{evolution, "evolution"}, {bayesian, "bayesian"}, {random, "random"}},
+            "Choice of a trial's parent: the best of ten of the newest 100 trials (evolution), the "
+            "largest mean + 2.576 deviations of a Gaussian process over edit distances (bayesian), "
+            "or any of them or the root (random)."),
+        key("history", &C::history,
+            {{asynchronous, "asynchronous"}, {own, "own"}, {recorded, "recorded"}},
+            "Trials that a proposal depends on: those of all groups so far (asynchronous), of its "
+            "own group (own), or those that a group of search.recorded had seen (recorded)."),
+        key("recorded", &C::recorded,
+            "Result directory of the search that history recorded replays."),
+        key("hold_out", &C::hold_out, between(0.01, 0.5, "fraction"),
+            "Share of the training samples, chosen by a hash of the name, that no trial trains on "
+            "and that compares the trials."),
+        key("max_flops_factor", &C::max_flops_factor, between(1, 1000),
+            "Most FLOPs of a trial's network, as a multiple of the root's."),
+        key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
+            "Residual blocks in the four stages of the root; 3, 4, 6, 3 is ResNet-50."),
+        key("rate_factors", &C::rate_factors, between(0.001, 1000),
+            "Lowest and highest factor of training.learning_rate that a trial may draw."),
+        key("weight_decays", &C::weight_decays, between(0.0000001, 1),
+            "Lowest and highest training.weight_decay that a trial may draw."),
+    };
+}
+
+}  // namespace hpcai::config
