@@ -20,13 +20,43 @@
 #include <hpcai/results/run_output.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/npy.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/search.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
 namespace {
+
+/// Writes the labels and names of the samples that have compared the trials of a search.
+void write_hold_out(const results::LaunchedRun& run) {
+    if (run.samples.hold_out == nullptr) return;
+    const data::SampleSet& samples = *run.samples.hold_out;
+    std::vector<std::int32_t> labels;
+    std::string names;
+    for (std::uint32_t sample = 0; sample < samples.samples(); ++sample) {
+        labels.push_back(samples.label(sample));
+        names += samples.name(sample) + "\n";
+    }
+    storage::write_npy(run.context.output / verification::kHoldOutLabels,
+                       std::span<const std::int32_t>(labels), {samples.samples()});
+    storage::write_file_durably(run.context.output / verification::kHoldOutNames, names);
+}
+
+/// Removes the weights of trials, from which no group inherits any more.
+void remove_trial_weights(const context::RunContext& context) {
+    for (int group = 0; group < context.controller.layout().groups; ++group) {
+        const auto folder = results::trial_weights(context.output, group, 0).parent_path();
+        std::error_code error;
+        for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+             entry.increment(error)) {
+            if (entry->path().extension() == ".safetensors")
+                std::filesystem::remove(entry->path(), error);
+        }
+    }
+}
 
 /// Writes all files of the result. Returns the manifest's SHA-256.
 std::string write_files(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
@@ -43,6 +73,7 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
         record.quality.ensemble_sha256 = storage::sha256_hex_of_file(evaluation / files.ensemble);
         record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
     }
+    if (!ensemble.members.empty()) write_hold_out(run);
     record.summary_sha256 = verification::summary_digest(record);
     if (origin == Origin::stored_groups) verification::require_verified(context.output, record);
     storage::write_file_durably(context.output / "environment.json",
@@ -57,8 +88,9 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
         std::filesystem::remove(results::group_directory(context.output, member.record.group) /
                                 "weights.safetensors");
     }
+    if (is_complete) remove_trial_weights(context);
     const std::string manifest =
-        storage::make_manifest(context.output, {report::kSummaryName, "checkpoints/"});
+        storage::make_manifest(context.output, verification::unlisted_files());
     const std::string digest = storage::sha256_hex(storage::bytes_of(manifest));
     storage::write_file_durably(context.output / report::kSummaryName,
                                 report::summary(record, digest));

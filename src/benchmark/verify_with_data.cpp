@@ -11,12 +11,16 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/group/recompute.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/search/proposal.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
 #include <hpcai/training/checkpoint.hpp>
+#include <hpcai/verification/search.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
@@ -127,9 +131,10 @@ public:
         std::string agreed = fmt::format(
             "agree: {} training and {} test samples{} (workload.samples_sha256)\n"
             "agree: labels of the test samples\nagree: predictions and quality of each trained "
-            "model\n",
+            "model\n{}",
             samples.training->samples(), test_samples,
-            context_.config.data.path.empty() ? ", generated again without --data" : "");
+            context_.config.data.path.empty() ? ", generated again without --data" : "",
+            samples.hold_out ? "agree: hold-out, and its predictions by the best trials\n" : "");
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         const StepsOfGroups stored = read_steps();
         agreed += check_losses(samples, stored, 0, steps);
@@ -148,15 +153,74 @@ private:
         bool is_first = true;
         for (const GroupRecord& group : record_.work.groups) {
             if (!group.failure.empty()) continue;
-            const std::string weights =
-                workloads::group_prefix(group.group) + "weights.safetensors";
+            const auto stored = records::read_file<GroupResult>(
+                inspector_.checked_path(workloads::group_prefix(group.group) + "record.json"));
+            const group::TrainedModel model = trained_model(stored);
             workloads::MemberPredictions recomputed{
-                .validation = group::predict_test_samples(context_, resources,
-                                                          inspector_.checked_path(weights))};
+                .validation =
+                    group::predict_samples(context_, resources, model, samples.validation)};
+            if (stored.search) {
+                const auto predictions =
+                    group::predict_samples(context_, resources, model, samples.hold_out);
+                if (is_first) check_hold_out(*samples.hold_out);
+                check_classes(stored, predictions);
+            }
             if (std::exchange(is_first, false))
                 evaluator->check_samples(recomputed.validation.labels, inspector_);
             check_member(*evaluator, group.group, recomputed);
         }
+    }
+
+    /// Returns the weights and edits of a group's model. The result has been verified.
+    group::TrainedModel trained_model(const GroupResult& stored) const {
+        const std::string folder = workloads::group_prefix(stored.record.group);
+        return {inspector_.checked_path(folder + "weights.safetensors"),
+                stored.search ? search::morphs_of(stored.search->edits) : group::Edits{}};
+    }
+
+    /// Compares the samples that have compared the trials of a search.
+    void check_hold_out(const data::SampleSet& samples) {
+        std::string names;
+        std::vector<std::int32_t> labels;
+        for (std::uint32_t sample = 0; sample < samples.samples(); ++sample) {
+            names += samples.name(sample) + "\n";
+            labels.push_back(samples.label(sample));
+        }
+        const std::string stored = inspector_.read_text(verification::kHoldOutNames).value_or("");
+        inspector_.compare_lines(verification::kHoldOutNames, stored, names);
+        inspector_.attempt(verification::kHoldOutLabels, [&] {
+            const storage::NpyArray array =
+                storage::read_npy(inspector_.checked_path(verification::kHoldOutLabels));
+            require(std::ranges::equal(array.as<std::int32_t>(), labels), ExitCode::data,
+                    "has other labels than the data");
+        });
+    }
+
+    /// Compares the classes that the best trial has predicted with the outputs of its weights. Of
+    /// nearly equal outputs, any may be the largest.
+    void check_classes(const GroupResult& stored, const training::Predictions& predictions) {
+        const std::string file = fmt::format(
+            "{}trials/{}.npy", workloads::group_prefix(stored.record.group), stored.search->best);
+        inspector_.attempt(file, [&] {
+            const storage::NpyArray array = storage::read_npy(inspector_.checked_path(file));
+            const auto classes = array.as<std::int32_t>();
+            const std::size_t samples = predictions.labels.size();
+            require(classes.size() == samples, ExitCode::data, "has {} samples; must have {}",
+                    classes.size(), samples);
+            const std::size_t columns =
+                predictions.outputs.size() / std::max<std::size_t>(samples, 1);
+            for (std::size_t sample = 0; sample < samples; ++sample) {
+                if (predictions.labels[sample] < 0) continue;
+                const auto row = std::span(predictions.outputs).subspan(sample * columns, columns);
+                const double allowed = is_fp32_ ? kFp32Tolerance : kRoundedTolerance;
+                const auto chosen = static_cast<std::size_t>(classes[sample]);
+                require(chosen < columns && row[chosen] + allowed >= std::ranges::max(row),
+                        ExitCode::data,
+                        "has the class {} for sample {}; must have another, according to "
+                        "weights.safetensors",
+                        classes[sample], sample);
+            }
+        });
     }
 
     StepsOfGroups read_steps() {
@@ -279,6 +343,9 @@ verification::Verification verify_with_data(const fs::path& directory, const Dat
         "verify: --replay: expected a run with parallel.mode data and parallel.micro_batches 1, "
         "got {} and {}",
         config::value_text(config, "parallel.mode"), config.parallel.micro_batches);
+    require(with.steps == 0 || !config::is_search(config.workload), ExitCode::usage,
+            "verify: --replay: expected a run without an architecture search, which search.history "
+            "recorded repeats");
     require(with.steps == 0 || (precision != "mixed" && precision != "fp16"), ExitCode::usage,
             "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
             "got {}",

@@ -73,7 +73,7 @@ void predict_out_of_bag(const context::RunContext& context, const context::Resou
     }
     if (numbers.empty()) return;
     outcome.predictions.out_of_bag_samples =
-        predict(context, resources, model.store(),
+        predict(context, resources, {model.store(), model.edits()},
                 data::make_subset(resources.samples.training, std::move(numbers)), group)
             .predictions;
 }
@@ -99,10 +99,10 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     if (context.config.bagging.out_of_bag) {
         state.free_training_memory();
         comm::collective_try(group, [&] {
-            state.model.load(results::group_directory(context.output, number) /
-                             "weights.safetensors");
+            state.model->load(results::group_directory(context.output, number) /
+                              "weights.safetensors");
         });
-        predict_out_of_bag(context, resources, state.model, group, outcome);
+        predict_out_of_bag(context, resources, *state.model, group, outcome);
     }
     if (group.rank() == 0) {
         // An earlier launch may have died before it removed its checkpoints.

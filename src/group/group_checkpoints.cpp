@@ -8,32 +8,20 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
 
+#include "stop_request.hpp"
+
 namespace hpcai::group {
 namespace {
 
-constexpr double kSecondsBetweenPolls = 1;
 constexpr double kMaxStepsBetweenPolls = 1000;
-
-// Stop requests in ascending priority, as the group follows the highest of its ranks' requests.
-// They are doubles for all_reduce_max().
-constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, kUserSignal = 4;
-
-std::string cause_of(double request, double limit_seconds) {
-    if (request == kUserSignal) return "SIGUSR1";
-    if (request == kInterrupt) return "SIGINT";
-    if (request == kTerminate) return "SIGTERM (Ctrl-C, a lost rank or the batch system)";
-    return fmt::format("run.time_limit_seconds {}", limit_seconds);
-}
 
 }  // namespace
 
@@ -283,12 +271,9 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
 /// Returns the stop request of this rank. Assumes that the interval between polls does not change.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
-    const int signal = StopSignals::received();
-    if (signal == SIGUSR1) return kUserSignal;
-    if (signal == SIGINT) return kInterrupt;
-    if (signal == SIGTERM) return kTerminate;
+    const double signalled = signalled_request();
     const double limit = context_.config.run.time_limit_seconds;
-    if (limit == 0) return kContinue;
+    if (signalled != kContinue || limit == 0) return signalled;
     StopCosts costs = costs_;
     costs.poll_seconds = std::max(kSecondsBetweenPolls, costs.poll_seconds);
     costs.first_bytes = trainer.saved_bytes();

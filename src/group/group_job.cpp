@@ -31,6 +31,7 @@
 #include "predict.hpp"
 #include "progress_reporter.hpp"
 #include "resumable_record.hpp"
+#include "search_job.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
@@ -119,8 +120,8 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     const auto& [context, resources, model, group, log] = job;
     const Stopwatch watch;
     const AutotuneLog autotune_log(resources.device->tuning(), log);
-    Evaluation validation =
-        predict(context, resources, model.store(), resources.samples.validation, group);
+    Evaluation validation = predict(context, resources, {model.store(), model.edits()},
+                                    resources.samples.validation, group);
     log_bad_samples(validation.bad_samples, "validation", log);
     std::int64_t bad = validation.bad_samples.count;
     group.all_reduce_sum(std::span(&bad, 1));
@@ -161,10 +162,9 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
            const StepTimes& times) {
     const context::RunContext& context = job.context;
     const auto directory = results::group_directory(context.output, context.place.group);
-    const std::int64_t normalized_batches =
-        outcome.result.record.iterations * context.controller.layout().micro_batches;
     training::write_weights(directory / "weights.safetensors", job.model.graph(), job.model.store(),
-                            normalized_batches);
+                            verification::normalized_batches(
+                                context.config, context.controller.layout(), outcome.result));
     workloads::make_evaluator(context.config, job.resources.samples)
         ->store(outcome.predictions.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
@@ -175,6 +175,11 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     keep_checkpoints(job, outcome.result.record.iterations / context.config.workload.epochs);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
     results::remove_group_checkpoints(context.output, context.place.group);
+}
+
+StepTimes train_or_search(const GroupTraining& training, GroupResult& result) {
+    const bool is_search = config::is_search(training.context.config.workload);
+    return is_search ? run_search(training, result) : train(training, result);
 }
 
 /// Returns whether an earlier launch completed the group, whose files must then be kept.
@@ -262,7 +267,7 @@ std::unique_ptr<Logger> open_group_log(const context::RunContext& context) {
 GroupOutcome run_group(const context::RunContext& context, const context::Resources& resources,
                        TrainingState& state, comm::Communicator& group, Logger& log) {
     GroupOutcome outcome;
-    Model& model = state.model;
+    Model& model = *state.model;
     const GroupJob job{context, resources, model, group, log};
     const int number = context.place.group;
     GroupRecord& record = outcome.result.record;
@@ -288,19 +293,19 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         connect(job, *watch, state, ranks);
         log_notes(job);
         has_begun = true;
-        const StepTimes times = train({.context = context,
-                                       .resources = resources,
-                                       .state = state,
-                                       .group = group,
-                                       .replicas = ranks.replicas(),
-                                       .log = log,
-                                       .clock = clock,
-                                       .steps = steps,
-                                       .energy_monitor = energy_monitor,
-                                       .gpu_health_monitor = gpu_health_monitor,
-                                       .progress = progress,
-                                       .watch = *watch},
-                                      outcome.result);
+        const GroupTraining training{.context = context,
+                                     .resources = resources,
+                                     .state = state,
+                                     .group = group,
+                                     .replicas = ranks.replicas(),
+                                     .log = log,
+                                     .clock = clock,
+                                     .steps = steps,
+                                     .energy_monitor = energy_monitor,
+                                     .gpu_health_monitor = gpu_health_monitor,
+                                     .progress = progress,
+                                     .watch = *watch};
+        const StepTimes times = train_or_search(training, outcome.result);
         state.free_training_memory();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());

@@ -23,7 +23,6 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kNoTimeLimit = -1;
 constexpr double kHealthTimeoutSeconds = 60;
 
 struct Session {
@@ -40,19 +39,13 @@ void evaluate_between_epochs(const Session& session, int epochs_done, GroupRecor
     const GroupTraining& training = session.training;
     const context::RunContext& context = training.context;
     const context::Resources& resources = training.resources;
-    Model& model = training.state.model;
     comm::Communicator& group = training.group;
     const int interval = context.config.run.evaluate_epochs;
     const bool is_last = epochs_done == context.config.workload.epochs;
     if (interval == 0 || epochs_done % interval != 0 || is_last) return;
     training.clock.stop();
-    graph::ParameterStore& store = model.store();
-    const std::vector<float> statistics = store.read(store.statistics());
-    session.trainer.average_statistics();
-    const auto whole_model = model.gather_parameters(group);
-    Evaluation evaluation = predict(context, resources, whole_model ? *whole_model : store,
-                                    resources.samples.validation, group);
-    store.write(statistics, store.statistics());
+    Evaluation evaluation =
+        predict_in_training(training, session.trainer, resources.samples.validation);
     if (group.rank() == 0) {
         GroupResult scored;
         workloads::make_evaluator(context.config, resources.samples)
@@ -124,11 +117,41 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
                       training.context.place.world_rank, xids_failure);
 }
 
-/// Fills in the measurements of all ranks. Collective in the group.
-StepTimes gather_measurements(const Session& session, const ResumableRecord& resumable,
+/// Returns the costs of the only model.
+TrainingTotals totals_of(const Session& session, const ResumableRecord& resumable) {
+    const GroupTraining& training = session.training;
+    std::int64_t samples = 0;
+    for (const StepRecord& step : training.steps.steps()) samples += step.samples;
+    const metrics::FlopsLedger ledger(models::make_model(training.context.config));
+    return {.costs = resumable.costs(),
+            .buckets = std::ssize(session.trainer.buckets().ranges()),
+            .gradient_bytes =
+                static_cast<std::int64_t>(training.state.model->store().gradients().size_bytes()),
+            .flops = static_cast<double>(samples) *
+                     static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)),
+            .bad_samples = session.source.bad_samples()};
+}
+
+}  // namespace
+
+Evaluation predict_in_training(const GroupTraining& training, training::Trainer& trainer,
+                               std::shared_ptr<const data::SampleSet> samples) {
+    Model& model = *training.state.model;
+    graph::ParameterStore& store = model.store();
+    const std::vector<float> statistics = store.read(store.statistics());
+    trainer.average_statistics();
+    const auto whole_model = model.gather_parameters(training.group);
+    Evaluation evaluation = predict(training.context, training.resources,
+                                    {whole_model ? *whole_model : store, model.edits()},
+                                    std::move(samples), training.group);
+    store.write(statistics, store.statistics());
+    return evaluation;
+}
+
+StepTimes gather_measurements(const GroupTraining& training, const TrainingTotals& totals,
                               GroupResult& result) {
     const auto& [context, resources, state, group, replicas, log, clock, steps, energy_monitor,
-                 gpu_health_monitor, progress, watch] = session.training;
+                 gpu_health_monitor, progress, watch] = training;
     GroupRecord& record = result.record;
     GroupResult readings;
     readings.counters = energy_monitor.finish();
@@ -139,29 +162,24 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& res
     if (state.device_pictures != nullptr && group.rank() == 0) {
         log.info("{}", state.device_pictures->summary());
     }
-    const metrics::FlopsLedger ledger(models::make_model(context.config));
-    verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);
+    verification::derive_speed(totals.flops, record);
     const Quantity overlapped_seconds = record_costs(
-        {context, group, replicas, *state.reducer, std::ssize(session.trainer.buckets().ranges()),
-         static_cast<std::int64_t>(state.model.store().gradients().size_bytes())},
-        resumable.costs(), result);
-    gather_readings(session.training, std::move(readings), result);
+        {context, group, replicas, *state.reducer, totals.buckets, totals.gradient_bytes},
+        totals.costs, result);
+    gather_readings(training, std::move(readings), result);
     StepTimes times = gather_step_times(context, group, steps, overlapped_seconds);
     record.time_breakdown = std::move(times.breakdown);
-    const data::BadSampleReport bad_samples = session.source.bad_samples();
-    log_bad_samples(bad_samples, "training", log);
+    log_bad_samples(totals.bad_samples, "training", log);
     // Several ranks may read the same bad sample in different epochs, so a sum over the ranks would
     // count that sample twice. The largest count is a lower bound.
-    result.bad_samples = max_over_ranks(group, bad_samples.count);
+    result.bad_samples = max_over_ranks(group, totals.bad_samples.count);
     return times;
 }
-
-}  // namespace
 
 StepTimes train(const GroupTraining& training, GroupResult& result) {
     const context::RunContext& context = training.context;
     const config::Config& config = context.config;
-    Model& model = training.state.model;
+    Model& model = *training.state.model;
     GroupRecord& record = result.record;
     record.samples_drawn = static_cast<std::int64_t>(
         make_sampler(context, training.resources.samples).in_bag_size(model.number()));
@@ -173,7 +191,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                        steps_per_epoch);
     training.steps.reserve(steps_per_epoch * config.workload.epochs);
     comm::GradientReducer& reducer = *training.state.reducer;
-    ResumableRecord resumable({model, reducer, source}, record);
+    ResumableRecord resumable(source, record);
     GroupCheckpoints checkpoints(context, training.group, training.log, training.watch,
                                  resumable.content());
     const training::PipelineShare share{context.controller.layout(), model.networks(),
@@ -192,7 +210,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);
-    resumable.watch(trainer, checkpoints);
+    resumable.watch({model, reducer, trainer, checkpoints});
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
     if (context.is_resumed) {
@@ -202,7 +220,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
         if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
     }
     train_epochs(session, record);
-    StepTimes times = gather_measurements(session, resumable, result);
+    StepTimes times = gather_measurements(training, totals_of(session, resumable), result);
     trainer.average_statistics();
     trainer.audit_final_state();
     record.audit.passed = trainer.audit().passed();

@@ -12,7 +12,9 @@
 
 #include "gpu_health_monitor.hpp"
 #include "group_watch.hpp"
+#include "predict.hpp"
 #include "progress_reporter.hpp"
+#include "resumable_record.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
@@ -36,6 +38,25 @@ struct GroupTraining {
 /// have started at the end of the start-up. Returns the times of the steps. Throws Error(data) if
 /// the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
+
+/// Predicts `samples` with the model that `trainer` trains and averaged running statistics. Does
+/// not change the training. Collective in the group; all ranks throw if one fails.
+Evaluation predict_in_training(const GroupTraining& training, training::Trainer& trainer,
+                               std::shared_ptr<const data::SampleSet> samples);
+
+/// What the models that a group has trained cost together.
+struct TrainingTotals {
+    TrainingCosts costs;
+    std::int64_t buckets = 0;           // of all-reduces per step, of the model with the most
+    std::int64_t gradient_bytes = 0;    // of this rank, of the largest model
+    double flops = 0;                   // of training, by metrics::kOfficialLedger; at the leader
+    data::BadSampleReport bad_samples;  // in training
+};
+
+/// Ends the measurements of all ranks and fills them in. Call it after the last step. Returns the
+/// times of the steps. Collective in the group.
+StepTimes gather_measurements(const GroupTraining& training, const TrainingTotals& totals,
+                              GroupResult& result);
 
 /// Fills in the number of steps and samples of a training run, complete or not.
 void count_steps(const training::StepLog& steps, GroupRecord& record);

@@ -22,6 +22,8 @@
 
 namespace hpcai::group {
 
+inline constexpr double kNoTimeLimit = -1;  // for GroupWatch::pause()
+
 /// The diagnosis of a responsive rank about the ranks that do not respond.
 struct WatchReport {
     std::string failure;           // what failed; if is_reporter, also which rank

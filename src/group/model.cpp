@@ -66,19 +66,23 @@ void round_to_f16(graph::ParameterStore& store) {
 
 }  // namespace
 
-graph::Graph make_training_graph(const context::RunContext& context,
-                                 const data::SampleSet& samples) {
+graph::Graph make_training_graph(const context::RunContext& context, const data::SampleSet& samples,
+                                 const Edits& edits) {
     const config::TrainingConfig& training = context.config.training;
     const int rows = context.controller.layout().micro_batch_size(training.batch_size);
-    return models::make_model(
-        context.config, {rows, training.batch_norm_samples.value_or(rows), samples.format().dtype});
+    return morphs::apply_all(
+        models::make_model(context.config, {rows, training.batch_norm_samples.value_or(rows),
+                                            samples.format().dtype}),
+        edits);
 }
 
 Model::Model(graph::Graph graph, const context::RunContext& context,
-             const context::Resources& resources)
+             const context::Resources& resources, Edits edits, bool has_networks)
     : device_(*resources.device),
       number_(static_cast<std::uint32_t>(context.place.group)),
       graph_(std::move(graph)),
+      edits_(std::move(edits)),
+      is_pure_(resources.precision.is_pure),
       sync_batch_norm_group_(
           plan::statistics_ranks(context.config.training, context.controller.layout())) {
     const config::TrainingConfig& training = context.config.training;
@@ -92,7 +96,7 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
             training::read_initial_weights(training.initial_weights, graph_, *store_);
         });
     }
-    if (resources.precision.is_pure) round_to_f16(*store_);
+    if (is_pure_) round_to_f16(*store_);
     if (is_partitioned) {
         partition_ =
             std::make_unique<Partition>(graph_, training, layout, context.place.group_rank);
@@ -101,7 +105,7 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
         training::copy_stage(partition_->mine, *store_, *mine);
         store_ = std::move(mine);
     }
-    build_networks(context, resources);
+    if (has_networks) build_networks(context, resources);
 }
 
 Model::~Model() = default;
@@ -159,13 +163,35 @@ void Model::load(const std::filesystem::path& weights) {
     store_ = std::move(parameters);
 }
 
+void Model::write_initial(const morphs::Weights& weights) {
+    morphs::write_weights(weights, graph_, *store_);
+    if (is_pure_) round_to_f16(*store_);
+}
+
 TrainingState::TrainingState(const context::RunContext& context,
                              const context::Resources& resources)
-    : model(make_training_graph(context, *resources.samples.training), context, resources),
+    : model(std::in_place, make_training_graph(context, *resources.samples.training), context,
+            resources),
       device_pictures(make_device_pictures(context, resources)) {}
 
+void TrainingState::replace_model(const context::RunContext& context,
+                                  const context::Resources& resources, Edits edits) {
+    model.reset();
+    graph::Graph graph = make_training_graph(context, *resources.samples.training, edits);
+    model.emplace(std::move(graph), context, resources, std::move(edits));
+}
+
+void TrainingState::load_model(const context::RunContext& context,
+                               const context::Resources& resources, Edits edits,
+                               const std::filesystem::path& weights) {
+    model.reset();
+    graph::Graph graph = make_training_graph(context, *resources.samples.training, edits);
+    model.emplace(std::move(graph), context, resources, std::move(edits), false);
+    model->load(weights);
+}
+
 void TrainingState::free_training_memory() {
-    model.drop_networks();
+    model->drop_networks();
     device_pictures.reset();
 }
 

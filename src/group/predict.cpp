@@ -21,7 +21,7 @@ data::SourceSettings source_settings(const config::DataConfig& data, int threads
 }
 
 Evaluation predict(const context::RunContext& context, const context::Resources& resources,
-                   graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
+                   const PredictingModel& model, std::shared_ptr<const data::SampleSet> samples,
                    comm::Communicator& group) {
     const config::Config& config = context.config;
     const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
@@ -36,15 +36,17 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
     comm::collective_try(group, [&] {
         data::EvaluationSource source(samples, settings);
         source.begin();
-        const graph::Graph graph = models::make_inference_model(
-            config, {.batch = settings.batch_size, .dtype = samples->format().dtype});
+        const graph::Graph graph = morphs::apply_all(
+            models::make_inference_model(
+                config, {.batch = settings.batch_size, .dtype = samples->format().dtype}),
+            model.edits);
         const graph::NetworkOptions options{.mode = device::Mode::inference,
                                             .compute = resources.precision.compute,
                                             .tf32 = resources.precision.tf32};
         device::Device& device = *resources.device;
         graph::Network network(
             config.training.fusion ? graph::fuse_for_device(graph, device, options) : graph, device,
-            store, options);
+            model.store, options);
         const auto evaluator = workloads::make_evaluator(config, resources.samples);
         evaluation.predictions =
             training::predict(network, source, evaluator->outputs_per_sample());

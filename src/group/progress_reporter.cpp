@@ -76,6 +76,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     Progress progress;
     progress.step = step.step;
     progress.steps = step.steps;
+    if (step.epochs > 0) record_.epochs = step.epochs;
     progress.epoch = step.epoch + 1;
     progress.epochs = record_.epochs;
     progress.loss = step.loss;

@@ -103,14 +103,15 @@ context::Resources open_resources(const config::Config& config, const std::strin
     return resources;
 }
 
-training::Predictions predict_test_samples(const context::RunContext& context,
-                                           const context::Resources& resources,
-                                           const std::filesystem::path& weights) {
-    const graph::Graph graph = make_training_graph(context, *resources.samples.validation);
+training::Predictions predict_samples(const context::RunContext& context,
+                                      const context::Resources& resources,
+                                      const TrainedModel& model,
+                                      std::shared_ptr<const data::SampleSet> samples) {
+    const graph::Graph graph = make_training_graph(context, *samples, model.edits);
     graph::ParameterStore store(graph, *resources.device, 0);
-    training::read_weights(weights, graph, store);
+    training::read_weights(model.weights, graph, store);
     const auto self = comm::make_self_communicator();
-    return predict(context, resources, store, resources.samples.validation, *self).predictions;
+    return predict(context, resources, {store, model.edits}, std::move(samples), *self).predictions;
 }
 
 std::vector<double> train_again(const context::RunContext& context, const data::SampleSets& samples,

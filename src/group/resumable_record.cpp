@@ -214,14 +214,21 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
     return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
 }
 
+void ResumableRecord::add(const TrainingCosts& costs) {
+    const bool is_first = !earlier_costs_.gradients;
+    earlier_costs_.add(costs);
+    if (is_first) earlier_costs_.gradients = costs.gradients;
+}
+
 TrainingCosts ResumableRecord::costs() const {
+    if (!sources_) return earlier_costs_;
     TrainingCosts costs;
-    costs.input_wait_seconds = sources_.source.batches().wait_seconds();
-    costs.checkpoint_seconds = checkpoints_->delay_seconds();
-    costs.sums = trainer_->buckets().accounting();
-    costs.statistics = sources_.model.sync_batch_norm_group().accounting();
-    costs.gradients = sources_.reducer.sent();
-    costs.messages = trainer_->messages();
+    costs.input_wait_seconds = source_.batches().wait_seconds();
+    costs.checkpoint_seconds = sources_->checkpoints.delay_seconds();
+    costs.sums = sources_->trainer.buckets().accounting();
+    costs.statistics = sources_->model.sync_batch_norm_group().accounting();
+    costs.gradients = sources_->reducer.sent();
+    costs.messages = sources_->trainer.messages();
     costs.add(earlier_costs_);
     return costs;
 }
@@ -241,7 +248,7 @@ void ResumableRecord::save(training::Snapshot& to) const {
     }
     to.put_numbers(kCurve, std::move(curve));
     to.put_text(kContinuations, text_of(record_.continuations));
-    const std::vector<std::uint32_t> bad = sources_.source.bad_sample_numbers();
+    const std::vector<std::uint32_t> bad = source_.bad_sample_numbers();
     to.put_numbers(kBadSamples, {bad.begin(), bad.end()});
 }
 
@@ -263,7 +270,7 @@ void ResumableRecord::restore(const training::Snapshot& from) {
     record_.epoch_seconds.assign(epochs.begin(), epochs.end());
     record_.quality_by_epoch = std::move(curve);
     earlier_costs_ = costs;
-    sources_.source.restore_bad_samples(bad);
+    source_.restore_bad_samples(bad);
 }
 
 }  // namespace hpcai::group

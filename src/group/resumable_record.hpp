@@ -58,21 +58,23 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
 /// object.
 class ResumableRecord {
 public:
+    /// What trains the only model of a group.
     struct Sources {
         Model& model;
         comm::GradientReducer& reducer;
-        EpochSource& source;
+        const training::Trainer& trainer;
+        const GroupCheckpoints& checkpoints;
     };
     /// All arguments outlive the object.
-    ResumableRecord(const Sources& sources, GroupRecord& record)
-        : sources_(sources), record_(record) {}
+    ResumableRecord(EpochSource& source, GroupRecord& record) : source_(source), record_(record) {}
 
-    /// Sets the objects whose costs costs() returns. Call it before costs() and any checkpoint.
-    void watch(const training::Trainer& trainer, const GroupCheckpoints& checkpoints) {
-        trainer_ = &trainer;
-        checkpoints_ = &checkpoints;
-    }
+    /// Sets the objects whose costs costs() returns, which outlive this one; an architecture search
+    /// uses add() instead.
+    void watch(const Sources& sources) { sources_.emplace(sources); }
+    /// The costs of this launch's model, if watch() was called, and all added costs.
     TrainingCosts costs() const;
+    /// Adds the costs of a model that has been trained.
+    void add(const TrainingCosts& costs);
     /// Returns the functions that save and restore this object. It must outlive them.
     ExtraState content();
 
@@ -80,11 +82,10 @@ private:
     void save(training::Snapshot& to) const;
     void restore(const training::Snapshot& from);
 
-    Sources sources_;
+    EpochSource& source_;
     GroupRecord& record_;
-    const training::Trainer* trainer_ = nullptr;
-    const GroupCheckpoints* checkpoints_ = nullptr;
-    TrainingCosts earlier_costs_;  // of earlier launches
+    std::optional<Sources> sources_;  // none: of a search, or before watch()
+    TrainingCosts earlier_costs_;     // of earlier launches, and of models that were added
 };
 
 }  // namespace hpcai::group

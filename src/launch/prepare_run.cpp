@@ -23,6 +23,7 @@
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/recorded_search.hpp>
 #include <hpcai/results/repetitions.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_directory.hpp>
@@ -36,9 +37,7 @@
 
 namespace hpcai::launch {
 namespace {
-
 namespace fs = std::filesystem;
-
 constexpr auto kExclusive = storage::FileLock::Kind::exclusive;
 
 /// Returns whether the result in `folder` has all groups and their files are undamaged.
@@ -354,6 +353,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     OpenedDevice rank_device = open_rank_device(config, controller, start_up);
     comm::collective_try(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
+        results::require_replayable(config, layout.groups);
         if (resumption) return resumption->check(series, config, layout);
         const bool is_new = request.resume.empty() && series.number == 1;
         results::require_new_or_empty(is_new ? series.folder : output);

@@ -63,6 +63,7 @@ graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
     options.label_smoothing = config.training.label_smoothing;
     options.backbone.width = config.workload.backbone_width;
     options.backbone.stride_on_3x3 = config.workload.model == config::Model::resnet50_v1_5;
+    std::ranges::copy(config.search.root_blocks, options.backbone.blocks.begin());
     return make_resnet50(options);
 }
 

@@ -12,9 +12,22 @@
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/search/proposal.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 namespace hpcai::results {
+namespace {
+
+/// Returns the edits of a group's model, which only a search has.
+std::vector<EditRecord> edits_of(const config::Config& config,
+                                 const std::filesystem::path& directory) {
+    if (!config::is_search(config.workload)) return {};
+    const auto result = records::read_file<GroupResult>(directory / "record.json");
+    return result.search ? result.search->edits : std::vector<EditRecord>{};
+}
+
+}  // namespace
+
 int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
                    const std::filesystem::path& output) {
     require_one_run(result_directory);
@@ -37,13 +50,17 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
             config.run.keep_weights
                 ? fmt::format("groups with weights: [{}]", fmt::join(stored, ", "))
                 : "run.keep_weights is false");
-    const graph::Graph graph = models::make_model(config);
+    const graph::Graph graph = morphs::apply_all(models::make_model(config),
+                                                 search::morphs_of(edits_of(config, directory)));
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
     const auto result = records::read_file<GroupResult>(directory / "record.json");
     training::write_weights(output, graph, store,
-                            result.record.iterations * config.parallel.micro_batches);
+                            result.search
+                                ? result.search->best_epochs *
+                                      (result.record.samples_drawn / config.training.batch_size)
+                                : result.record.iterations * config.parallel.micro_batches);
     return group;
 }
 

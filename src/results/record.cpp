@@ -12,6 +12,7 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/search.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "previous_placement.hpp"
@@ -107,6 +108,20 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
+/// Returns the search of the finished groups, from the histories that the groups have stored.
+std::optional<SearchRecord> search_of(const LaunchedRun& run,
+                                      const std::vector<GroupResult>& groups) {
+    if (run.samples.hold_out == nullptr) return std::nullopt;
+    std::vector<search::History> histories;
+    for (int group = 0; group < std::ssize(groups); ++group) {
+        const auto path = group_directory(run.context.output, group) / kTrialsName;
+        search::HistoryReader reader(group, path);
+        if (groups[group].record.failure.empty()) reader.update();
+        histories.push_back(reader.history());
+    }
+    return verification::search_of_members(groups, histories, run.samples.hold_out->samples());
+}
+
 }  // namespace
 
 TopologyRecord describe_topology(const context::RunContext& context) {
@@ -156,6 +171,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
             ? workloads::missing_quality(workloads::workload_of(context.config.workload).metric,
                                          "no group finished")
             : ensemble.quality;
+    record.search = search_of(run, groups);
     verification::derive_results(context.config, controller, groups, record);
     verification::derive_energy(context.config.run, groups, record);
     record.determinism = launch.determinism;

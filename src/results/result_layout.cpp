@@ -35,6 +35,14 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
     return group_directory(output, group) / "flight";
 }
 
+std::filesystem::path trial_weights(const std::filesystem::path& output, int group, int sequence) {
+    return group_directory(output, group) / "trials" / fmt::format("{}.safetensors", sequence);
+}
+
+std::filesystem::path trial_classes(const std::filesystem::path& output, int group, int sequence) {
+    return group_directory(output, group) / "trials" / fmt::format("{}.npy", sequence);
+}
+
 std::vector<std::string> placement_options(const std::vector<std::string>& words) {
     constexpr std::array<std::string_view, 3> kWithValue{"--bind-to", "--map-by", "--rank-by"};
     std::vector<std::string> options;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include <fnmatch.h>
+
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -32,6 +34,13 @@ std::string unescaped_name(std::string_view escaped) {
 }
 
 }  // namespace
+
+bool matches_any(const std::string& name, const std::set<std::string>& patterns) {
+    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+        return (pattern.ends_with('/') && name.starts_with(pattern)) ||
+               ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+    });
+}
 
 std::map<std::string, std::string, std::less<>> parse_manifest(std::string_view text,
                                                                const fs::path& manifest) {
@@ -85,9 +94,8 @@ std::string make_manifest(const fs::path& folder, const std::set<std::string>& e
         for (const auto& entry : fs::recursive_directory_iterator(folder)) {
             if (entry.is_symlink() || !entry.is_regular_file()) continue;
             const std::string name = entry.path().lexically_relative(folder).generic_string();
-            const bool is_excluded = name == kManifestName || excluded.contains(name) ||
-                                     excluded.contains(name.substr(0, name.find('/') + 1));
-            if (!is_excluded) digests[name] = sha256_hex_of_file(folder / name);
+            if (name != kManifestName && !matches_any(name, excluded))
+                digests[name] = sha256_hex_of_file(folder / name);
         }
     } catch (const fs::filesystem_error& error) {
         throw Error(ExitCode::data,

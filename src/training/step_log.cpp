@@ -183,4 +183,11 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
     step_seconds_.assign(seconds.begin(), seconds.end());
 }
 
+void StepLog::truncate(std::int64_t steps) {
+    const auto count = static_cast<std::size_t>(steps);
+    steps_.resize(std::min(count, steps_.size()));
+    step_seconds_.resize(std::min(count, step_seconds_.size()));
+    unread_ = 0;
+}
+
 }  // namespace hpcai::training

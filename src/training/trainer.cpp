@@ -64,6 +64,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
           make_fault_injector({setup.faults, setup.group, group.rank(), device, store, setup.log})),
       step_(make_step(setup, device, store, injector_.get())),
       log_(setup.log),
+      earlier_steps_(setup.earlier_steps),
+      earlier_epochs_(setup.earlier_epochs),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
       shards_(shards_of(setup, group.size())),
@@ -82,12 +84,20 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     try {
         return train_steps(number, source, listener);
     } catch (const std::exception& error) {
+        if (is_agreed(error)) throw;
         // Other ranks may wait for this rank. After the announcement, this rank can destroy its
         // pending requests without waiting for other ranks.
         group_.announce_failure(to_error(error));
         replicas_.announce_failure(to_error(error));
         throw;
     }
+}
+
+/// Returns whether all ranks throw this error after the same step, so that none waits for another.
+bool Trainer::is_agreed(const std::exception& error) const {
+    const bool has_shards = &replicas_ != &group_;
+    return group_.size() == 1 ||
+           (!has_shards && dynamic_cast<const DivergedTraining*>(&error) != nullptr);
 }
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,
@@ -142,10 +152,10 @@ bool Trainer::must_read(bool is_last) const {
 
 void Trainer::log_step(bool is_read) {
     StepRecord record;
-    record.step = steps_done_ - 1;
-    record.epoch = epoch_.number;
+    record.step = earlier_steps_ + steps_done_ - 1;
+    record.epoch = earlier_epochs_ + epoch_.number;
     record.samples = config_.training.batch_size;
-    record.learning_rate = schedule_(record.step);
+    record.learning_rate = schedule_(steps_done_ - 1);
     if (is_read) record.loss = last_loss_;
     log_->end_step(record, is_read);
 }
@@ -162,7 +172,7 @@ void Trainer::run_step(data::BatchSource& source) {
         epoch_.failure = std::current_exception();
     }
     add_name_to_failures([&] {
-        if (injector_ != nullptr) injector_->begin_step(steps_done_);
+        if (injector_ != nullptr) injector_->begin_step(earlier_steps_ + steps_done_);
         step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
     });
     epoch_.report.samples += config_.training.batch_size;
@@ -179,7 +189,7 @@ void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     };
     const auto named = [&](const char* what) {
         if (rank_name_.empty()) return std::string(what);
-        return fmt::format("{} ({}, step {})", what, rank_name_, steps_done_);
+        return fmt::format("{} ({}, step {})", what, rank_name_, earlier_steps_ + steps_done_);
     };
     try {
         work();
@@ -227,9 +237,9 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
             : fmt::format("one of the steps {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
-    throw Error(ExitCode::internal,
-                fmt::format("training diverged: the gradient of {} is not finite; {}", steps,
-                            config_.training.loss_scale > 1 ? kScaleRemedy : kRemedy));
+    throw DivergedTraining(fmt::format("training diverged: the gradient of {} is not finite; {}",
+                                       steps,
+                                       config_.training.loss_scale > 1 ? kScaleRemedy : kRemedy));
 }
 
 /// Checks the parameters, because no later loss would show an overflow in the last update.
@@ -240,9 +250,9 @@ void Trainer::check_parameters(const std::string& when) {
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
-        require(all_finite(store_, store_.parameter(id)), ExitCode::internal,
-                "training diverged: {} is not finite after {}; {}", parameters[index].name, when,
-                kRemedy);
+        if (all_finite(store_, store_.parameter(id))) continue;
+        throw DivergedTraining(fmt::format("training diverged: {} is not finite after {}; {}",
+                                           parameters[index].name, when, kRemedy));
     }
 }
 

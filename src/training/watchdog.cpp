@@ -52,6 +52,13 @@ void Watchdog::restart_locked() {
     if (is_nearer) wake_.notify_all();
 }
 
+void Watchdog::begin() {
+    check();
+    const std::lock_guard lock(mutex_);
+    settings_.timeout.restart();
+    restart_locked();
+}
+
 void Watchdog::resume() {
     check();
     const std::lock_guard lock(mutex_);

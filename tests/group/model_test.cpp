@@ -91,9 +91,14 @@ TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachShardAndStage) {
 
 /// Otherwise the first step would start from weights that fp16 cannot store.
 TEST(Model, StartsFromWeightsInFp16IfThereAreNoMasterWeights) {
-    const auto others_than_fp16 = [](device::Precision precision) {
+    const auto others_than_fp16 = [](device::Precision precision, bool inherits = false) {
         const RankOfRun rank = rank_of_run(0, precision);
         Model model = rank.make_model();
+        if (inherits) {
+            const RankOfRun other = rank_of_run(2, {});
+            Model parent = other.make_model();
+            model.write_initial(morphs::read_weights(parent.graph(), parent.store()));
+        }
         const std::vector<float> values = model.store().read(model.store().parameters());
         EXPECT_GT(values.size(), 20'000'000u);
         return std::ranges::count_if(
@@ -101,6 +106,8 @@ TEST(Model, StartsFromWeightsInFp16IfThereAreNoMasterWeights) {
     };
     EXPECT_EQ(others_than_fp16({.is_pure = true}), 0);
     EXPECT_GT(others_than_fp16({}), 1'000'000);
+    EXPECT_EQ(others_than_fp16({.is_pure = true}, true), 0);
+    EXPECT_GT(others_than_fp16({}, true), 1'000'000);
 }
 
 TEST(Model, EvaluatesInFp32IfItTrainsInInt8) {
@@ -108,7 +115,8 @@ TEST(Model, EvaluatesInFp32IfItTrainsInInt8) {
     Model model = rank.make_model();
     static_cast<RecordingDevice&>(*rank.resources.device).forget_builds();
     const auto alone = comm::make_self_communicator();
-    predict(rank.context, rank.resources, model.store(), rank.resources.samples.validation, *alone);
+    predict(rank.context, rank.resources, {model.store(), model.edits()},
+            rank.resources.samples.validation, *alone);
     const std::vector<KernelOptions> convolutions = convolutions_of(rank);
     ASSERT_EQ(convolutions.size(), 53u);
     for (const KernelOptions& options : convolutions) EXPECT_FALSE(options.int8);

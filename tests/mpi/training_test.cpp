@@ -196,6 +196,15 @@ TEST(TrainingOverMpi, NumbersThatAreNotFiniteOnOneRankStopAllRanksAfterTheSameSt
     EXPECT_EQ(steps_until_divergence(true), 1);
 }
 
+TEST(TrainingOverMpi, ADivergedTrainingEndsOnAllRanksWhichThenCanTrainAnotherModel) {
+    const auto group = world().everyone.split(0, world().everyone.rank());
+    config::Config config = configuration();
+    config.training.learning_rate = 1e30;
+    EXPECT_THROW(train(*group, config), DivergedTraining);
+    const Trained want = train(world().everyone, configuration());
+    EXPECT_EQ(train(*group, configuration()).parameters, want.parameters);
+}
+
 TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
     comm::Communicator& group = world().everyone;
     Predictions mine;  // rank r has r samples of two classes

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -134,6 +135,21 @@ TEST(Manifest, IsAcceptedBySha256sumEvenForNamesItEscapes) {
     EXPECT_EQ(std::system(check.c_str()), 0);
     write_file_durably(folder / "plain", "changed");
     EXPECT_NE(std::system((check + " >/dev/null 2>&1").c_str()), 0);
+}
+
+TEST(Manifest, OmitsWhatMatchesAPattern) {
+    TemporaryFolder folder;
+    for (const char* name : {"checkpoints/0/a", "groups/1/trials/12.safetensors", "groups/1/log",
+                             "groups/1/trials/12.npy", "groups/1/trials/.12.npy.5-0.tmp"}) {
+        std::filesystem::create_directories((folder / name).parent_path());
+        write_file_durably(folder / name, name);
+    }
+    const std::string text = make_manifest(
+        folder.path(),
+        {"checkpoints/", "groups/*/trials/*.safetensors", "groups/*/trials/.*", "*/log", "trials"});
+    std::set<std::string> names;
+    for (const auto& [name, digest] : parse_manifest(text, "manifest")) names.insert(name);
+    EXPECT_EQ(names, (std::set<std::string>{"groups/1/log", "groups/1/trials/12.npy"}));
 }
 
 TEST(Manifest, OfAMissingFolderNamesIt) {

@@ -85,12 +85,13 @@ protected:
         return make_fault_injector({read_faults(faults), 1, 0, *device_, store_});
     }
     /// Trains an epoch; counts the reported steps in `told_`.
-    EpochReport train(const std::string& faults) {
+    EpochReport train(const std::string& faults, std::int64_t earlier_steps = 0) {
         graph::Network network(graph_, *device_, store_, {device::Mode::training});
         const auto reducer = comm::make_mpi_reducer(*ranks_);
         TrainerSetup setup{config_, network, kSteps, *reducer};
         setup.faults = read_faults(faults);
         setup.group = 1;
+        setup.earlier_steps = earlier_steps;
         Trainer trainer(setup, *device_, store_, *ranks_);
         ToySource source(kRows, kSteps);
         return trainer.train_epoch(0, source, [&](const StepReport& step) { told_ = step.step; });
@@ -122,6 +123,13 @@ TEST_F(InjectedFault, IsNoneWhereOthersAreMeant) {
     EXPECT_FALSE(other_rank->before_all_reduce());
     EXPECT_TRUE(injector("nan@1:1:0")->before_all_reduce())
         << "no rank of the group records its steps";
+}
+
+TEST_F(InjectedFault, CountsTheStepsOfEarlierModels) {
+    EXPECT_NO_THROW(train("throw@1:0:106"));
+    EXPECT_NO_THROW(train("throw@1:0:106", 100));
+    EXPECT_THROW(train("throw@1:0:105", 100), Error);
+    EXPECT_EQ(told_, 5);
 }
 
 TEST_F(InjectedFault, EndsTheProcessInItsStep) {

@@ -57,6 +57,18 @@ TEST(StepTimeout, IsTenTimesTheLongestStepAndNoLessThanTheFirstOrFiveMinutes) {
     EXPECT_EQ(quick.seconds(), 300);
 }
 
+TEST(StepTimeout, IsThatOfAFirstStepAgainForAnotherModel) {
+    for (const double later : {0.0, 5.0}) {
+        StepTimeout timeout(900, later);
+        for (const double seconds : {3.0, 0.5}) timeout.add_step(seconds);
+        EXPECT_LT(timeout.seconds(), 900);
+        timeout.restart();
+        EXPECT_EQ(timeout.seconds(), 900);
+        timeout.add_step(3);
+        EXPECT_EQ(timeout.seconds(), later > 0 ? later : 900);
+    }
+}
+
 TEST(StepTimeout, ThatIsGivenIsNotLearned) {
     StepTimeout timeout(30, 5);
     EXPECT_EQ(timeout.seconds(), 30);
@@ -68,6 +80,16 @@ TEST(Watchdog, ThatHasNotBegunReportsNothing) {
     Watched watched(StepTimeout(0.05, 0.05));
     EXPECT_FALSE(watched.has_expired_within(0.2));
     EXPECT_NO_THROW(watched.watchdog.check());
+}
+
+TEST(Watchdog, GivesTheFirstStepOfEveryModelItsOwnTime) {
+    Watched watched(StepTimeout(60, 0.05));
+    for (int model = 0; model < 2; ++model) {
+        watched.watchdog.begin();
+        EXPECT_FALSE(watched.has_expired_within(0.2)) << model;
+        watched.watchdog.step_done();
+        watched.watchdog.allow(60);
+    }
 }
 
 TEST(Watchdog, IsSilentWhileStepsAreDone) {

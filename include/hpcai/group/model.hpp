@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
@@ -13,14 +15,19 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/data/device_pictures.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/morphs/inherit.hpp>
+#include <hpcai/morphs/morph.hpp>
 
 namespace hpcai::group {
 
 struct Partition;
 
-/// Returns the graph of the configured model for one micro-batch of a rank.
-graph::Graph make_training_graph(const context::RunContext& context,
-                                 const data::SampleSet& samples);
+/// The edits that an architecture search has made to the configured model; else none.
+using Edits = std::vector<morphs::Morph>;
+
+/// Returns the graph of the configured model with `edits` for one micro-batch of a rank.
+graph::Graph make_training_graph(const context::RunContext& context, const data::SampleSet& samples,
+                                 const Edits& edits = {});
 
 /// A model on one rank of the group that trains it.
 class Model {
@@ -28,13 +35,15 @@ public:
     /// Builds the training networks of the unfused `graph` and their initial weights. The
     /// random weights depend on the seed and the group number. Not collective. Throws Error(data)
     /// if training.initial_weights does not fit, Error(internal) if memory does not suffice.
+    /// `edits` are those of `graph`. Without `has_networks`, the model only holds weights.
     Model(graph::Graph graph, const context::RunContext& context,
-          const context::Resources& resources);
+          const context::Resources& resources, Edits edits = {}, bool has_networks = true);
     ~Model();
 
     std::uint32_t number() const { return number_; }  // of the group and its model
     /// The graph of the whole model, not only of this rank's stage and shard.
     const graph::Graph& graph() const { return graph_; }
+    const Edits& edits() const { return edits_; }
     /// The training networks until drop_networks(): one, or one for each micro-batch in flight in
     /// this rank's stage of a pipeline.
     std::vector<graph::Network*> networks() const;
@@ -52,6 +61,9 @@ public:
     void collect(comm::Communicator& group);
     /// Frees the networks and reads the whole model into store(). Throws as training::read_weights.
     void load(const std::filesystem::path& weights);
+    /// Replaces the initial weights of the whole model, which this rank trains, as the precision
+    /// of the training stores them.
+    void write_initial(const morphs::Weights& weights);
     /// Frees the memory of the training networks.
     void drop_networks() { networks_.clear(); }
 
@@ -61,6 +73,8 @@ private:
     device::Device& device_;
     std::uint32_t number_;
     graph::Graph graph_;
+    Edits edits_;
+    bool is_pure_;                          // training has no fp32 master weights
     std::unique_ptr<Partition> partition_;  // null if each rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
@@ -73,10 +87,17 @@ struct TrainingState {
     /// Builds the configured model. Throws as Model, and Error(usage) if the device has too little
     /// memory for data.resident_mib.
     TrainingState(const context::RunContext& context, const context::Resources& resources);
+    /// Replaces the model, whose memory is freed first, by the configured one with `edits`. MPI
+    /// must not access it any more. Throws as Model.
+    void replace_model(const context::RunContext& context, const context::Resources& resources,
+                       Edits edits);
+    /// The same without networks, with stored weights. Throws as training::read_weights, too.
+    void load_model(const context::RunContext& context, const context::Resources& resources,
+                    Edits edits, const std::filesystem::path& weights);
     /// Frees the memory that only training needs.
     void free_training_memory();
 
-    Model model;
+    std::optional<Model> model;  // none only after replace_model() has thrown
     std::unique_ptr<data::DevicePictures> device_pictures;  // null: the host prepares all images
     std::unique_ptr<comm::GradientReducer> reducer;         // null until the group trains
 };

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/group/model.hpp>
 #include <hpcai/training/predict.hpp>
 
 /// Recomputes parts of a finished run, possibly on another machine, to verify its result.
@@ -17,11 +19,18 @@ namespace hpcai::group {
 context::Resources open_resources(const config::Config& config, const std::string& precision,
                                   const data::SampleSets& samples, int ranks);
 
-/// Returns the predictions of the test samples by the model in the file `weights`. One rank
-/// predicts them. Throws as training::read_weights and data::EvaluationSource.
-training::Predictions predict_test_samples(const context::RunContext& context,
-                                           const context::Resources& resources,
-                                           const std::filesystem::path& weights);
+/// A trained model of a result.
+struct TrainedModel {
+    std::filesystem::path weights;
+    Edits edits;  // of the configured model
+};
+
+/// Returns the predictions of `samples` by `model`. One rank predicts them. Throws as
+/// training::read_weights, morphs::apply_all and data::EvaluationSource.
+training::Predictions predict_samples(const context::RunContext& context,
+                                      const context::Resources& resources,
+                                      const TrainedModel& model,
+                                      std::shared_ptr<const data::SampleSet> samples);
 
 struct StepRange {
     int group = 0;

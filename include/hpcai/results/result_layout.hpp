@@ -17,6 +17,13 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
 /// Returns groups/<group>/flight, the folder of flight records.
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
 
+/// Returns groups/<group>/trials/<sequence>.safetensors, the weights of a trial, which exist while
+/// the search runs.
+std::filesystem::path trial_weights(const std::filesystem::path& output, int group, int sequence);
+
+/// Returns groups/<group>/trials/<sequence>.npy, the classes that a trial has predicted.
+std::filesystem::path trial_classes(const std::filesystem::path& output, int group, int sequence);
+
 /// Key in the environment record: the placement_options() of the run's launcher, separated by
 /// blanks. Not recorded if there are none.
 inline constexpr const char* kLauncherFact = "launcher";

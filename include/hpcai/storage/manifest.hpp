@@ -11,10 +11,14 @@ namespace hpcai::storage {
 
 inline constexpr const char* kManifestName = "manifest.sha256";
 
+/// Whether a relative path matches one of the patterns, such as "name", "folder/" for all files
+/// below a folder, or "groups/*/name", in which * is any text without '/'.
+bool matches_any(const std::string& name, const std::set<std::string>& patterns);
+
 /// Returns the text of a manifest of `folder` in the format of `sha256sum`. It lists each regular
 /// file below `folder` by its relative path, in bytewise order of paths. It omits manifest.sha256,
-/// symbolic links, and the paths in `excluded`; "name/" there excludes all files of a top-level
-/// folder. Throws Error(data) if a file or folder cannot be read.
+/// symbolic links, and the paths that match `excluded`. Throws Error(data) if a file or folder
+/// cannot be read.
 std::string make_manifest(const std::filesystem::path& folder,
                           const std::set<std::string>& excluded = {});
 

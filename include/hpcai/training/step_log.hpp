@@ -132,6 +132,9 @@ public:
     /// Restores a saved log of `steps` steps. Throws Error(data) with the array that does not fit.
     void restore(const Snapshot& from, std::int64_t steps);
 
+    /// Removes the steps after the first `steps`, which will be trained again.
+    void truncate(std::int64_t steps);
+
     bool measures_phases() const { return options_.measure_phases; }
     /// Returns the number of clock readings for phases.
     std::int64_t readings() const { return clock_.readings(); }

@@ -26,6 +26,7 @@ struct StepReport {
     double loss = 0;
     std::int64_t samples = 0;  // of this step, over all ranks of the group
     bool is_read = false;      // the step's results were read, so the device has completed it
+    int epochs = 0;            // planned; 0: workload.epochs
 };
 
 struct EpochReport {
@@ -33,6 +34,12 @@ struct EpochReport {
     std::int64_t samples = 0;  // over all ranks of the group
     double seconds = 0;
     double mean_loss = 0;  // over all ranks
+};
+
+/// Thrown when gradients or parameters are not finite although all replicas agree.
+class DivergedTraining : public Error {
+public:
+    explicit DivergedTraining(const std::string& message) : Error(ExitCode::internal, message) {}
 };
 
 class Trainer;
@@ -64,8 +71,11 @@ struct TrainerSetup {
     const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
     std::string rank_name = {};             // for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};         // to inject, of all groups
+    std::vector<Fault> faults = {};         // to inject, of all groups, by steps of the log
     int group = 0;                          // of this rank
+    // Of the group's earlier models; `log` numbers steps and epochs over all of them.
+    std::int64_t earlier_steps = 0;
+    int earlier_epochs = 0;
 };
 
 /// Trains one base model. All ranks of its group make the same calls. References must outlive it.
@@ -79,9 +89,10 @@ public:
     /// replicas differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks
     /// throw its failure after the next step whose results are read. If gradients are not finite
     /// although the loss scale cannot decrease, or a parameter is not finite at the end of the
-    /// epoch, the ranks compare their replicas and all throw Error(internal). Only ranks with the
+    /// epoch, the ranks compare their replicas and all throw DivergedTraining. Only ranks with the
     /// first shard of the first stage use the batches of `source`; all sources have the same number
-    /// of batches. After a failure the communicators cannot be used.
+    /// of batches. After a failure the communicators cannot be used, unless the group has one rank,
+    /// or each rank trains the whole model and the failure is DivergedTraining.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -136,6 +147,7 @@ private:
 
     EpochReport train_steps(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
+    bool is_agreed(const std::exception& error) const;
     void begin_epoch(int number);
     void run_step(data::BatchSource& source);
     void add_name_to_failures(const std::function<void()>& work) const;
@@ -160,6 +172,8 @@ private:
     std::unique_ptr<FaultInjector> injector_;  // null: no faults
     std::unique_ptr<StepRunner> step_;
     StepLog* log_;
+    std::int64_t earlier_steps_;
+    int earlier_epochs_;
     Schedule schedule_;
     std::vector<int> shards_;  // by group rank
     ReplicaAudit audit_;

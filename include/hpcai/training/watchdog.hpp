@@ -25,6 +25,8 @@ public:
     /// Returns the time limit of the next step.
     double seconds() const;
     void add_step(double seconds);
+    /// Forgets all steps, because another model is trained from now on.
+    void restart() { *this = StepTimeout(first_limit_, later_limit_); }
     double longest_seconds() const { return std::max(first_.value_or(0), longest_.value_or(0)); }
 
 private:
@@ -49,8 +51,8 @@ public:
     explicit Watchdog(WatchdogSettings settings);
     ~Watchdog();
 
-    /// Starts the time of the first step.
-    void begin() { resume(); }
+    /// Starts the time of the first step of a model.
+    void begin();
     /// Ends a step. Throws Error(watchdog) after expiry.
     void step_done();
     /// Extends the time limit of the next step by `seconds` for work outside of steps. A negative

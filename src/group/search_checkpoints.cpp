@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search_checkpoints.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <hpcai/comm/collectives.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/result_layout.hpp>
+
+#include "stop_request.hpp"
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kStopSeconds = 2;  // from a stop request to the end of the group
+constexpr double kMaxCallsPerPoll = 1000;
+
+}  // namespace
+
+SearchCheckpoints::SearchCheckpoints(const GroupTraining& training, ExtraState extra_state)
+    : training_(training),
+      extra_state_(std::move(extra_state)),
+      location_{
+          results::checkpoint_directory(training.context.output, training.context.place.group),
+          results::config_digest(training.context), training.group.rank(), training.group.size()},
+      launch_id_(std::chrono::duration_cast<std::chrono::microseconds>(
+                     std::chrono::system_clock::now().time_since_epoch())
+                     .count()) {
+    training.group.broadcast(std::as_writable_bytes(std::span(&launch_id_, 1)), 0);
+}
+
+void SearchCheckpoints::write(std::int64_t steps) {
+    comm::collective_try(training_.group, [&] {
+        training::Checkpoint checkpoint;
+        checkpoint.step = steps;
+        checkpoint.launch_id = launch_id_;
+        training_.steps.save(checkpoint.snapshot);
+        extra_state_.save(checkpoint.snapshot);
+        training::write_checkpoint(location_, checkpoint);
+    });
+    kept_ = {kept_.empty() ? steps : kept_.back(), steps};
+    finished_steps_ = steps;
+    if (training_.group.rank() != 0) return;
+    training::remove_checkpoints_except(location_.folder, kept_);
+}
+
+void SearchCheckpoints::restore(std::int64_t steps) {
+    comm::collective_try(training_.group, [&] {
+        const training::Checkpoint found = training::read_checkpoint(location_, steps);
+        training_.steps.restore(found.snapshot, steps);
+        extra_state_.restore(found.snapshot);
+    });
+    kept_ = {steps};
+    finished_steps_ = steps;
+}
+
+double SearchCheckpoints::stop_request() const {
+    const context::RunContext& context = training_.context;
+    const double signalled = signalled_request();
+    const double limit = context.config.run.time_limit_seconds;
+    if (signalled != kContinue || limit == 0) return signalled;
+    const double latest = limit - std::min(kStopSeconds + longest_pause_, limit / 2);
+    return context.launch.since_start.seconds() > latest ? kTimeLimit : kContinue;
+}
+
+/// Returns the highest request of all ranks. Sets the next poll about a second ahead, because each
+/// poll costs a small all-reduce.
+double SearchCheckpoints::agree_on_request() {
+    const double seconds = since_poll_.seconds();
+    longest_pause_ = std::max(longest_pause_, seconds);
+    std::array<double, 2> maxima{stop_request(),
+                                 seconds / static_cast<double>(std::max<std::int64_t>(calls_, 1))};
+    training_.group.all_reduce_max(maxima);
+    calls_ = 0;
+    calls_per_poll_ = static_cast<std::int64_t>(
+        std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxCallsPerPoll));
+    since_poll_.restart();
+    return maxima[0];
+}
+
+void SearchCheckpoints::after_results_read(training::Trainer&, std::int64_t) {
+    if (++calls_ < calls_per_poll_) return;
+    const double request = agree_on_request();
+    if (request != kContinue) stop(request);
+}
+
+/// The steps that follow may be those of another model, so the first one is timed again.
+void SearchCheckpoints::poll() {
+    const double request = agree_on_request();
+    calls_per_poll_ = 1;
+    if (request != kContinue) stop(request);
+}
+
+void SearchCheckpoints::stop(double request) {
+    training_.watch.end();
+    const context::RunContext& context = training_.context;
+    const bool is_terminated = request == kTerminate && context.launch.exit_ends_others;
+    training_.steps.truncate(finished_steps_);
+    throw GroupStop(fmt::format("stopped after step {}, the end of a trial, by {}", finished_steps_,
+                                cause_of(request, context.config.run.time_limit_seconds)),
+                    is_terminated ? ProgressState::terminated : ProgressState::stopped, 0);
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/training/checkpoint.hpp>
+
+#include "group_checkpoints.hpp"
+#include "group_training.hpp"
+
+namespace hpcai::group {
+
+/// Writes checkpoints of an architecture search between two trials, and ends the group when the run
+/// is asked to stop. A checkpoint has the log of the steps and the record, not
+/// the model: a resumed search begins the unfinished trial again. Every rank has an object.
+class SearchCheckpoints final : public training::StepCallback {
+public:
+    /// All arguments outlive the object.
+    SearchCheckpoints(const GroupTraining& training, ExtraState extra_state);
+
+    /// Writes the checkpoint after `steps` steps and removes all but the last two. Collective; a
+    /// failure on one rank is thrown on all.
+    void write(std::int64_t steps);
+    /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if one cannot.
+    /// Collective.
+    void restore(std::int64_t steps);
+
+    bool must_read_results(std::int64_t) const override { return false; }
+    /// Like poll(), but about once a second.
+    void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
+    /// The ranks agree whether to stop; if so, throws GroupStop on all ranks. Call it between two
+    /// epochs and two trials. Collective.
+    void poll();
+
+private:
+    double stop_request() const;
+    double agree_on_request();
+    [[noreturn]] void stop(double request);
+
+    const GroupTraining& training_;
+    ExtraState extra_state_;
+    training::CheckpointLocation location_;
+    std::int64_t launch_id_;
+    std::int64_t finished_steps_ = 0;  // of the finished trials
+    std::vector<std::int64_t> kept_;
+    Stopwatch since_poll_;
+    std::int64_t calls_ = 0;           // of after_results_read() since the last poll
+    std::int64_t calls_per_poll_ = 1;  // equal on all ranks
+    double longest_pause_ = 0;         // between two polls: evaluating, storing, proposing, ...
+};
+
+}  // namespace hpcai::group

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search_job.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <hpcai/base/units.hpp>
+#include <hpcai/comm/collectives.hpp>
+#include <hpcai/group/make_gradient_reducer.hpp>
+#include <hpcai/records/json.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+#include <hpcai/training/weights_file.hpp>
+#include <hpcai/verification/search.hpp>
+
+#include "epoch_source.hpp"
+#include "resumable_record.hpp"
+#include "search_checkpoints.hpp"
+#include "trial_proposals.hpp"
+#include "trial_run.hpp"
+
+namespace hpcai::group {
+namespace {
+
+/// Newest trials of a group whose weights stay: those that may be parents, with room for failed
+/// ones and for other groups that have not seen the newest.
+constexpr int kKeptWeights = 2 * search::Settings{}.population;
+constexpr const char* kSearchArray = "search";  // of the array in a checkpoint
+constexpr double kMaxCount = 0x1p53;
+constexpr int kMaxFailures = 20;  // of a group's trials in a row
+
+/// How far a group's search is, as all ranks know it.
+struct Finished {
+    std::int64_t trials = 0;
+    std::int64_t epochs = 0;
+};
+
+class NoLog final : public Logger {
+    void write(Severity, std::string_view) override {}
+};
+
+/// Returns the message of the caught `error` if other models can still be trained, else throws it
+/// again: the training has diverged, or memory does not suffice and all ranks know it.
+std::string reason_of(const Error& error, bool is_known_to_all) {
+    const bool needs_memory =
+        std::string_view(error.what()).find(kMemoryRemedy) != std::string::npos;
+    const bool has_diverged = dynamic_cast<const training::DivergedTraining*>(&error) != nullptr;
+    if (!has_diverged && !(needs_memory && is_known_to_all)) throw;
+    return error.what();
+}
+
+class SearchJob {
+public:
+    SearchJob(const GroupTraining& training, GroupResult& result)
+        : training_(training),
+          result_(result),
+          is_leader_(training.group.rank() == 0),
+          steps_per_epoch_(count_steps_per_epoch()),
+          source_(training.context, training.resources, nullptr, steps_per_epoch_),
+          resumable_(source_, result.record),
+          checkpoints_(training, content()) {
+        comm::collective_try(training.group, [&] {
+            if (is_leader_) proposals_.emplace(training.context, training.log);
+        });
+    }
+
+    StepTimes run() {
+        if (training_.context.is_resumed) resume();
+        training_.progress.begin();
+        training_.watch.begin(steps());
+        while (!is_over()) run_trial();
+        training_.watch.end();
+        take_best();
+        totals_.costs = resumable_.costs();
+        totals_.bad_samples = source_.bad_samples();
+        StepTimes times = gather_measurements(training_, totals_, result_);
+        count_bad_samples();
+        return times;
+    }
+
+private:
+    std::int64_t count_steps_per_epoch() const {
+        const config::Config& config = training_.context.config;
+        GroupRecord& record = result_.record;
+        record.samples_drawn = training_.resources.samples.training->samples();
+        const std::int64_t steps = record.samples_drawn / config.training.batch_size;
+        require(steps > 0, ExitCode::data,
+                "{} training samples do not fill one batch of training.batch_size {}",
+                record.samples_drawn, config.training.batch_size);
+        return steps;
+    }
+
+    std::int64_t steps() const { return finished_.epochs * steps_per_epoch_; }
+
+    /// Returns what the leader's `value` is. Collective.
+    template <typename T>
+    T of_leader(T value) {
+        training_.group.broadcast(std::as_writable_bytes(std::span(&value, 1)), 0);
+        return value;
+    }
+
+    bool is_over() {
+        const bool has_one = finished_.trials > 0;
+        const bool has_all = is_leader_ && proposals_->is_over();
+        if (of_leader<char>(has_all || (has_one && is_time_over())) != 0) return true;
+        checkpoints_.poll();
+        return false;
+    }
+
+    bool is_time_over() const {
+        const double limit = training_.context.config.search.duration_seconds;
+        return limit > 0 && training_.clock.seconds() >= limit;
+    }
+
+    /// Logs and counts the bad samples of the hold-out, besides those of the training.
+    void count_bad_samples() {
+        log_bad_samples(bad_samples_, "hold-out", training_.log);
+        std::int64_t bad = bad_samples_.count;
+        training_.group.all_reduce_sum(std::span(&bad, 1));
+        result_.bad_samples += bad;
+    }
+
+    /// What a checkpoint has besides the steps.
+    ExtraState content() {
+        const auto save = [this](training::Snapshot& to) {
+            const GroupRecord& record = result_.record;
+            resumable_.content().save(to);
+            to.put_numbers(kSearchArray, {static_cast<double>(record.audit.passed),
+                                          static_cast<double>(record.skipped_steps),
+                                          record.final_training_loss.value.value_or(0),
+                                          static_cast<double>(totals_.buckets),
+                                          static_cast<double>(totals_.gradient_bytes)});
+        };
+        const auto restore = [this](const training::Snapshot& from) {
+            GroupRecord& record = result_.record;
+            resumable_.content().restore(from);
+            const auto numbers = from.numbers(kSearchArray, 5);
+            const auto integer = [&](std::size_t index) {
+                return from.integer(kSearchArray, numbers[index], 0,
+                                    static_cast<std::int64_t>(kMaxCount));
+            };
+            record.audit.passed = integer(0);
+            record.skipped_steps = integer(1);
+            record.final_training_loss = {numbers[2], ""};
+            totals_.buckets = integer(3);
+            totals_.gradient_bytes = integer(4);
+        };
+        return {save, restore};
+    }
+
+    /// Continues after the last trial that an earlier launch has finished.
+    void resume() {
+        double end = 0;
+        if (is_leader_) {
+            for (const search::Trial& trial : proposals_->own().trials()) {
+                if (!trial.finished) continue;
+                end = trial.finished->end_seconds;
+                if (trial.finished->state == TrialState::failed) continue;
+                ++finished_.trials;
+                finished_.epochs += std::ssize(trial.finished->accuracy);
+            }
+        }
+        finished_ = of_leader(finished_);
+        if (finished_.trials > 0) checkpoints_.restore(steps());
+        training_.clock.add(of_leader(end));
+        result_.record.continuations.push_back({steps(), training_.context.launch.started_utc});
+        if (is_leader_)
+            training_.log.info("the search resumes after {}", counted(finished_.trials, "trial"));
+    }
+
+    /// Limit of proposing a trial and of building its model, for each.
+    double proposing_timeout_seconds() const {
+        const config::Config& config = training_.context.config;
+        const bool waits = config.search.history == config::SearchHistory::recorded;
+        const int groups = training_.context.controller.layout().groups;
+        return training_.watch.checkpoint_timeout_seconds() +
+               (waits ? groups * config.run.group_timeout_seconds : 0);
+    }
+
+    /// Proposes the next trial, as all ranks then know it.
+    PreparedTrial propose(FinishedTrial& trial) {
+        training_.watch.resume();
+        training_.watch.pause("proposal", proposing_timeout_seconds());
+        trial.begin_seconds = training_.clock.seconds();
+        PreparedTrial prepared;
+        comm::collective_try(training_.group, [&] {
+            if (is_leader_) prepared = proposals_->next();
+        });
+        const std::string text =
+            comm::broadcast(training_.group, records::to_json_line(prepared.proposed));
+        prepared.proposed = records::from_json<ProposedTrial>(text, kTrialsName);
+        trial.sequence = prepared.proposed.sequence;
+        trial.proposing_seconds = training_.clock.seconds() - trial.begin_seconds;
+        return prepared;
+    }
+
+    /// Replaces the reducer, which has memory and sums of the last trial's gradients. The group has
+    /// logged its kind before.
+    void renew_reducer() {
+        NoLog silent;
+        training_.state.reducer.reset();
+        training_.state.reducer = make_gradient_reducer(training_.context, training_.resources,
+                                                        training_.replicas, silent);
+    }
+
+    /// Makes the model and the trainer of a trial on all ranks. If memory does not suffice on one
+    /// of them, all throw Error(internal).
+    void build(PreparedTrial& prepared, FinishedTrial& trial, std::optional<TrialRun>& run) {
+        training_.watch.pause("building", training_.watch.checkpoint_timeout_seconds());
+        const double begin = training_.clock.seconds();
+        renew_reducer();
+        const auto build_model = [&] {
+            training_.state.replace_model(training_.context, training_.resources,
+                                          search::morphs_of(prepared.proposed.edits));
+        };
+        comm::collective_try(training_.group, build_model);
+        Model& model = *training_.state.model;
+        model.sync_batch_norm_group().connect(
+            training_.replicas, all_reduce_options_of(training_.context).node_of_rank);
+        model.write_initial(
+            broadcast_weights(training_.group, model.graph(), std::move(prepared.weights)));
+        const TrialSetup setup{prepared.proposed, steps_per_epoch_,
+                               steps(),           static_cast<int>(finished_.epochs),
+                               checkpoints_,      faults_};
+        comm::collective_try(training_.group,
+                             [&] { run.emplace(training_, source_, setup, trial); });
+        trial.building_seconds = training_.clock.seconds() - begin;
+    }
+
+    /// Trains the epochs of the trial's round, fewer if the search ends. Returns their number.
+    int train(TrialRun& run, const FinishedTrial& trial) {
+        const int epochs = config::trial_epochs(training_.context.config.search, trial.sequence);
+        int trained = 0;
+        while (true) {
+            run.train_epoch(trained++);
+            if (trained == epochs || of_leader<char>(is_time_over()) != 0) return trained;
+            checkpoints_.poll();
+        }
+    }
+
+    void run_trial() {
+        FinishedTrial trial;
+        PreparedTrial prepared = propose(trial);
+        std::optional<TrialRun> run;  // outlives a failure: a destruction by it aborts the reducer
+        std::string failure;
+        bool is_built = false;
+        int trained = 0;
+        try {
+            build(prepared, trial, run);
+            is_built = true;
+            trained = train(*run, trial);
+        } catch (const Error& error) {
+            failure = reason_of(error, !is_built || training_.group.size() == 1);
+        }
+        if (run) forget_faults(*run);
+        if (!failure.empty()) return give_up(trial.sequence, failure);
+        add_costs(*run);
+        if (run->bad_samples().count > bad_samples_.count) bad_samples_ = run->bad_samples();
+        comm::collective_try(training_.group, [&] {
+            if (is_leader_) store(*run, trial);
+        });
+        failures_ = 0;
+        ++finished_.trials;
+        finished_.epochs += trained;
+        checkpoints_.write(steps());
+        comm::collective_try(training_.group, [&] {
+            if (is_leader_) finish(std::move(trial));
+        });
+    }
+
+    /// Ends a trial whose model cannot be trained. If it is the root's, or too many trials in a row
+    /// have failed, the group fails.
+    void give_up(int sequence, const std::string& reason) {
+        require(finished_.trials > 0 && ++failures_ < kMaxFailures, ExitCode::internal,
+                "trial {}: {}", sequence, reason);
+        training_.steps.truncate(steps());
+        counted_wait_ = source_.batches().wait_seconds();
+        comm::collective_try(training_.group, [&] {
+            if (!is_leader_) return;
+            training_.log.warn("trial {} failed: {}", sequence, reason);
+            proposals_->fail(reason);
+            remove_oldest_weights();
+        });
+    }
+
+    /// Removes the faults of the trial's steps: another trial may take steps with these numbers.
+    void forget_faults(const TrialRun& run) {
+        const std::int64_t end = steps() + run.steps();
+        std::erase_if(faults_, [&](const training::Fault& fault) { return fault.step < end; });
+    }
+
+    void add_costs(TrialRun& run) {
+        TrainingCosts costs = run.finish(result_.record);
+        const double waited = source_.batches().wait_seconds();
+        costs.input_wait_seconds = waited - std::exchange(counted_wait_, waited);
+        costs.gradients = training_.state.reducer->sent();
+        resumable_.add(costs);
+        totals_.buckets = std::max(totals_.buckets, run.buckets());
+        totals_.gradient_bytes = std::max(
+            totals_.gradient_bytes,
+            static_cast<std::int64_t>(training_.state.model->store().gradients().size_bytes()));
+    }
+
+    /// Stores the weights and predictions of a trial and completes its record.
+    void store(const TrialRun& run, FinishedTrial& trial) {
+        const std::filesystem::path& output = training_.context.output;
+        const int group = training_.context.place.group;
+        Model& model = *training_.state.model;
+        const std::filesystem::path weights = results::trial_weights(output, group, trial.sequence);
+        storage::make_folder_durably(weights.parent_path());
+        training::write_weights(weights, model.graph(), model.store(), run.steps());
+        storage::write_npy(results::trial_classes(output, group, trial.sequence),
+                           std::span<const std::int32_t>(run.classes()),
+                           {std::ssize(run.classes())});
+        trial.digest = training::training_digest(model.graph(), model.store());
+        trial.flops =
+            verification::sample_flops(morphs::apply_all(proposals_->root(), model.edits()));
+    }
+
+    /// Appends the trial to the history, after everything that it refers to is stored.
+    void finish(FinishedTrial trial) {
+        trial.end_seconds = training_.clock.seconds();
+        training_.log.info("trial {}: {}, accuracy {:.4f} after {}, {:.1f} s", trial.sequence,
+                           counted(std::ssize(training_.state.model->edits()), "edit"),
+                           trial.accuracy.back(), counted(std::ssize(trial.accuracy), "epoch"),
+                           trial.end_seconds - trial.begin_seconds);
+        const int best_before =
+            trial.sequence == 0 ? 0 : verification::best_trial(proposals_->own());
+        proposals_->finish(std::move(trial));
+        remove_weights(best_before);
+        remove_oldest_weights();
+    }
+
+    /// Removes the weights of the trial that has just become too old to be a parent.
+    void remove_oldest_weights() const {
+        remove_weights(static_cast<int>(std::ssize(proposals_->own().trials())) - kKeptWeights - 1);
+    }
+
+    /// Removes the weights of a trial unless it may become a parent or is the best.
+    void remove_weights(int sequence) const {
+        const search::History& own = proposals_->own();
+        const bool may_be_parent = sequence + kKeptWeights >= std::ssize(own.trials());
+        if (sequence < 0 || may_be_parent || sequence == verification::best_trial(own)) return;
+        std::error_code error;
+        std::filesystem::remove(results::trial_weights(training_.context.output,
+                                                       training_.context.place.group, sequence),
+                                error);
+    }
+
+    /// Makes the best trial's model with its trained weights, which all ranks read.
+    void take_best() {
+        const context::RunContext& context = training_.context;
+        std::string text;
+        if (is_leader_) {
+            const search::History& own = proposals_->own();
+            const auto best = static_cast<std::size_t>(verification::best_trial(own));
+            text = records::to_json_line(own.trials()[best].proposed);
+        }
+        const auto best = records::from_json<ProposedTrial>(
+            comm::broadcast(training_.group, std::move(text)), kTrialsName);
+        comm::collective_try(training_.group, [&] {
+            training_.state.load_model(
+                context, training_.resources, search::morphs_of(best.edits),
+                results::trial_weights(context.output, context.place.group, best.sequence));
+        });
+        if (!is_leader_) return;
+        result_.search = verification::describe_search(proposals_->own());
+        totals_.flops = result_.search->training_flops;
+    }
+
+    const GroupTraining& training_;
+    GroupResult& result_;
+    bool is_leader_;
+    std::int64_t steps_per_epoch_;
+    EpochSource source_;
+    ResumableRecord resumable_;
+    SearchCheckpoints checkpoints_;
+    std::optional<TrialProposals> proposals_;  // of the leader
+    Finished finished_;
+    TrainingTotals totals_;
+    data::BadSampleReport bad_samples_;  // of the hold-out in the trial with most
+    std::vector<training::Fault> faults_ = training::faults_of_environment();  // not yet injected
+    int failures_ = 0;         // of trials since the last that was trained
+    double counted_wait_ = 0;  // of the source, in the costs so far
+};
+
+}  // namespace
+
+StepTimes run_search(const GroupTraining& training, GroupResult& result) {
+    return SearchJob(training, result).run();
+}
+
+}  // namespace hpcai::group

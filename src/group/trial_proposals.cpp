@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial_proposals.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/config/search_limits.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/training/initialize.hpp>
+#include <hpcai/training/weights_file.hpp>
+#include <hpcai/verification/search.hpp>
+
+namespace hpcai::group {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{20};
+
+std::filesystem::path history_path(const std::filesystem::path& output, int group) {
+    return results::group_directory(output, group) / kTrialsName;
+}
+
+/// Returns the finished trials of `group` in an earlier search.
+std::vector<ProposedTrial> read_recorded(const std::filesystem::path& directory, int group) {
+    search::HistoryReader reader(group, history_path(directory, group));
+    reader.update();
+    std::vector<ProposedTrial> trials;
+    for (const search::Trial& trial : reader.history().trials())
+        if (trial.finished) trials.push_back(trial.proposed);
+    return trials;
+}
+
+}  // namespace
+
+TrialProposals::TrialProposals(const context::RunContext& context, Logger& log)
+    : context_(context),
+      log_(log),
+      basis_(verification::search_basis(context.config)),
+      flops_limit_(verification::search_flops_limit(context.config, basis_.root)),
+      writer_(context.place.group, history_path(context.output, context.place.group)) {
+    const config::SearchConfig& search = context.config.search;
+    for (int group = 0; group < context.controller.layout().groups; ++group) {
+        others_.push_back({search::HistoryReader(group, history_path(context.output, group))});
+    }
+    if (search.history == config::SearchHistory::recorded) {
+        recorded_ = read_recorded(search.recorded, context.place.group);
+    }
+    require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
+            ExitCode::data, "'{}' is that of a search with another number of groups", own().name());
+}
+
+bool TrialProposals::is_over() const {
+    const config::SearchConfig& search = context_.config.search;
+    const std::int64_t finished = own().lines() / 2;
+    std::int64_t completed = 0, epochs = config::trial_epochs(search, finished);
+    for (const search::Trial& trial : own().trials()) {
+        if (!trial.accuracy()) continue;
+        ++completed;
+        epochs += std::ssize(trial.finished->accuracy);
+    }
+    const bool is_replayed = search.history == config::SearchHistory::recorded;
+    return (search.trials > 0 && completed >= search.trials) ||
+           (is_replayed && finished >= std::ssize(recorded_)) || epochs > config::kMaxSearchEpochs;
+}
+
+std::int64_t TrialProposals::Other::usable_lines() const {
+    const search::History& history = reader.history();
+    return checked == history.trials().size() ? history.lines()
+                                              : 2 * static_cast<std::int64_t>(checked);
+}
+
+/// Reads the lines of another group. Damaged lines of another group do not end this one.
+void TrialProposals::update(int group) {
+    Other& other = others_[group];
+    if (other.is_damaged) return;
+    const auto attempt = [&](const auto& read) {
+        try {
+            read();
+        } catch (const Error& error) {
+            if (!std::exchange(other.is_reported, true))
+                log_.warn("the trials of group {} cannot be read: {}", group, error.what());
+        }
+    };
+    attempt([&] { other.reader.update(); });
+    attempt([&] { check_new_trials(other); });
+}
+
+/// Throws Error if a trial that was read has impossible edits or hyper-parameters.
+void TrialProposals::check_new_trials(Other& other) const {
+    const search::History& history = other.reader.history();
+    for (; other.checked < history.trials().size(); ++other.checked) {
+        const ProposedTrial& trial = history.trials()[other.checked].proposed;
+        other.is_damaged = true;
+        search::check_hyper_parameters(basis_.settings, trial, history.name());
+        require(!is_refused(trial), ExitCode::data, "{}: trial {} exceeds search.max_flops_factor",
+                history.name(), trial.sequence);
+        other.is_damaged = false;
+    }
+}
+
+/// Waits until another group has stored as many lines as an earlier proposal had seen.
+void TrialProposals::await(int group, std::int64_t lines) {
+    const Stopwatch watch;
+    const Other& other = others_[group];
+    if (lines > other.usable_lines()) update(group);
+    while (other.usable_lines() < lines) {
+        const bool may_follow =
+            !other.is_damaged && watch.seconds() < context_.config.run.group_timeout_seconds;
+        require(may_follow, ExitCode::data,
+                "group {} has not stored {} legal lines of trials, which a proposal depends on",
+                group, lines);
+        std::this_thread::sleep_for(kPollInterval);
+        update(group);
+    }
+}
+
+search::Request TrialProposals::request() {
+    const config::SearchHistory kind = context_.config.search.history;
+    const std::vector<search::Trial>& trials = own().trials();
+    const std::size_t sequence = trials.size();
+    search::Request request{.group = own().group(), .sequence = static_cast<int>(sequence)};
+    const ProposedTrial* recorded = nullptr;
+    if (kind == config::SearchHistory::recorded) {
+        require(sequence < recorded_.size() && recorded_[sequence].seen.size() == others_.size(),
+                ExitCode::data, "search.recorded: '{}' has no trial {} of group {}",
+                context_.config.search.recorded, sequence, own().group());
+        recorded = &recorded_[sequence];
+        request.missing = recorded->missing;
+    }
+    for (int group = 0; group < std::ssize(others_); ++group) {
+        std::int64_t lines = 0;
+        if (group == own().group()) {
+            lines = own().lines();
+        } else if (recorded != nullptr) {
+            lines = recorded->seen[group];
+        } else if (kind == config::SearchHistory::asynchronous) {
+            update(group);
+            // A line that a trial has seen cannot become unseen, even if it cannot be read just now
+            const std::int64_t before = trials.empty() ? 0 : trials.back().proposed.seen[group];
+            lines = std::max(before, others_[group].usable_lines());
+        }
+        if (group != own().group()) await(group, lines);
+        request.seen.push_back(lines);
+    }
+    return request;
+}
+
+std::vector<const search::History*> TrialProposals::histories() const {
+    std::vector<const search::History*> all;
+    for (const Other& other : others_) {
+        const search::History& history = other.reader.history();
+        all.push_back(history.group() == own().group() ? &own() : &history);
+    }
+    return all;
+}
+
+const std::vector<EditRecord>& TrialProposals::edits_of(const TrialId& trial) const {
+    static const std::vector<EditRecord> kNone;
+    if (trial.is_root()) return kNone;
+    const auto& trials = histories().at(trial.group)->trials();
+    return trials.at(trial.sequence).proposed.edits;
+}
+
+bool TrialProposals::is_refused(const ProposedTrial& proposed) const {
+    const auto edits = search::morphs_of(proposed.edits);
+    const metrics::FlopsLedger ledger(morphs::apply_all(basis_.root, edits));
+    return static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) > flops_limit_;
+}
+
+/// Returns the weights of a trial, or the initial ones of the root; nothing if they are gone.
+std::optional<morphs::Weights> TrialProposals::weights_of(const TrialId& trial) {
+    const auto graph = morphs::apply_all(basis_.root, search::morphs_of(edits_of(trial)));
+    // The memory of the group's device may be full: it still has the model before.
+    const std::unique_ptr<device::Device> host = device::make_cpu_device({});
+    graph::ParameterStore store(graph, *host, 0);
+    if (trial.is_root()) {
+        training::initialize(graph, context_.config.run.seed,
+                             static_cast<std::uint32_t>(context_.place.group), store);
+        return morphs::read_weights(graph, store);
+    }
+    const auto path = results::trial_weights(context_.output, trial.group, trial.sequence);
+    try {
+        training::read_weights(path, graph, store);
+    } catch (const Error& error) {
+        if (storage::path_exists(path))
+            log_.warn("no trial inherits the weights of trial {} of group {}: {}", trial.sequence,
+                      trial.group, error.what());
+        return std::nullopt;
+    }
+    return morphs::read_weights(graph, store);
+}
+
+/// Returns the proposed trial with its initial weights; nothing if those of its parent are gone.
+std::optional<PreparedTrial> TrialProposals::inherit(ProposedTrial proposed) {
+    std::optional<morphs::Weights> parent = weights_of(proposed.parent);
+    if (!parent) return std::nullopt;
+    const auto script = search::morphs_of(proposed.edits);
+    const auto seed = morphs::child_seed(context_.config.run.seed,
+                                         static_cast<std::uint32_t>(context_.place.group),
+                                         static_cast<std::uint32_t>(proposed.sequence));
+    auto weights = morphs::inherit(basis_.root, script, edits_of(proposed.parent).size(),
+                                   std::move(*parent), seed);
+    return PreparedTrial{std::move(proposed), std::move(weights)};
+}
+
+void TrialProposals::fail(std::string reason) {
+    FinishedTrial trial;
+    for (const search::Trial& earlier : own().trials()) {
+        trial.sequence = earlier.proposed.sequence;
+        if (earlier.finished)
+            trial.begin_seconds = trial.end_seconds = earlier.finished->end_seconds;
+    }
+    trial.state = TrialState::failed;
+    trial.reason = std::move(reason);
+    writer_.append(std::move(trial));
+}
+
+/// Prepares the trial that an earlier launch has proposed and not finished. Returns nothing, and
+/// the trial has failed, if the weights of its parent are gone.
+std::optional<PreparedTrial> TrialProposals::repeat() {
+    ProposedTrial proposed = own().trials().back().proposed;
+    const TrialId parent = proposed.parent;
+    if (!parent.is_root() && parent.group != own().group())
+        await(parent.group, 2 * std::int64_t{parent.sequence} + 2);
+    auto prepared = inherit(std::move(proposed));
+    if (!prepared) {
+        fail(fmt::format("the weights of its parent, trial {} of group {}, are missing",
+                         parent.sequence, parent.group));
+        log_.warn("trial {} fails: {}", own().trials().back().proposed.sequence,
+                  own().trials().back().finished->reason);
+    }
+    return prepared;
+}
+
+PreparedTrial TrialProposals::next() {
+    if (own().lines() % 2 == 1) {
+        if (auto repeated = repeat()) return std::move(*repeated);
+    }
+    search::Request wanted = request();
+    const std::vector<const search::History*> all = histories();
+    for (;;) {
+        const ProposedTrial proposed = search::propose(basis_, wanted, all);
+        if (is_refused(proposed)) {
+            ensure(wanted.draw < basis_.settings.max_draws,
+                   "trial {} cannot have its parent's graph", wanted.sequence);
+            ++wanted.draw;
+            continue;
+        }
+        if (auto prepared = inherit(proposed)) {
+            writer_.append(proposed);
+            return std::move(*prepared);
+        }
+        wanted.missing.push_back(proposed.parent);
+        wanted.draw = 0;
+    }
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/morphs/inherit.hpp>
+#include <hpcai/search/proposal.hpp>
+
+namespace hpcai::group {
+
+/// A trial to train and the initial weights of its model.
+struct PreparedTrial {
+    ProposedTrial proposed;
+    morphs::Weights weights;
+};
+
+/// Proposes the trials of a group and stores its history. Only the leader has an object.
+class TrialProposals {
+public:
+    /// Reads the history that an earlier launch has stored. Throws as search::HistoryWriter, and
+    /// Error(data) if search.recorded cannot be read. All arguments outlive the object.
+    TrialProposals(const context::RunContext& context, Logger& log);
+
+    /// Whether the group has completed search.trials or, with search.history recorded, finished as
+    /// many trials as the replayed search. Also true if the epochs of another trial would exceed
+    /// config::kMaxSearchEpochs.
+    bool is_over() const;
+
+    /// Proposes the next trial, or the one that an earlier launch has not finished, stores the
+    /// proposal and inherits the weights. If the unfinished one's parent has no weights any more,
+    /// it fails, and another trial follows. Reads what other groups have stored so far; with
+    /// search.history recorded, waits for what the replayed search had seen. Throws the errors of
+    /// search::propose, and Error(data) if another group does not store the lines in time.
+    PreparedTrial next();
+    /// Stores the result of the trial of next().
+    void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
+    /// Stores that the trial of next() has failed. It then has no accuracy, no weights and no work.
+    void fail(std::string reason);
+
+    const search::History& own() const { return writer_.history(); }
+    const graph::Graph& root() const { return basis_.root; }
+
+private:
+    /// The lines of another group.
+    struct Other {
+        search::HistoryReader reader;
+        std::size_t checked = 0;  // first trials, which a proposal may depend on
+        bool is_damaged = false;  // whether the trial after these is impossible
+        bool is_reported = false;
+
+        std::int64_t usable_lines() const;
+    };
+
+    void update(int group);
+    void check_new_trials(Other& other) const;
+    void await(int group, std::int64_t lines);
+    search::Request request();
+    std::optional<PreparedTrial> repeat();
+    std::vector<const search::History*> histories() const;
+    const std::vector<EditRecord>& edits_of(const TrialId& trial) const;
+    bool is_refused(const ProposedTrial& proposed) const;
+    std::optional<morphs::Weights> weights_of(const TrialId& trial);
+    std::optional<PreparedTrial> inherit(ProposedTrial proposed);
+
+    const context::RunContext& context_;
+    Logger& log_;
+    search::Basis basis_;
+    double flops_limit_;  // of one training sample
+    search::HistoryWriter writer_;
+    std::deque<Other> others_;             // [group]; that of the own group is not used
+    std::vector<ProposedTrial> recorded_;  // finished trials of the group in the replayed search
+};
+
+}  // namespace hpcai::group
