@@ -11,7 +11,7 @@ value must be.
 Only `hpcai500 verify` checks these:
 * the size of each bootstrap sample, which follows from run.seed
 * the interval of quality for segmentation, and intervals that need more than about ten million additions
-* ledgers except table3
+* ledgers in result.json except table3
 * the assignment of ranks to nodes, stages and shards
 * the summary except its last line and its digest
 * legal values, order and spelling of the configuration's keys

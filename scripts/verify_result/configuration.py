@@ -21,6 +21,9 @@ SETTINGS = {  # all keys of the configuration, by section
         "normalization trained_stages pyramid_channels head_features anchor_sizes "
         "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
         "score_threshold fusion_overlap",
+    "search":
+        "trials duration_seconds epochs parent history recorded hold_out max_flops_factor root_blocks "
+        "rate_factors weight_decays",
     "bagging":
         "M P_degree sampler subsample_fraction aggregation out_of_bag",
     "parallel":
@@ -106,3 +109,8 @@ def image_extent(config):
 def has_evaluations(config):
     """Whether the model is evaluated during training."""
     return int(config["run.evaluate_epochs"]) != 0
+
+
+def is_search(config):
+    """Whether the run searches an architecture."""
+    return config["workload.kind"] == "architecture_search"

@@ -7,6 +7,7 @@ import os
 from configuration import has_evaluations
 from counters import check_steps_counter
 from json_reader import read_json
+from network import edited_network
 from ranks import RanksCheck
 from steps import StepsCheck
 from tables import read_ranks, read_steps
@@ -40,6 +41,7 @@ class GroupCheck:
 
     def __init__(self, run, number, model, task):
         self.run, self.number, self.model, self.task = run, number, model, task
+        self.search, self.batches = None, None  # the expected `search`, batches of its best trial
         self.config, self.record, self.findings = run.config, run.record, run.findings
         self.folder = f"groups/{number}/"
         self.name = self.folder + "record.json"
@@ -119,21 +121,38 @@ class GroupCheck:
 
     def check_steps(self, steps):
         source, batch = self.folder + "steps.csv", int(self.config["training.batch_size"])
-        wanted = int(self.config["workload.epochs"]) * (self.group["samples_drawn"] // batch)
+        parts = [(self.config, int(self.config["workload.epochs"]))]
+        if self.run.search.histories:
+            parts = self.run.search.parts(self.number)
+        wanted = sum(epochs for _, epochs in parts) * (self.group["samples_drawn"] // batch)
         if len(steps) != wanted or not steps:
             self.findings.add(source, f"has {len(steps)} steps; must have {wanted} for all epochs")
-        StepsCheck(self.run, self.group, steps, self.folder).check()
+        StepsCheck(self.run, self.group, steps, self.folder, parts).check()
+        if self.run.search.histories:
+            self.check_search(steps)
         self.replace("samples_trained", sum(step.samples for step in steps), source)
         self.replace("iterations", len(steps), source)
         self.replace("training_seconds", steps[-1].end_seconds if steps else None, source)
 
+    def check_search(self, steps):
+        """What the group states about its search; the model becomes that of the best trial."""
+        history = self.run.search.histories[self.number]
+        self.run.search.check_group(self.number, self.group, steps)
+        self.search = history.record()
+        self.compare("search", self.stored.get("search"), self.search, history.name)
+        self.model = edited_network(self.config, self.search["edits"])
+        self.batches = self.search["best_epochs"] * (
+            self.group["samples_drawn"] // int(self.config["training.batch_size"]))
+        self.compare("training_digest", self.digest, history.best().finished["digest"], history.name)
+
     def check_speed(self):
         seconds = self.group["training_seconds"]
         if seconds:
-            samples, work = float(self.group["samples_trained"]), float(3 * self.model.flops)
+            samples = float(self.group["samples_trained"])
+            work = self.search["training_flops"] if self.search else samples * float(3 * self.model.flops)
             source = self.folder + "steps.csv"
             self.replace("images_per_second", samples / seconds, source)
-            self.replace("flops", samples * work / seconds, source)
+            self.replace("flops", work / seconds, source)
 
     def check_quality(self):
         task, file = self.task, self.folder + self.task.files[0]
@@ -165,13 +184,13 @@ class GroupCheck:
                          "quality": self.quality}]
 
     def check_weights(self):
-        batches = self.group["iterations"] * int(self.config["parallel.micro_batches"])
+        batches = self.batches or self.group["iterations"] * int(self.config["parallel.micro_batches"])
         name = self.folder + "weights.safetensors"
         path = os.path.join(self.run.files.directory, name)
         is_optional = self.config["run.keep_weights"] == "false" and self.config["run.level"] == "custom"
         if is_optional and not os.path.lexists(path):
             return
-        digest = self.run.attempt(weights_digest, self.run.files, name, self.model, batches)
+        digest = self.run.attempt(weights_digest, self.run.files, name, layers_of(self.model), batches)
         if digest:
             self.compare("training_digest", self.digest, digest, name)
             self.digest = digest
@@ -209,6 +228,13 @@ class GroupCheck:
             if not is_possible(gpu):
                 self.findings.add(name, "record.device_health has an impossible share of polls or count of "
                                          f"errors of rank {rank}")
+
+
+def layers_of(model):
+    """(parameters, statistics) of a Model or a Network."""
+    if callable(model.parameters):
+        return model.parameters(), model.statistics()
+    return model.parameters, model.statistics
 
 
 def is_possible(gpu):

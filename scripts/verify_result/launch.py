@@ -61,6 +61,7 @@ def check_speed(run):
         run.findings.add("result.json", f"utilization.fraction is {fraction}; must be at most {MAX_FRACTION}")
     peaks = [peak_of(place) for place in record["topology"]["map"]]
     peak = sum(peaks) * (INT8 if record["workload"]["precision"] == "int8" else 1)
-    if all(peaks) and flops > MAX_OF_PEAK * peak * 1e12:
-        run.findings.add("result.json", f"scores.flops is {flops}; must be at most {MAX_OF_PEAK} x {peak} TFLOP/s, "
-                                        "according to the published peaks of the devices")
+    for key, rate in (("scores.flops", flops), ("search.ops", (record.get("search") or {"ops": 0})["ops"])):
+        if all(peaks) and rate > MAX_OF_PEAK * peak * 1e12:
+            run.findings.add("result.json", f"{key} is {rate}; must be at most {MAX_OF_PEAK} x {peak} TFLOP/s, "
+                                            "according to the published peaks of the devices")

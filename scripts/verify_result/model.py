@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of the models: parameters, statistics and forward FLOPs by table 3 of the paper."""
+import json
 import math
 
 from configuration import image_extent
@@ -86,7 +87,8 @@ class Model:
         return stages
 
     def resnet(self, extent):
-        stages = self.backbone("", extent, self.number("workload.backbone_width"))
+        stages = self.backbone("", extent, self.number("workload.backbone_width"),
+                               json.loads(self.config["search.root_blocks"]))
         self.flops += math.prod(stages[-1])  # the mean over pixels
         self.linear("fc", 1, stages[-1][2], self.number("workload.classes"), False)
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counter-based random numbers and the bootstrap draws made of them."""
+import math
 
 REPLICATES = 1000
 CONFIDENCE = 7  # RandomPurpose::confidence of the program: the draws of intervals
 
 
 class Stream:
-    """The numbers of (seed, purpose, a, b): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
+    """The numbers of (seed, purpose, a, b, c): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
 
-    def __init__(self, seed, purpose, a, b):
+    def __init__(self, seed, purpose, a, b, c=0):
         self.key = seed & 0xFFFFFFFF, seed >> 32
-        self.name = purpose << 24, a, b, 0
-        self.block, self.words = 0, []
+        self.name = purpose << 24, a, b, c
+        self.block, self.words, self.spare = 0, [], None
 
     def next(self):
         if not self.words:
@@ -34,6 +35,21 @@ class Stream:
             while product & 0xFFFFFFFF < 2 ** 32 % n:
                 product = self.next() * n
         return product >> 32
+
+    def uniform(self):
+        """A multiple of 2^-53 in [0, 1)."""
+        low = self.next()
+        return ((low | self.next() << 32) >> 11) * 2.0**-53
+
+    def normal(self):
+        """Box-Muller."""
+        if self.spare is not None:
+            value, self.spare = self.spare, None
+            return value
+        radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
+        angle = 2.0 * math.pi * self.uniform()
+        self.spare = radius * math.sin(angle)
+        return radius * math.cos(angle)
 
 
 def draws_of_members(seed, members):

@@ -7,6 +7,7 @@ from extremes import ExtremesCheck
 from group import GroupCheck
 from launch import check_launch, check_speed
 from model import Model
+from search import SearchCheck
 from scores import ScoresCheck
 from tasks import task_of
 from verdict import submission_of
@@ -35,6 +36,9 @@ def check_record(run):
     model = Model(run.config)
     check_flops(run, model)
     rows = run.record["work"]["groups"]
+    run.search = run.attempt(SearchCheck, run)
+    if run.search is None:
+        return
     task = None
     if any(not row["failure"] for row in rows):
         task = run.attempt(task_of(run.config), run)

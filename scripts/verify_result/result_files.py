@@ -73,7 +73,9 @@ def parse_manifest_line(number, line):
 
 
 def is_listable(name):
-    return name not in ("manifest.sha256", "summary.txt") and not name.startswith("checkpoints/")
+    if name in ("manifest.sha256", "summary.txt") or name.startswith("checkpoints/"):
+        return False
+    return not re.fullmatch(r"groups/[^/]*/trials/(\..*|[^/]*\.safetensors)", name)
 
 
 def check_listed_file(files, name, digest):

@@ -3,8 +3,9 @@
 import math
 
 from arithmetic import penalty_coefficient, total
-from configuration import has_evaluations
+from configuration import has_evaluations, is_search
 from energy import EnergyCheck
+from search import plain_sum
 from tasks import check_numbers, task_of
 from verdict import Verdict
 
@@ -21,6 +22,8 @@ class ScoresCheck:
         self.members = [None if group.group["failure"] else group.quality for group in checked]
         self.bad_samples, self.decoder_warnings = (
             sum(group.stored.get(key, 0) for group in checked) for key in ("bad_samples", "decoder_warnings"))
+        self.searches = [group.stored["search"] for group in checked
+                         if not group.group["failure"] and group.stored.get("search")]
         self.kind = task_of(run.config)
 
     def check(self):
@@ -102,9 +105,21 @@ class ScoresCheck:
             speed = float(samples) / longest
             per_rank = speed / self.record["topology"]["ranks"]
             flops = float(samples) * float(self.record["flops"]["training_per_sample"]) / longest
+            if is_search(self.config):
+                flops = plain_sum(row["training_flops"] for row in self.searches) / longest
+        self.check_search()
         self.compare("throughput", "images_per_second", speed, "work.groups")
         self.compare("throughput", "per_rank", per_rank, "work.groups")
         self.compare("scores", "flops", flops, "eq. 6")
+
+    def check_search(self):
+        numbers, expected = [group["group"] for group in self.finished], None
+        if self.run.search.histories:
+            expected = self.run.search.record(numbers)
+        stored = self.record.get("search")
+        for key in sorted((stored or {}).keys() | (expected or {}).keys()):
+            self.run.must_be("search." + key, (stored or {}).get(key), (expected or {}).get(key),
+                             "groups/<m>/trials.jsonl")
 
     def epoch_seconds(self):
         """Each epoch's longest time among the groups that have it."""

@@ -52,7 +52,9 @@ def learning_rate(config, step, per_epoch):
 class StepsCheck:
     """Samples, epochs, learning rates and phases of the steps, and the seconds of the epochs."""
 
-    def __init__(self, run, group, steps, folder):
+    def __init__(self, run, group, steps, folder, parts):
+        """`parts` are (configuration, epochs) that were trained one after the other."""
+        self.parts = parts
         self.config, self.add_finding = run.config, run.findings.add
         self.group, self.steps = group, steps
         self.name, self.record_name = folder + "steps.csv", folder + "record.json"
@@ -75,14 +77,24 @@ class StepsCheck:
                                      f"must be {wanted(wrong)}, according to {source}")
 
     def check_learning_rates(self):
-        peak = float(self.config["training.learning_rate"])
-        allowed = 1e-12 * peak * self.batch / float(self.config["training.learning_rate_batch"])
-        for step in self.steps:
-            wanted = learning_rate(self.config, step.step, self.per_epoch)
+        first = 0
+        for config, epochs in self.parts:
+            end = first + epochs * self.per_epoch
+            if end > len(self.steps) or not self.check_rates_of(config, self.steps[first:end]):
+                return
+            first = end
+
+    def check_rates_of(self, config, steps):
+        """Whether the rates of `steps`, which begin a schedule, are right."""
+        peak = float(config["training.learning_rate"])
+        allowed = 1e-12 * peak * self.batch / float(config["training.learning_rate_batch"])
+        for number, step in enumerate(steps):
+            wanted = learning_rate(config, number, self.per_epoch)
             if abs(step.learning_rate - wanted) > allowed:
                 self.add_finding(self.name, f"learning_rate of step {step.step} is {format_number(step.learning_rate)}; "
                                      f"must be {wanted}, according to training.schedule")
-                return
+                return False
+        return True
 
     def check_phases(self):
         for step, length in zip(self.steps, step_seconds(self.steps)):
@@ -93,7 +105,7 @@ class StepsCheck:
                 return
 
     def check_epochs(self):
-        epochs, stored = int(self.config["workload.epochs"]), self.group["epoch_seconds"]
+        epochs, stored = sum(epochs for _, epochs in self.parts), self.group["epoch_seconds"]
         if len(stored) != epochs:
             self.add_finding(self.record_name, f"record.epoch_seconds has {len(stored)} epochs; "
                                         f"must have {epochs}, according to config")

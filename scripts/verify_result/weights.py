@@ -56,16 +56,17 @@ def channels_last(stored, rows, channels, pixels):
     return ordered.tobytes()
 
 
-def weights_digest(files, name, model, batches):
+def weights_digest(files, name, layers, batches):
     """SHA-256 of parameters and statistics in the model's order; `batches`: expected num_batches_tracked."""
-    elements = sum(math.prod(shape) for _, *shape in model.parameters)
-    elements += sum(3 * size for _, size in model.statistics)
+    parameters, statistics = layers
+    elements = sum(math.prod(shape) for _, *shape in parameters)
+    elements += sum(3 * size for _, size in statistics)
     weights = Safetensors(name, files.read(name, 8 * elements + MAX_HEADER_BYTES))
     digest = hashlib.sha256()
-    for tensor, rows, channels, pixels in model.parameters:
+    for tensor, rows, channels, pixels in parameters:
         stored = weights.take(tensor, "F32", rows * channels * pixels)
         digest.update(channels_last(stored, rows, channels, pixels) if pixels > 1 else stored)
-    for norm, channels in model.statistics:
+    for norm, channels in statistics:
         digest.update(weights.take(norm + ".running_mean", "F32", channels))
         digest.update(weights.take(norm + ".running_var", "F32", channels))
         steps = struct.unpack("<q", weights.take(norm + ".num_batches_tracked", "I64", 1))[0]

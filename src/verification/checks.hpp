@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <hpcai/config/config.hpp>
+#include <hpcai/graph/graph.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/step_record.hpp>
+#include <hpcai/search/history.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::verification {
@@ -20,14 +24,36 @@ struct Claim {
     const plan::ParallelismController& controller;
 };
 
+/// Epochs of one configuration that a group has trained one after the other: all of a base model,
+/// or those of a trial.
+struct TrainedEpochs {
+    config::Config config;  // with the epochs of its schedule in workload.epochs
+    int epochs = 0;         // trained
+};
+
+/// Returns what a group has trained. `history` is null except in an architecture search.
+std::vector<TrainedEpochs> trained_epochs(const config::Config& config,
+                                          const search::History* history);
+
 /// Compares the files in the directory, except summary.txt and checkpoints/, with manifest.sha256.
 /// Returns the SHA-256 of manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
 /// Checks the files of all groups and returns the recomputed results of the groups. `predictions`
-/// may be null if no group has finished.
+/// may be null if no group has finished. `histories` are those of check_search().
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
+                                      std::span<const search::History> histories,
                                       Inspector& inspector);
+
+/// Reads the histories of an architecture search and checks their chains, proposals and hold-out.
+/// Returns one for each group; none for other workloads, and none, with a finding, if they have
+/// impossible lines, whose edits must not be applied.
+std::vector<search::History> check_search(const Claim& claim, Inspector& inspector);
+
+/// Checks the trials of a finished group against its record, steps and predictions. The caller has
+/// checked record.samples_drawn.
+void check_trials(const Claim& claim, const search::History& history, const GroupRecord& record,
+                  const std::vector<StepRecord>& steps, Inspector& inspector);
 
 /// Reports speeds that exceed the measured ceiling or the devices' published peaks by a margin.
 void check_speed(const RunRecord& record, Inspector& inspector);
@@ -44,14 +70,19 @@ struct GroupFiles {
     std::string ranks;
 };
 
+/// Returns the training digest of the weights in `file`, whose batch counts must be `batches`.
+/// Reports a finding and returns nothing if the weights do not fit `graph`.
+std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
+                                             std::int64_t batches, Inspector& inspector);
+
 /// Checks samples, epoch, learning rate and phases of each step of a finished group. The caller has
 /// checked record.samples_drawn. Reports the first error of each kind.
-void check_steps(const Claim& claim, const GroupRecord& record,
+void check_steps(const std::vector<TrainedEpochs>& trained, const GroupRecord& record,
                  const std::vector<StepRecord>& steps, const GroupFiles& files,
                  Inspector& inspector);
 
 /// Checks record.epoch_seconds against the times of the steps, which another clock measured.
-void check_epochs(const config::Config& config, const GroupRecord& record,
+void check_epochs(std::size_t epochs, const GroupRecord& record,
                   const std::vector<StepRecord>& steps, const GroupFiles& files,
                   Inspector& inspector);
 

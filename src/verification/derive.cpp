@@ -86,17 +86,32 @@ FlopsRecord flops_of_model(const config::Config& config) {
     return record;
 }
 
-void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group) {
+void derive_speed(double training_flops, GroupRecord& group) {
     if (!group.training_seconds.value) return;
     const double seconds = *group.training_seconds.value;
-    const auto samples = static_cast<double>(group.samples_trained);
-    group.images_per_second = {samples / seconds, ""};
-    group.flops = {samples * static_cast<double>(training_flops_per_sample) / seconds, ""};
+    group.images_per_second = {static_cast<double>(group.samples_trained) / seconds, ""};
+    group.flops = {training_flops / seconds, ""};
+}
+
+std::int64_t normalized_batches(const config::Config& config, const plan::Layout& layout,
+                                const GroupResult& result) {
+    const std::int64_t steps_per_epoch = result.record.samples_drawn / config.training.batch_size;
+    const std::int64_t steps =
+        result.search ? result.search->best_epochs * steps_per_epoch : result.record.iterations;
+    return steps * layout.micro_batches;
 }
 
 namespace {
 
 constexpr const char* kNoGroupFinished = "no group finished";
+
+/// Returns the FLOPs of training in all trials of the finished groups.
+double searched_flops(const std::vector<GroupResult>& groups) {
+    double flops = 0;
+    for (const GroupResult& group : groups)
+        if (group.record.failure.empty() && group.search) flops += group.search->training_flops;
+    return flops;
+}
 
 void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
     std::vector<metrics::GroupWork> work;
@@ -130,6 +145,7 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
         speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
     record.scores.flops =
         value_or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
+    if (record.search) record.scores.flops = {searched_flops(groups) / longest, ""};
 }
 
 /// Fills in target and exponent, the members' qualities, their mean and the ensemble's gain.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include <hpcai/metrics/step_statistics.hpp>
@@ -9,90 +8,14 @@
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
-#include <hpcai/storage/sha256.hpp>
-#include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/search.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {
-
-using storage::ElementType;
-using storage::StoredTensor;
-
-const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::string& name,
-                              ElementType type, std::int64_t elements) {
-    const StoredTensor* tensor = file.find(name);
-    require(tensor != nullptr, ExitCode::data, "has no tensor {}", name);
-    const std::size_t bytes = static_cast<std::size_t>(elements) * storage::size_of(type);
-    require(tensor->type == type && tensor->bytes.size() == bytes, ExitCode::data,
-            "tensor {} has a wrong type or {} bytes; must have {}", name, tensor->bytes.size(),
-            bytes);
-    return *tensor;
-}
-
-std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& graph) {
-    storage::Sha256 digest;
-    // The digest is of the values in the order of graph::ParameterStore.
-    const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
-                         std::int64_t pixels) {
-        const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);
-        const std::vector<float> values = training::values_in_store(tensor, rows, pixels);
-        digest.update(std::as_bytes(std::span(values)));
-    };
-    for (const graph::Parameter& parameter : graph.parameters()) {
-        const bool is_filters = parameter.kind == graph::ParameterKind::filters;
-        const std::int64_t pixels =
-            is_filters ? parameter.shape[1] * parameter.shape[2] : parameter.pixels;
-        add(parameter.name, parameter.shape.elements(), parameter.shape[0], pixels);
-    }
-    for (const graph::NormStatistics& statistics : graph.statistics()) {
-        add(statistics.name + ".running_mean", statistics.channels, 1, 1);
-        add(statistics.name + ".running_var", statistics.channels, 1, 1);
-    }
-    return digest.finish_hex();
-}
-
-/// Checks the batch counts, which the digest does not include, and the number of tensors.
-void check_other_tensors(const storage::SafetensorsFile& file, const graph::Graph& graph,
-                         std::int64_t batches_trained) {
-    for (const graph::NormStatistics& statistics : graph.statistics()) {
-        const std::string name = statistics.name + ".num_batches_tracked";
-        std::int64_t count = 0;
-        std::memcpy(&count, tensor_of(file, name, ElementType::i64, 1).bytes.data(), sizeof(count));
-        require(count == batches_trained, ExitCode::data, "{} is {}; must be {}", name, count,
-                batches_trained);
-    }
-    const std::size_t expected = graph.parameters().size() + 3 * graph.statistics().size();
-    require(file.tensors().size() == expected, ExitCode::data,
-            "has {} tensors; must have {} for this model", file.tensors().size(), expected);
-}
-
-/// Returns the largest size of a file with the parameters, statistics and batch counts of `graph`.
-std::size_t limit_bytes_of(const graph::Graph& graph) {
-    constexpr std::size_t kHeader = 100'000'008;  // safetensors' limit and the length field
-    std::int64_t elements = 0;
-    for (const graph::Parameter& parameter : graph.parameters())
-        elements += parameter.shape.elements();
-    for (const graph::NormStatistics& statistics : graph.statistics())
-        elements += 2 * statistics.channels + 2;  // an i64 batch count is as large as two floats
-    return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
-}
-
-/// Returns the training digest of the weights in `file`, whose batch counts must be `batches`.
-/// Reports a finding and returns nothing if the weights do not fit `graph`.
-std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
-                                             std::int64_t batches, Inspector& inspector) {
-    return inspector.attempt(file, [&] {
-        const std::size_t limit_bytes = limit_bytes_of(graph);
-        const auto weights =
-            storage::read_safetensors(inspector.checked_path(file, limit_bytes), limit_bytes);
-        check_other_tensors(weights, graph, batches);
-        return digest_of(weights, graph);
-    });
-}
 
 struct Model {
     graph::Graph graph;
@@ -101,14 +24,22 @@ struct Model {
 
 using Owners = std::map<std::string, int>;  // groups by digests
 
+/// What the checks of all groups have in common.
+struct Checked {
+    Inspector& inspector;
+    Owners owners = {};
+};
+
 class GroupCheck {
 public:
-    GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, Owners& owners,
-               int group)
+    /// `history` is null except in an architecture search.
+    GroupCheck(const Claim& claim, const Model& model, const search::History* history,
+               Checked& checked, int group)
         : claim_(claim),
           model_(model),
-          inspector_(inspector),
-          owners_(owners),
+          history_(history),
+          inspector_(checked.inspector),
+          owners_(checked.owners),
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
@@ -128,7 +59,8 @@ public:
             check_health(expected.record);
             recompute_steps_counter(expected);
             recompute_times(expected.record);
-            derive_speed(model_.training_flops_per_sample, expected.record);
+            recompute_search(expected);
+            derive_speed(training_flops(expected), expected.record);
             const bool must_be_unique = is_member && predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
@@ -144,6 +76,22 @@ public:
     }
 
 private:
+    /// Recomputes what a group states about its search, and checks its trials.
+    void recompute_search(GroupResult& result) {
+        result.search.reset();
+        if (history_ == nullptr) return;
+        inspector_.attempt(history_->name(), [&] {
+            result.search = describe_search(*history_);
+            check_trials(claim_, *history_, result.record, steps_, inspector_);
+        });
+    }
+
+    double training_flops(const GroupResult& result) const {
+        return result.search ? result.search->training_flops
+                             : static_cast<double>(result.record.samples_trained) *
+                                   static_cast<double>(model_.training_flops_per_sample);
+    }
+
     std::string file(const std::string& name) const {
         return workloads::group_prefix(group_) + name;
     }
@@ -186,8 +134,11 @@ private:
         const auto steps =
             inspector_.parse(files_.steps, report::steps_from_csv, report::steps_to_csv);
         if (!steps) return;
-        const std::int64_t expected = claim_.config.workload.epochs *
-                                      (record.samples_drawn / claim_.config.training.batch_size);
+        const std::vector<TrainedEpochs> trained = trained_epochs(claim_.config, history_);
+        int epochs = 0;
+        for (const TrainedEpochs& part : trained) epochs += part.epochs;
+        const std::int64_t expected =
+            epochs * (record.samples_drawn / claim_.config.training.batch_size);
         if (static_cast<std::int64_t>(steps->size()) != expected || steps->empty()) {
             inspector_.report(files_.steps, "has {} steps; must have {} for all epochs",
                               steps->size(), expected);
@@ -196,8 +147,8 @@ private:
         record.samples_trained = 0;
         for (const StepRecord& step : *steps) record.samples_trained += step.samples;
         if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
-        check_steps(claim_, record, *steps, files_, inspector_);
-        check_epochs(claim_.config, record, *steps, files_, inspector_);
+        check_steps(trained, record, *steps, files_, inspector_);
+        check_epochs(static_cast<std::size_t>(epochs), record, *steps, files_, inspector_);
         steps_ = *steps;
     }
 
@@ -310,11 +261,25 @@ private:
 
     void recompute_digest(GroupResult& result) {
         const std::string weights = file("weights.safetensors");
+        if (result.search) check_best_digest(result);
         if (!claim_.config.run.keep_weights && !inspector_.has(weights)) return;
         const std::int64_t batches =
-            result.record.iterations * claim_.controller.layout().micro_batches;
-        const auto digest = digest_of_weights(weights, model_.graph, batches, inspector_);
-        if (digest) result.training_digest = *digest;
+            normalized_batches(claim_.config, claim_.controller.layout(), result);
+        const auto digest = inspector_.attempt(weights, [&] {
+            const auto edits = result.search ? result.search->edits : std::vector<EditRecord>{};
+            const auto graph = morphs::apply_all(model_.graph, search::morphs_of(edits));
+            return digest_of_weights(weights, graph, batches, inspector_);
+        });
+        if (digest && *digest) result.training_digest = **digest;
+    }
+
+    /// The stored model, which may be without weights, is that of the best trial.
+    void check_best_digest(const GroupResult& result) {
+        const auto best = static_cast<std::size_t>(result.search->best);
+        const std::string& digest = history_->trials()[best].finished->digest;
+        if (digest == result.training_digest) return;
+        inspector_.report(files_.record, "training_digest is {}; must be {}, according to {}",
+                          result.training_digest, digest, history_->name());
     }
 
     /// Reports a digest that another group has. Each group draws its own initial weights unless the
@@ -331,6 +296,7 @@ private:
         const auto begins_with = [&](std::initializer_list<std::string_view> names) {
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
         };
+        if (begins_with({"search"})) return "according to groups/<m>/" + std::string(kTrialsName);
         if (begins_with({"record.iterations", "record.samples_trained", "record.training_seconds",
                          "record.images_per_second", "record.flops", "record.quality_by_epoch",
                          "counters"})) {
@@ -349,6 +315,7 @@ private:
 
     const Claim& claim_;
     const Model& model_;
+    const search::History* history_;
     Inspector& inspector_;
     Owners& owners_;
     int group_;
@@ -359,13 +326,16 @@ private:
 }  // namespace
 
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
+                                      std::span<const search::History> histories,
                                       Inspector& inspector) {
     const Model model{models::make_model(claim.config),
                       flops_of_model(claim.config).training_per_sample};
     std::vector<GroupResult> results;
-    Owners owners;
-    for (int group = 0; group < claim.controller.layout().groups; ++group)
-        results.push_back(GroupCheck(claim, model, inspector, owners, group).check(predictions));
+    Checked checked{inspector};
+    for (int group = 0; group < claim.controller.layout().groups; ++group) {
+        const search::History* const history = histories.empty() ? nullptr : &histories[group];
+        results.push_back(GroupCheck(claim, model, history, checked, group).check(predictions));
+    }
     return results;
 }
 

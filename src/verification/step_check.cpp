@@ -4,6 +4,7 @@
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/training/schedule.hpp>
+#include <hpcai/verification/search.hpp>
 
 #include "checks.hpp"
 
@@ -44,13 +45,14 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
 }
 
 /// Checks the learning rates. pow() and cos() may round differently on another machine.
-void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
+void check_rates(const config::Config& config, std::span<const StepRecord> steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
     constexpr double kTolerance = 1e-12;
     const training::Schedule schedule =
         training::make_schedule(config.training, config.workload.epochs, steps_per_epoch);
-    for (const StepRecord& step : steps) {
-        const double expected = schedule(step.step);
+    for (std::size_t index = 0; index < steps.size(); ++index) {
+        const StepRecord& step = steps[index];
+        const double expected = schedule(static_cast<std::int64_t>(index));
         const double allowed = kTolerance * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
         if (std::abs(step.learning_rate - expected) <= allowed) continue;
@@ -74,10 +76,23 @@ std::vector<double> step_seconds(const std::vector<StepRecord>& steps) {
 
 }  // namespace
 
-void check_steps(const Claim& claim, const GroupRecord& record,
+std::vector<TrainedEpochs> trained_epochs(const config::Config& config,
+                                          const search::History* history) {
+    if (history == nullptr) return {{config, config.workload.epochs}};
+    std::vector<TrainedEpochs> trained;
+    for (const search::Trial& trial : history->trials()) {
+        if (!trial.finished) continue;
+        trained.push_back({trial_config(config, trial.proposed),
+                           static_cast<int>(trial.finished->accuracy.size())});
+    }
+    return trained;
+}
+
+void check_steps(const std::vector<TrainedEpochs>& trained, const GroupRecord& record,
                  const std::vector<StepRecord>& steps, const GroupFiles& files,
                  Inspector& inspector) {
-    const std::int64_t batch = claim.config.training.batch_size;
+    if (trained.empty()) return;
+    const std::int64_t batch = trained.front().config.training.batch_size;
     const std::int64_t steps_per_epoch = std::max<std::int64_t>(record.samples_drawn / batch, 1);
     for (const StepRecord& step : steps) {
         if (step.samples == batch) continue;
@@ -94,14 +109,20 @@ void check_steps(const Claim& claim, const GroupRecord& record,
                          step.step, step.epoch, epoch);
         break;
     }
-    check_rates(claim.config, steps, steps_per_epoch, files.steps, inspector);
+    std::size_t first = 0;
+    for (const TrainedEpochs& part : trained) {
+        const auto count = static_cast<std::size_t>(part.epochs * steps_per_epoch);
+        if (first + count > steps.size()) break;  // the caller reports the number of steps
+        check_rates(part.config, std::span(steps).subspan(first, count), steps_per_epoch,
+                    files.steps, inspector);
+        first += count;
+    }
     check_phases(steps, files.steps, inspector);
 }
 
-void check_epochs(const config::Config& config, const GroupRecord& record,
+void check_epochs(std::size_t epochs, const GroupRecord& record,
                   const std::vector<StepRecord>& steps, const GroupFiles& files,
                   Inspector& inspector) {
-    const auto epochs = static_cast<std::size_t>(config.workload.epochs);
     if (record.epoch_seconds.size() != epochs) {
         inspector.report(files.record,
                          "record.epoch_seconds has {} epochs; must have {}, according to config",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <set>
 #include <utility>
 
 #include <hpcai/base/text.hpp>
@@ -14,6 +15,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/search.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -94,8 +96,10 @@ void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& group
 /// and the predictions. `groups` are the recomputed results of the groups, `quality` is the quality
 /// of the ensemble's predictions.
 RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
-                    const QualityRecord& quality) {
+                    std::span<const search::History> histories, const QualityRecord& quality) {
     RunRecord record = claim.record;
+    const std::int64_t hold_out = record.search ? record.search->hold_out_samples : 0;
+    record.search = search_of_members(groups, histories, hold_out);
     record.name = claim.config.run.name;
     record.config.text = config::to_json(claim.config);
     record.submission = describe_submission(claim.config);
@@ -156,6 +160,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
     const std::vector<std::pair<std::string, std::string>> sources{
         {"work.groups[", "according to groups/<m>/record.json and the files that it follows from"},
         {"training_digest[", "according to groups/<m>/weights.safetensors"},
+        {"search", "according to groups/<m>/" + std::string(kTrialsName)},
         {"quality.members", "according to groups/<m>/" + files.member},
         {"quality.ensemble_sha256", "the SHA-256 of evaluation/" + files.ensemble},
         {"quality.labels_sha256", "the SHA-256 of evaluation/" + files.labels},
@@ -192,7 +197,10 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     const auto predictions =
         any_finished ? workload.make_check({config, record.workload.validation_samples, inspector})
                      : nullptr;
-    const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
+    const std::vector<search::History> histories = check_search(claim, inspector);
+    if (config::is_search(config.workload) && histories.empty()) return;
+    const std::vector<GroupResult> groups =
+        check_groups(claim, predictions.get(), histories, inspector);
     const bool has_metric = record.quality.metric.index() == workload.metric.index();
     QualityRecord quality =
         any_finished && has_metric
@@ -202,7 +210,7 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                                                 : "no group finished");
     if (any_finished) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
-                           records::to_json(recompute(claim, groups, quality)),
+                           records::to_json(recompute(claim, groups, histories, quality)),
                            [&](const std::string& key) { return source_of(key, config); });
 }
 
@@ -232,6 +240,11 @@ void check_file(const std::string& name, const std::string& listed, Inspector& i
 
 }  // namespace
 
+std::set<std::string> unlisted_files() {
+    return {report::kSummaryName, "checkpoints/", "groups/*/trials/*.safetensors",
+            "groups/*/trials/.*"};
+}
+
 std::string check_manifest(Inspector& inspector) {
     const auto text = inspector.read_text(storage::kManifestName);
     if (!text) return "";
@@ -248,8 +261,8 @@ std::string check_manifest(Inspector& inspector) {
         }
     }
     for (const auto& [name, is_regular] : inspector.entries()) {
-        if (name == storage::kManifestName || name == report::kSummaryName) continue;
-        if (name.starts_with("checkpoints/")) continue;  // of groups that may still be resumed
+        if (name == storage::kManifestName || storage::matches_any(name, unlisted_files()))
+            continue;
         if (!listed->contains(name)) {
             inspector.report(name, "exists; {} does not list it", storage::kManifestName);
         }
@@ -302,7 +315,8 @@ Verification verify(const std::filesystem::path& directory) {
     Verification verification;
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)
-        if (!name.starts_with("checkpoints/")) verification.files.push_back(printable(name));
+        if (name == report::kSummaryName || !storage::matches_any(name, unlisted_files()))
+            verification.files.push_back(printable(name));
     const std::string inside = describe_runs_inside(directory);
     if (!inside.empty() && !std::filesystem::exists(directory / kResult, error)) {
         verification.findings = {{kResult, "is missing" + inside}};

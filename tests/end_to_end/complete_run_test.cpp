@@ -75,6 +75,11 @@ TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
     EXPECT_EQ(messages(*outcome_), std::vector<std::string>());
 }
 
+TEST_F(CompleteRun, RecordsWhyItsAllReducesHaveNoBandwidth) {
+    EXPECT_EQ(record()["communication"]["bandwidth_bytes_per_second_reason"],
+              "only NCCL in a CUDA graph times its all-reduces");
+}
+
 TEST_F(CompleteRun, RecordsTheNumberOfClassesThatItCounted) {
     const std::string config = text_of(result("config.yaml"));
     EXPECT_NE(config.find("\n  classes: 4\n"), std::string::npos) << config;

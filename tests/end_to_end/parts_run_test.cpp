@@ -76,6 +76,8 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     const nlohmann::json parallel = staged["parallel"];
     EXPECT_EQ(parallel["mode"], "mixed");
     EXPECT_EQ(parallel["data_degree"], 1);
+    EXPECT_EQ(staged["communication"]["bandwidth_bytes_per_second_reason"],
+              "there is one replica only: no all-reduce");
     EXPECT_EQ(parallel["pipeline_degree"], 2);
     EXPECT_EQ(parallel["model_degree"], 2);
     EXPECT_GT(parallel["shard_bytes_per_step"], 0);

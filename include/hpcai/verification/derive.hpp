@@ -44,8 +44,14 @@ void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResu
 /// Returns the FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 
-/// Fills in images_per_second and flops of the group from its samples and training time, if known.
-void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group);
+/// Fills in images_per_second and flops of the group, which has trained with `training_flops`, from
+/// its samples and training time, if known.
+void derive_speed(double training_flops, GroupRecord& group);
+
+/// Returns the number of micro-batches that have updated the running statistics of the group's
+/// stored weights. `result` must have record.iterations and record.samples_drawn.
+std::int64_t normalized_batches(const config::Config& config, const plan::Layout& layout,
+                                const GroupResult& result);
 
 /// Fills in time.time_to_quality_seconds from quality_by_epoch of the groups and quality.target.
 void derive_time_to_quality(const config::Config& config, RunRecord& record);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct Verification {
 /// ("Verification") lists the checks and the tolerances; without a tolerance, numbers must be equal
 /// bit for bit. Uses neither MPI nor a device. Throws Error(usage) if there is no such directory.
 Verification verify(const std::filesystem::path& directory);
+
+/// Returns the files that manifest.sha256 does not list, as patterns of storage::matches_any(): the
+/// summary, which has the manifest's digest, and files of groups that may still run or be resumed.
+std::set<std::string> unlisted_files();
 
 /// Returns "; runs inside, newest first: a/run-2, a/run-1" with up to three runs in `folder`,
 /// finished or not; empty if it contains none. Callers append it to the error that `folder` itself

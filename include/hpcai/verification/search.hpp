@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/records/group_record.hpp>
+#include <hpcai/search/proposal.hpp>
+
+/// What an architecture search does by its configuration. A run and `verify` use it.
+namespace hpcai::verification {
+
+/// Names of the hyper-parameters that trials draw, keys of `training`.
+inline constexpr const char* kLearningRate = "learning_rate";
+inline constexpr const char* kWeightDecay = "weight_decay";
+
+/// Returns what all proposals of the configured search have in common.
+search::Basis search_basis(const config::Config& config);
+
+/// Returns the FLOPs of one training sample above which a proposal is refused. `root` has batch 1.
+double search_flops_limit(const config::Config& config, const graph::Graph& root);
+
+/// Returns the configuration of a trial: its epochs and hyper-parameters. Throws Error(data) for an
+/// unknown hyper-parameter.
+config::Config trial_config(const config::Config& config, const ProposedTrial& trial);
+
+/// Returns the FLOPs of a sample in each ledger. `graph` has batch 1.
+std::vector<SampleFlops> sample_flops(const graph::Graph& graph);
+
+/// Returns those of the ledger of the scores. Throws Error(data) if they are missing.
+const SampleFlops& official_flops(const std::vector<SampleFlops>& flops);
+
+/// Files about the held-out samples in a result: labels (samples) s32, and a line with the name of
+/// each.
+inline constexpr const char* kHoldOutLabels = "evaluation/hold_out.npy";
+inline constexpr const char* kHoldOutNames = "evaluation/hold_out.txt";
+
+/// Returns the sequence of the completed trial with the highest accuracy, the first of equal ones.
+/// Throws Error(data) if no trial has completed.
+int best_trial(const search::History& history);
+
+/// Returns the numbers of a group's search, by its history.
+GroupSearchRecord describe_search(const search::History& history);
+
+/// Returns the search of a run. `members` are the histories of the finished groups; not empty.
+SearchRecord derive_search(std::span<const search::History* const> members,
+                           std::int64_t hold_out_samples);
+
+/// Calls derive_search() for the groups that have finished and state a search; nothing if there are
+/// none. `histories` are those of all groups.
+std::optional<SearchRecord> search_of_members(const std::vector<GroupResult>& groups,
+                                              std::span<const search::History> histories,
+                                              std::int64_t hold_out_samples);
+
+}  // namespace hpcai::verification
