@@ -92,13 +92,20 @@ Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& content,
 
 std::string line_path(const Frame& frame, const std::vector<Point>& points) {
     std::string path;
-    bool is_drawing = false;
+    std::size_t connected = 0;  // points since the last interruption
+    const auto end_part = [&] {
+        if (connected == 1) path += "h0";  // else it would be invisible
+        connected = 0;
+    };
     for (const Point& point : points) {
         const bool is_drawn = std::abs(point.x) < kMaxDrawn && std::abs(point.y) < kMaxDrawn;
-        if (is_drawn) path += (is_drawing ? "L" : "M") + frame.position(point.x, point.y);
-        is_drawing = is_drawn;
+        if (!is_drawn) {
+            end_part();
+            continue;
+        }
+        path += (connected++ > 0 ? "L" : "M") + frame.position(point.x, point.y);
     }
-    if (points.size() == 1 && !path.empty()) path += "h0";  // else it would be invisible
+    end_part();
     return path;
 }
 
@@ -140,6 +147,11 @@ Markup legend(const LinePlot& plot) {
             Markup{fmt::format(R"(<path class="line s{}" d="M0 5H28"/>)", index % kStyles)},
             plot.series[index].name);
     }
+    for (std::size_t index = 0; index < plot.dots.size(); ++index) {
+        entries += legend_entry(
+            Markup{fmt::format(R"(<path class="dot s{}" d="M14 5h0"/>)", index % kStyles)},
+            plot.dots[index].name);
+    }
     return element(R"(ul class="legend")", {entries});
 }
 
@@ -173,7 +185,7 @@ Markup line_plot(const LinePlot& plot) {
         for (const double value : band.low) y.add(value);
         for (const double value : band.high) y.add(value);
     }
-    for (const auto* lines : {&plot.raw, &plot.series}) {
+    for (const auto* lines : {&plot.raw, &plot.series, &plot.dots}) {
         for (const Series& series : *lines) {
             for (const Point& point : series.points) {
                 x.add(point.x);
@@ -189,6 +201,7 @@ Markup line_plot(const LinePlot& plot) {
     }
     draw_lines(frame, plot.raw, "raw", drawn);
     draw_lines(frame, plot.series, "line", drawn);
+    draw_lines(frame, plot.dots, "dot", drawn);
     return figure(frame, plot, drawn, legend(plot));
 }
 

@@ -44,7 +44,8 @@ struct PlotTexts {
 struct LinePlot : PlotTexts {
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};  // drawn light under the series of the same index; no legend
+    std::vector<Series> raw = {};   // drawn light, in the style of the same index; no legend
+    std::vector<Series> dots = {};  // drawn over all lines; isolated points, see Series
 };
 
 /// A figure with a legend. Empty if there is no finite point.

@@ -203,9 +203,9 @@ std::string html(const PageContent& content) {
     std::vector<Link> files;
     for (const std::string& name : content.files) files.push_back({name, name});
     const Markup sections =
-        groups_section(record) + quality_section(content) + time_section(content) +
-        utilization_section(content) + communication_section(record) + energy_section(record) +
-        flops_section(content) + settings_sections(record) +
+        search_section(record) + groups_section(record) + quality_section(content) +
+        time_section(content) + utilization_section(content) + communication_section(record) +
+        energy_section(record) + flops_section(content) + settings_sections(record) +
         (files.empty() ? Markup{} : section("files", "Files", links("Files", files)));
     const Markup main =
         element("main", {verdict_section(record), headline(record), contents(sections), sections});

@@ -111,6 +111,8 @@ struct PageContent;
 Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);
 Markup groups_section(const RunRecord& record);
+/// Empty if the run is no architecture search.
+Markup search_section(const RunRecord& record);
 Markup quality_section(const PageContent& content);
 Markup time_section(const PageContent& content);
 Markup utilization_section(const PageContent& content);

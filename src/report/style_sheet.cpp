@@ -110,6 +110,7 @@ svg path { vector-effect: non-scaling-stroke; fill: none; }
 .s2 { stroke: var(--s2); stroke-dasharray: 1.5 3.5; } .s3 { stroke: var(--s3); stroke-dasharray: 8 3 1.5 3; }
 .s4 { stroke: var(--s4); stroke-dasharray: 12 4; } .s5 { stroke: var(--s5); stroke-dasharray: 4 3; }
 .s6 { stroke: var(--s6); stroke-width: 1; } .s7 { stroke: var(--s7); stroke-dasharray: 1.5 6; }
+svg .dot { stroke-width: 8; stroke-linecap: round; stroke-dasharray: none; }
 svg .band { fill: var(--band); }
 svg .p0 { fill: var(--p0); } svg .p1 { fill: var(--p1); } svg .p2 { fill: var(--p2); }
 svg .p3 { fill: var(--p3); } svg .p4 { fill: var(--p4); } svg .p5 { fill: var(--p5); }

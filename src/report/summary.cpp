@@ -89,6 +89,15 @@ void print_scores(TextPage& page, const RunRecord& record) {
                                    : ", reached");
 }
 
+void print_search(TextPage& page, const RunRecord& record) {
+    if (!record.search) return;
+    const SearchRecord& search = *record.search;
+    page.entry("OPS", "{} in {} trials", human_flops({search.ops, ""}), search.trials);
+    page.entry("regulated OPS", "{}", human_flops({search.regulated, ""}));
+    page.entry("best accuracy", "{:.4f} on held-out samples: trial {} of group {}",
+               search.best_accuracy, search.best.sequence, search.best.group);
+}
+
 void print_table(TextPage& page, const RunRecord& record) {
     print_rule(page, '-');
     print_row(page, "group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS",
@@ -360,6 +369,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     TextPage page;
     print_header(page, record);
     print_scores(page, record);
+    print_search(page, record);
     print_table(page, record);
     std::visit([&](const auto& metric) { print_classes(page, metric, record.quality.ensemble); },
                record.quality.metric);
