@@ -60,7 +60,7 @@ else
     run_ctest build/release --label-regex '^(unit|mpi|e2e-smoke)$'
 fi
 if $sanitize; then
-    modules=(base storage meters config data evaluation report slurm)
+    modules=(base storage meters config search data evaluation report slurm)
     tests=()
     for module in "${modules[@]}"; do
         ! compgen -G "tests/$module/*_test.cpp" >/dev/null || tests+=("${module}_test")
