@@ -77,7 +77,9 @@ class Trial:
         return bool(self.finished and self.finished["state"] == "completed")
 
     def flops(self, ledger):
-        row = next(row for row in self.finished["flops"] if row["ledger"] == ledger)
+        row = next((row for row in self.finished["flops"] if row["ledger"] == ledger), None)
+        if row is None:
+            raise MalformedFile(f"a trial has no FLOPs of the ledger {ledger}")
         return row["training"], row["evaluation"]
 
     def work_of_epoch(self):

@@ -74,6 +74,7 @@ public:
         training_.watch.begin(steps());
         while (!is_over()) run_trial();
         training_.watch.end();
+        if (training_.state.reducer == nullptr) renew_reducer();  // the last trial had no memory
         take_best();
         totals_.costs = resumable_.costs();
         totals_.bad_samples = source_.bad_samples();
@@ -104,9 +105,8 @@ private:
     }
 
     bool is_over() {
-        const bool has_one = finished_.trials > 0;
         const bool has_all = is_leader_ && proposals_->is_over();
-        if (of_leader<char>(has_all || (has_one && is_time_over())) != 0) return true;
+        if (of_leader<char>(has_all || (is_leader_ && has_recorded_its_time())) != 0) return true;
         checkpoints_.poll();
         return false;
     }
@@ -114,6 +114,14 @@ private:
     bool is_time_over() const {
         const double limit = training_.context.config.search.duration_seconds;
         return limit > 0 && training_.clock.seconds() >= limit;
+    }
+
+    /// Whether the history shows that the time is over. The clock alone would end a search whose
+    /// last proposal has not finished, or whose last trial ended before the limit.
+    bool has_recorded_its_time() const {
+        const double limit = training_.context.config.search.duration_seconds;
+        const std::optional<double> end = proposals_->end_seconds();
+        return limit > 0 && finished_.trials > 0 && end && *end >= limit;
     }
 
     /// Logs and counts the bad samples of the hold-out, besides those of the training.
@@ -282,7 +290,7 @@ private:
         comm::collective_try(training_.group, [&] {
             if (!is_leader_) return;
             training_.log.warn("trial {} failed: {}", sequence, reason);
-            proposals_->fail(reason);
+            proposals_->fail(reason, training_.clock.seconds());
             remove_oldest_weights();
         });
     }

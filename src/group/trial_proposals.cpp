@@ -209,13 +209,19 @@ std::optional<PreparedTrial> TrialProposals::inherit(ProposedTrial proposed) {
     return PreparedTrial{std::move(proposed), std::move(weights)};
 }
 
-void TrialProposals::fail(std::string reason) {
+std::optional<double> TrialProposals::end_seconds() const {
+    const std::vector<search::Trial>& trials = own().trials();
+    if (trials.empty() || !trials.back().finished) return std::nullopt;
+    return trials.back().finished->end_seconds;
+}
+
+void TrialProposals::fail(std::string reason, double end_seconds) {
     FinishedTrial trial;
     for (const search::Trial& earlier : own().trials()) {
         trial.sequence = earlier.proposed.sequence;
-        if (earlier.finished)
-            trial.begin_seconds = trial.end_seconds = earlier.finished->end_seconds;
+        if (earlier.finished) trial.begin_seconds = earlier.finished->end_seconds;
     }
+    trial.end_seconds = std::max(trial.begin_seconds, end_seconds);
     trial.state = TrialState::failed;
     trial.reason = std::move(reason);
     writer_.append(std::move(trial));
@@ -231,7 +237,8 @@ std::optional<PreparedTrial> TrialProposals::repeat() {
     auto prepared = inherit(std::move(proposed));
     if (!prepared) {
         fail(fmt::format("the weights of its parent, trial {} of group {}, are missing",
-                         parent.sequence, parent.group));
+                         parent.sequence, parent.group),
+             0);
         log_.warn("trial {} fails: {}", own().trials().back().proposed.sequence,
                   own().trials().back().finished->reason);
     }

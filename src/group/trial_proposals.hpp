@@ -39,8 +39,11 @@ public:
     PreparedTrial next();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
-    /// Stores that the trial of next() has failed. It then has no accuracy, no weights and no work.
-    void fail(std::string reason);
+    /// Stores that the trial of next() failed `end_seconds` after the start of the search, at the
+    /// earliest when the trial before ended. It has no accuracy, no weights and no work.
+    void fail(std::string reason, double end_seconds);
+    /// Returns when the last trial ended; nothing without trials, or if it has not finished.
+    std::optional<double> end_seconds() const;
 
     const search::History& own() const { return writer_.history(); }
     const graph::Graph& root() const { return basis_.root; }

@@ -188,6 +188,7 @@ void StepLog::truncate(std::int64_t steps) {
     steps_.resize(std::min(count, steps_.size()));
     step_seconds_.resize(std::min(count, step_seconds_.size()));
     unread_ = 0;
+    device_phases_.reset();
 }
 
 }  // namespace hpcai::training

@@ -107,8 +107,11 @@ protected:
 TEST_F(TrialProposalsTest, GoesOnAfterAFailedTrial) {
     propose();
     complete(0.5);
+    EXPECT_EQ(proposals_->end_seconds(), 1);
     propose();
-    proposals_->fail("diverged");
+    EXPECT_FALSE(proposals_->end_seconds()) << "the last trial has not finished";
+    proposals_->fail("diverged", 7);
+    EXPECT_EQ(proposals_->end_seconds(), 7);
     const search::Trial failed = proposals_->own().trials().back();
     EXPECT_EQ(failed.finished->state, TrialState::failed);
     EXPECT_EQ(failed.finished->reason, "diverged");
