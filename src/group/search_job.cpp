@@ -106,7 +106,7 @@ private:
 
     bool is_over() {
         const bool has_all = is_leader_ && proposals_->is_over();
-        if (of_leader<char>(has_all || (is_leader_ && has_recorded_its_time())) != 0) return true;
+        if (of_leader<char>(has_all) != 0) return true;
         checkpoints_.poll();
         return false;
     }
@@ -114,14 +114,6 @@ private:
     bool is_time_over() const {
         const double limit = training_.context.config.search.duration_seconds;
         return limit > 0 && training_.clock.seconds() >= limit;
-    }
-
-    /// Whether the history shows that the time is over. The clock alone would end a search whose
-    /// last proposal has not finished, or whose last trial ended before the limit.
-    bool has_recorded_its_time() const {
-        const double limit = training_.context.config.search.duration_seconds;
-        const std::optional<double> end = proposals_->end_seconds();
-        return limit > 0 && finished_.trials > 0 && end && *end >= limit;
     }
 
     /// Logs and counts the bad samples of the hold-out, besides those of the training.

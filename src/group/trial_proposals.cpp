@@ -64,8 +64,11 @@ bool TrialProposals::is_over() const {
         ++completed;
         epochs += std::ssize(trial.finished->accuracy);
     }
+    // By the history: the clock alone would end a search with an unfinished proposal.
+    const bool is_late = search.duration_seconds > 0 && completed > 0 &&
+                         end_seconds().value_or(0) >= search.duration_seconds;
     const bool is_replayed = search.history == config::SearchHistory::recorded;
-    return (search.trials > 0 && completed >= search.trials) ||
+    return is_late || (search.trials > 0 && completed >= search.trials) ||
            (is_replayed && finished >= std::ssize(recorded_)) || epochs > config::kMaxSearchEpochs;
 }
 

@@ -26,8 +26,9 @@ public:
     /// Error(data) if search.recorded cannot be read. All arguments outlive the object.
     TrialProposals(const context::RunContext& context, Logger& log);
 
-    /// Whether the group has completed search.trials or, with search.history recorded, finished as
-    /// many trials as the replayed search. Also true if the epochs of another trial would exceed
+    /// Whether the group has completed search.trials, its last trial ended after
+    /// search.duration_seconds or, with search.history recorded, it has finished as many trials as
+    /// the replayed search. Also true if the epochs of another trial would exceed
     /// config::kMaxSearchEpochs.
     bool is_over() const;
 

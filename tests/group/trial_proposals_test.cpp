@@ -112,6 +112,9 @@ TEST_F(TrialProposalsTest, GoesOnAfterAFailedTrial) {
     EXPECT_FALSE(proposals_->end_seconds()) << "the last trial has not finished";
     proposals_->fail("diverged", 7);
     EXPECT_EQ(proposals_->end_seconds(), 7);
+    context_->config.search.duration_seconds = 7;
+    EXPECT_TRUE(proposals_->is_over()) << "the last trial ended at the limit";
+    context_->config.search.duration_seconds = 8;
     const search::Trial failed = proposals_->own().trials().back();
     EXPECT_EQ(failed.finished->state, TrialState::failed);
     EXPECT_EQ(failed.finished->reason, "diverged");
