@@ -73,7 +73,7 @@ struct TrainerSetup {
     std::string rank_name = {};             // for messages, such as "rank 3 on node02"
     std::vector<Fault> faults = {};         // to inject, of all groups, by steps of the log
     int group = 0;                          // of this rank
-    // Of the group's earlier models; `log` numbers steps and epochs over all of them.
+    // Steps and epochs of models that the group has trained before; `log` counts them, too.
     std::int64_t earlier_steps = 0;
     int earlier_epochs = 0;
 };
