@@ -31,8 +31,8 @@ PROBLEMS = {  # by kind and class
     ("image_classification", "mini"): Problem(
         "image_folder", "the photographs of data generate mini", 1536, 1536, False,
         "79f3ca620413ebfc072d17d864529e2c2c519b3d9d8f1e004cf4620db2c6700d", settings(
-            "1 workload.classes 24", "2 workload.image_size 48", "2 workload.backbone_width 64",
-            "3 workload.epochs 20", "4 workload.target_quality 0.8", "4 workload.penalty_exponent 5")),
+            "1 workload.classes 24", "2 workload.image_size 48", "2 workload.backbone_width 16",
+            "3 workload.epochs 40", "4 workload.target_quality 0.957", "4 workload.penalty_exponent 5")),
     ("extreme_weather", "mini"): Problem(
         "climate_hdf5", "the weather of data generate mini", 512, 512, False,
         "020e05965ef9cb1519660a7bc20eb4a9765a367863b1d175d0a1b0acbb1df8ad", settings(

@@ -59,9 +59,9 @@ constexpr FixedSetting kOfficialWeather[] = {
 };
 
 constexpr FixedSetting kMiniPictures[] = {
-    {1, "workload.classes", "24"},         {2, "workload.image_size", "48"},
-    {2, "workload.backbone_width", "64"},  {3, "workload.epochs", "20"},
-    {4, "workload.target_quality", "0.8"}, {4, "workload.penalty_exponent", "5"}};
+    {1, "workload.classes", "24"},           {2, "workload.image_size", "48"},
+    {2, "workload.backbone_width", "16"},    {3, "workload.epochs", "40"},
+    {4, "workload.target_quality", "0.957"}, {4, "workload.penalty_exponent", "5"}};
 
 constexpr FixedSetting kMiniWeather[] = {
     {1, "workload.classes", "4"},
