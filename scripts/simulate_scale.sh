@@ -59,8 +59,8 @@ build=$(realpath -m "$build")
 name='(all_reduce|torus_2d|hierarchical|native)'
 [[ $algorithms =~ ^$name( $name)*$ ]] ||
     usage_error "--algorithms: expected names of all_reduce, torus_2d, hierarchical and native, got '$algorithms'"
-((first > 0 && first % 8 == 0 && first % group == 0)) ||
-    usage_error "--ranks: expected a multiple of 8 and of --group $group, got '$first'"
+((first > 0 && first <= last && first % 8 == 0 && first % group == 0)) ||
+    usage_error "--ranks: expected A..B with A, a multiple of 8 and of --group $group, at most B, got '$first..$last'"
 if ! command -v smpicxx smpirun > /dev/null; then
     echo "simulate_scale.sh: SimGrid is missing; install the Debian package libsimgrid-dev" >&2
     exit 3

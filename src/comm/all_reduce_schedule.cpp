@@ -177,7 +177,7 @@ std::vector<int> sets_of_ranks(const AllReduceOptions& options) {
     int ranks_per_set = 1;
     if (options.algorithm == AllReduceAlgorithm::torus_2d) {
         ranks_per_set = columns_of_torus(options.torus_columns, ranks);
-    } else if (options.algorithm == AllReduceAlgorithm::hierarchical) {
+    } else if (options.algorithm != AllReduceAlgorithm::all_reduce) {
         if (!options.ranks_per_node) return sets;
         ranks_per_set = *options.ranks_per_node;
     }
@@ -210,8 +210,10 @@ AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int 
                                            std::size_t values) {
     if (options.node_of_rank.size() == 1) return {};
     if (options.algorithm == AllReduceAlgorithm::native) {
-        const WirePiece all{{0, values}, 0, wire_bytes(WireFormat::fp32, values)};
-        return {{{.is_native = true, .encode = {all}, .decode = {all}}}, all.bytes};
+        const std::size_t bytes = wire_bytes(WireFormat::fp32, values);
+        const WirePiece mine{{0, values}, 0, bytes};
+        const WirePiece sums{{0, values}, align_up(bytes, kWireAlignment), bytes};
+        return {{{.is_native = true, .encode = {mine}, .decode = {sums}}}, sums.offset + bytes};
     }
     return ScheduleWriter(options, rank, values).write();
 }

@@ -141,8 +141,11 @@ private:
                                     : residual.subspan(piece.values.begin, piece.values.count()));
         }
         if (step.is_native) {
-            exchange_ = reducer_.group().start_all_reduce_sum(
-                {reinterpret_cast<float*>(memory_->wire.data()), values_.size()});
+            const auto floats = [&](const WirePiece& piece) {
+                return std::span(reinterpret_cast<float*>(wire(piece).data()), values_.size());
+            };
+            exchange_ = reducer_.group().start_all_reduce_sum(floats(step.encode.front()),
+                                                              floats(step.decode.front()));
             return;
         }
         std::vector<Outgoing> sends;

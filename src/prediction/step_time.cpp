@@ -250,22 +250,27 @@ private:
     }
 
     /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
-    /// and between nodes 2 x message_rounds() latencies and the plan's bytes / bandwidth. In Open
-    /// MPI's binomial tree, all gradients pass the link as often as there are latencies.
+    /// and between nodes 2 x message_rounds() latencies and the plan's bytes / bandwidth.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
                               bool spans_nodes) {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
         const PlanTrafficRecord& traffic = plan_.traffic_per_rank;
         const int nodes = spans_nodes ? std::min(ranks, plan_.layout.nodes_of_widest_group) : 1;
-        const double rounds_within = 2 * message_rounds(ceil_div(ranks, nodes));
+        double rounds_within = 2 * message_rounds(ceil_div(ranks, nodes));
         const double rounds_between = 2 * message_rounds(nodes);
         double within = traffic.sent_bytes_per_step - traffic.between_nodes_bytes_per_step;
         double out_of_node = traffic.out_of_node_bytes_per_step;
         if (uses_all_reduce_of_mpi()) {
-            assume("the MPI library sums gradients in a binomial tree, as Open MPI 4.1 does");
-            within = rounds_within * traffic.gradient_bytes;
-            out_of_node = rounds_between * traffic.gradient_bytes;
+            assume("the MPI library sums gradients as Open MPI 4.1 does");
+            if (ranks < 4) {  // in a tree, in which each message has all gradients
+                within *= ranks;
+                out_of_node *= ranks;
+            } else if (!std::has_single_bit(static_cast<unsigned>(ranks))) {
+                // Some ranks send their gradients to neighbors, which send them the sums.
+                rounds_within += 3;
+                within += 2 * traffic.gradient_bytes;
+            }
         }
         // The cores that ranks share execute the copies within a node.
         const bool is_link_known = request_.machine && request_.machine->within_node;

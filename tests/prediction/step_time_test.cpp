@@ -151,24 +151,30 @@ TEST(StepTime, UsesTheLinksOfAMachineForAllReduces) {
     EXPECT_NEAR(*estimate(config, request).time.exposed_seconds.value, sums / 4, 1e-9);
 }
 
-TEST(StepTime, OfTheAllReduceOfMpiIsThatOfABinomialTree) {
-    config::Config config = single(64);
-    config.bagging.degree = 8;
+TEST(StepTime, OfTheAllReduceOfMpiIsThatOfOpenMpi) {
+    config::Config config = single(96);
     EstimateRequest request = measured(8);
-    request.ranks_per_node = 4;
     request.machine = config::Machine{.within_node = config::Link{1e-3, 1e10},
                                       .between_nodes = config::Link{1e-2, 1e9}};
-    const auto seconds = [&](config::AllReduceAlgorithm algorithm, bool is_gpu) {
+    const auto seconds = [&](config::AllReduceAlgorithm algorithm, int ranks, int nodes) {
+        config.bagging.degree = request.ranks = ranks;
+        request.ranks_per_node = ranks / nodes;
         config.communication.algorithm = algorithm;
-        request.roofline->is_gpu = is_gpu;
         return *estimate(config, request).time.communication_seconds.value;
     };
     using enum config::AllReduceAlgorithm;
-    // All gradients pass the links of two rounds within a node and one round between nodes, twice.
     const double bytes = 4 * kParameters;
-    const double sums = 4 * (1e-3 + bytes / 1e10) + 2 * (1e-2 + bytes / 1e9);
-    EXPECT_NEAR(seconds(native, false), sums, 1e-4 * sums);
-    EXPECT_EQ(seconds(native, true), seconds(all_reduce, true)) << "NCCL";
+    EXPECT_DOUBLE_EQ(seconds(native, 8, 2), seconds(hierarchical, 8, 2));
+    // Two of six ranks leave the sum of their values to neighbors.
+    const double of_six = 9e-3 + (2.0 * 5 / 6 + 2) * bytes / 1e10;
+    EXPECT_NEAR(seconds(native, 6, 1), of_six, 1e-3 * of_six);
+    // Few ranks sum all values on the first, one after the other.
+    const double of_three = 4e-3 + 4 * bytes / 1e10;
+    EXPECT_NEAR(seconds(native, 3, 1), of_three, 1e-3 * of_three);
+    const double of_two = 2e-2 + 2 * bytes / 1e9;
+    EXPECT_NEAR(seconds(native, 2, 2), of_two, 1e-3 * of_two);
+    request.roofline->is_gpu = true;
+    EXPECT_EQ(seconds(native, 3, 1), seconds(hierarchical, 3, 1)) << "NCCL";
 }
 
 TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {

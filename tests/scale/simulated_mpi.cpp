@@ -63,17 +63,69 @@ void exchange(Ranks ranks, const std::byte* sent, int bytes, std::byte* received
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/// The root has relative rank 0 in the binomial tree.
+/// In a binomial tree, rank r > 0 receives from r without its highest bit, then starts all its
+/// sends at once. Ranks are relative to the root.
 void broadcast_in_tree(Ranks ranks, void* data, int count, MPI_Datatype type, int root) {
     const int mine = (ranks.rank - root + ranks.size) % ranks.size;
     const auto absolute = [&](int relative) { return (relative + root) % ranks.size; };
     int bit = 1;
-    for (; bit < ranks.size && (mine & bit) == 0; bit *= 2) {
+    for (; bit <= mine; bit *= 2) {
     }
-    if (mine != 0) ranks.receive(data, count, type, absolute(mine - bit));
-    for (bit /= 2; bit > 0; bit /= 2) {
-        if (mine + bit < ranks.size) ranks.send(data, count, type, absolute(mine + bit));
+    if (mine != 0) ranks.receive(data, count, type, absolute(mine - bit / 2));
+    std::vector<MPI_Request> sends;
+    for (; mine + bit < ranks.size; bit *= 2) {
+        start_send(data, count, type, absolute(mine + bit), kTag, ranks.handle,
+                   &sends.emplace_back(MPI_REQUEST_NULL));
     }
+    MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE);
+}
+
+/// Values [begin, begin + length).
+struct Part {
+    int begin, length;
+};
+
+/// A reduce-scatter by recursive halving, first with the nearest rank (Rabenseifner 2004), for a
+/// number of ranks that is a power of two. Returns the part of this rank's sums.
+Part halve(Ranks ranks, std::vector<std::byte>& values, int count, MPI_Datatype type,
+           MPI_Op operation) {
+    ensure((ranks.size & (ranks.size - 1)) == 0 && count % ranks.size == 0,
+           "{} values of {} ranks are not summed by halving", count, ranks.size);
+    const int bytes = size_of(type);
+    std::vector<std::byte> other(values.size());
+    Part mine{0, count};
+    for (int bit = 1; bit < ranks.size; bit *= 2) {
+        mine.length /= 2;
+        const bool is_upper = (ranks.rank & bit) != 0;
+        const int sent = is_upper ? mine.begin : mine.begin + mine.length;
+        mine.begin += is_upper ? mine.length : 0;
+        exchange(ranks, values.data() + sent * bytes, mine.length * bytes, other.data(),
+                 ranks.rank ^ bit);
+        MPI_Reduce_local(other.data(), values.data() + mine.begin * bytes, mine.length, type,
+                         operation);
+    }
+    return mine;
+}
+
+std::vector<std::byte> copy_of(const void* values, int count, MPI_Datatype type) {
+    const auto* bytes = static_cast<const std::byte*>(values);
+    return {bytes, bytes + std::ptrdiff_t{count} * size_of(type)};
+}
+
+/// Recursive halving, then recursive doubling.
+void all_reduce_by_halving(Ranks ranks, const void* mine, void* sums, int count, MPI_Datatype type,
+                           MPI_Op operation) {
+    std::vector<std::byte> values = copy_of(mine, count, type);
+    const int bytes = size_of(type);
+    auto [begin, length] = halve(ranks, values, count, type, operation);
+    for (int bit = ranks.size / 2; bit > 0; bit /= 2, length *= 2) {
+        const bool is_upper = (ranks.rank & bit) != 0;
+        const int theirs = is_upper ? begin - length : begin + length;
+        exchange(ranks, values.data() + begin * bytes, length * bytes,
+                 values.data() + theirs * bytes, ranks.rank ^ bit);
+        begin = std::min(begin, theirs);
+    }
+    std::ranges::copy(values, static_cast<std::byte*>(sums));
 }
 
 }  // namespace
@@ -139,9 +191,18 @@ int scale_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {  // dissemination
     return MPI_SUCCESS;
 }
 
-int scale_MPI_Iallreduce(const void*, void* values, int count, MPI_Datatype type, MPI_Op operation,
-                         MPI_Comm comm, MPI_Request* request) {  // binomial tree, in place
+/// A binomial tree in place and for few ranks; the other calls are of gradients, more than 64 KiB.
+int scale_MPI_Iallreduce(const void* mine, void* values, int count, MPI_Datatype type,
+                         MPI_Op operation, MPI_Comm comm, MPI_Request* request) {
     Ranks ranks(comm);
+    *request = MPI_REQUEST_NULL;
+    if (mine != MPI_IN_PLACE && ranks.size >= 4) {
+        all_reduce_by_halving(ranks, mine, values, count, type, operation);
+        return MPI_SUCCESS;
+    }
+    if (mine != MPI_IN_PLACE) {
+        std::ranges::copy(copy_of(mine, count, type), static_cast<std::byte*>(values));
+    }
     std::vector<std::byte> other(static_cast<std::size_t>(count) * size_of(type));
     for (int bit = 1; bit < ranks.size; bit *= 2) {
         if ((ranks.rank & bit) != 0) {
@@ -155,27 +216,15 @@ int scale_MPI_Iallreduce(const void*, void* values, int count, MPI_Datatype type
     return scale_MPI_Ibcast(values, count, type, 0, comm, request);
 }
 
-/// Recursive halving, then a gather in a binomial tree (Rabenseifner 2004), for a number of ranks
-/// that is a power of two. In place at the root.
+/// Recursive halving, then a gather in a binomial tree. In place at the root.
 int scale_MPI_Ireduce(const void* mine, void* result, int count, MPI_Datatype type,
                       MPI_Op operation, int root, MPI_Comm comm, MPI_Request* request) {
     Ranks ranks(comm);
+    ensure(root == 0, "rank 0 is not the root");
     const int bytes = size_of(type);
-    ensure(root == 0 && (ranks.size & (ranks.size - 1)) == 0 && count % ranks.size == 0,
-           "{} values of {} ranks are not summed by halving", count, ranks.size);
-    const auto* input = static_cast<const std::byte*>(ranks.rank == 0 ? result : mine);
-    std::vector<std::byte> values(input, input + std::ptrdiff_t{count} * bytes);
-    std::vector<std::byte> other(values.size());
-    int begin = 0, length = count;
-    for (int bit = ranks.size / 2; bit > 0; bit /= 2) {
-        length /= 2;
-        const bool is_upper = (ranks.rank & bit) != 0;
-        const int sent = (is_upper ? begin : begin + length) * bytes;
-        begin += is_upper ? length : 0;
-        exchange(ranks, values.data() + sent, length * bytes, other.data(), ranks.rank ^ bit);
-        MPI_Reduce_local(other.data(), values.data() + begin * bytes, length, type, operation);
-    }
-    for (int bit = 1; bit < ranks.size; bit *= 2, length *= 2) {
+    std::vector<std::byte> values = copy_of(ranks.rank == 0 ? result : mine, count, type);
+    auto [begin, length] = halve(ranks, values, count, type, operation);
+    for (int bit = ranks.size / 2; bit > 0; bit /= 2, length *= 2) {
         if ((ranks.rank & bit) != 0) {
             ranks.send(values.data() + begin * bytes, length, type, ranks.rank - bit);
             break;

@@ -30,7 +30,7 @@ struct AllReduceOptions {
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
 ///   hierarchical  inner: the ranks of its node   outer: the ranks with the same index on each node
-///   native        as all_reduce; only an estimate, as the MPI library or NCCL chooses the messages
+///   native        as hierarchical; only an estimate: the MPI library or NCCL chooses the messages
 ///
 /// Each row of the grid has columns_of_torus() consecutive ranks. If nodes differ in size, only the
 /// first ranks of each node own a part, as many as the smallest node has ranks. The other ranks of
@@ -81,7 +81,7 @@ struct WireMessage {
 /// One step of a rank: it encodes, sends and receives, waits for all messages, adds, and decodes.
 /// The rank processes each list in order.
 struct ScheduleStep {
-    bool is_native = false;  // the MPI library sums the wire buffer over all ranks, in fp32
+    bool is_native = false;  // the MPI library sums the encoded values, in fp32
     std::vector<WirePiece> encode;
     std::vector<WireMessage> sends;
     std::vector<WireMessage> receives;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -77,10 +78,12 @@ public:
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
 
-    /// Starts all_reduce_sum(values), always in place; returns null if it is already complete.
-    /// After a failure, pass the memory of `values` to keep_alive().
-    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) {
-        all_reduce_sum(values);
+    /// Starts to sum `values` over the ranks into `sums`, other memory of the same size; returns
+    /// null if it is already complete. After a failure, pass the memory of both to keep_alive().
+    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<const float> values,
+                                                          std::span<float> sums) {
+        std::ranges::copy(values, sums.begin());
+        all_reduce_sum(sums);
         return nullptr;
     }
 

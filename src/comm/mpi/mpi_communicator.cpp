@@ -103,25 +103,17 @@ Requests start_receive(const Channel& channel, std::span<std::byte> bytes, int r
 }
 
 template <typename T>
-Requests start_all_reduce(const Channel& channel, std::span<T> values, MPI_Datatype type,
-                          MPI_Op operation) {
-    return start_chunks(channel, values.size(), "MPI_Iallreduce",
-                        [&](std::size_t offset, int count, MPI_Request* request) {
-                            return MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, type,
-                                                  operation, channel.handle(), request);
-                        });
-}
-
-template <typename T>
 void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MPI_Datatype type,
                 MPI_Op operation) {
     channel->check_usable();
     if (channel->size() == 1) return;
     const std::span<std::byte> bytes = std::as_writable_bytes(values);
     Staging staging = bytes.size() <= kMaxStagedSum ? Staging(channel, bytes) : Staging(bytes);
-    Requests requests =
-        start_all_reduce(*channel, std::span(staging.as<T>(), values.size()), type, operation);
-    channel->wait(requests);
+    run_chunks(*channel, values.size(), "MPI_Iallreduce",
+               [&](std::size_t offset, int count, MPI_Request* request) {
+                   return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
+                                         operation, channel->handle(), request);
+               });
     staging.complete(bytes);
 }
 
@@ -147,9 +139,17 @@ public:
         all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
     }
 
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override {
+    /// In place, Open MPI 4.1 and 5.0 would sum in a binomial tree, in which each message has all
+    /// values (ompi/mca/coll/libnbc/nbc_iallreduce.c).
+    std::unique_ptr<Request> start_all_reduce_sum(std::span<const float> values,
+                                                  std::span<float> sums) override {
         return std::make_unique<MpiRequest>(
-            channel_, start_all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM));
+            channel_, start_chunks(*channel_, values.size(), "MPI_Iallreduce",
+                                   [&](std::size_t offset, int count, MPI_Request* request) {
+                                       return MPI_Iallreduce(values.data() + offset,
+                                                             sums.data() + offset, count, MPI_FLOAT,
+                                                             MPI_SUM, channel_->handle(), request);
+                                   }));
     }
 
     void reduce_sum(std::span<float> values, int root) override {

@@ -40,6 +40,7 @@ std::vector<std::string> gather_hosts(Communicator& everyone, const std::vector<
     std::vector<std::string> hosts =
         all_gather_strings(everyone, lowest == everyone.rank() ? mine.data() : "");
     std::erase(hosts, "");
+    hosts.shrink_to_fit();  // from one string per rank to one per node
     return hosts;
 }
 
