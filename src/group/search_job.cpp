@@ -37,6 +37,7 @@ constexpr int kMaxFailures = 20;  // of a group's trials in a row
 struct Finished {
     std::int64_t trials = 0;
     std::int64_t epochs = 0;
+    double end_seconds = 0;  // of the last trial of an earlier launch
 };
 
 class NoLog final : public Logger {
@@ -133,12 +134,13 @@ private:
                                           static_cast<double>(record.skipped_steps),
                                           record.final_training_loss.value.value_or(0),
                                           static_cast<double>(totals_.buckets),
-                                          static_cast<double>(totals_.gradient_bytes)});
+                                          static_cast<double>(totals_.gradient_bytes),
+                                          static_cast<double>(bad_samples_.count)});
         };
         const auto restore = [this](const training::Snapshot& from) {
             GroupRecord& record = result_.record;
             resumable_.content().restore(from);
-            const auto numbers = from.numbers(kSearchArray, 5);
+            const auto numbers = from.numbers(kSearchArray, 6);
             const auto integer = [&](std::size_t index) {
                 return from.integer(kSearchArray, numbers[index], 0,
                                     static_cast<std::int64_t>(kMaxCount));
@@ -148,25 +150,56 @@ private:
             record.final_training_loss = {numbers[2], ""};
             totals_.buckets = integer(3);
             totals_.gradient_bytes = integer(4);
+            bad_samples_.count = integer(5);
         };
         return {save, restore};
     }
 
-    /// Continues after the last trial that an earlier launch has finished.
-    void resume() {
-        double end = 0;
+    /// Counts the trials that earlier launches have finished.
+    void count_finished() {
+        finished_ = {};
         if (is_leader_) {
             for (const search::Trial& trial : proposals_->own().trials()) {
                 if (!trial.finished) continue;
-                end = trial.finished->end_seconds;
+                finished_.end_seconds = trial.finished->end_seconds;
                 if (trial.finished->state == TrialState::failed) continue;
                 ++finished_.trials;
                 finished_.epochs += std::ssize(trial.finished->accuracy);
             }
         }
         finished_ = of_leader(finished_);
-        if (finished_.trials > 0) checkpoints_.restore(steps());
-        training_.clock.add(of_leader(end));
+    }
+
+    /// After the last trial's checkpoint could not be read, prepares to train this trial again from
+    /// the checkpoint before. Throws if there is none, or if other groups may depend on the trial.
+    void fall_back(const Error& damage) {
+        if (damage.code() != ExitCode::data) throw;  // the communicator has failed
+        const context::RunContext& context = training_.context;
+        const bool is_alone = context.controller.layout().groups == 1 ||
+                              context.config.search.history == config::SearchHistory::own;
+        require(is_alone && finished_.trials > 1, ExitCode::data,
+                "{}; the group's last trial cannot be trained again: {}", damage.what(),
+                is_alone ? "no older checkpoint exists" : "other groups may have used its result");
+        comm::collective_try(training_.group, [&] {
+            if (!is_leader_) return;
+            training_.log.warn("the last trial is trained again: {}", damage.what());
+            proposals_->reopen_last_completed();
+        });
+        count_finished();
+    }
+
+    /// Continues after the last trial that an earlier launch has finished.
+    void resume() {
+        count_finished();
+        for (bool is_restored = finished_.trials == 0; !is_restored;) {
+            try {
+                checkpoints_.restore(steps());
+                is_restored = true;
+            } catch (const Error& error) {
+                fall_back(error);
+            }
+        }
+        training_.clock.add(finished_.end_seconds);
         result_.record.continuations.push_back({steps(), training_.context.launch.started_utc});
         if (is_leader_)
             training_.log.info("the search resumes after {}", counted(finished_.trials, "trial"));
@@ -382,7 +415,7 @@ private:
     std::optional<TrialProposals> proposals_;  // of the leader
     Finished finished_;
     TrainingTotals totals_;
-    data::BadSampleReport bad_samples_;  // of the hold-out in the trial with most
+    data::BadSampleReport bad_samples_;  // of the hold-out in the trial with most; the names of this launch
     std::vector<training::Fault> faults_ = training::faults_of_environment();  // not yet injected
     int failures_ = 0;         // of trials since the last that was trained
     double counted_wait_ = 0;  // of the source, in the costs so far

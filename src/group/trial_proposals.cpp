@@ -218,6 +218,14 @@ std::optional<double> TrialProposals::end_seconds() const {
     return trials.back().finished->end_seconds;
 }
 
+void TrialProposals::reopen_last_completed() {
+    const std::vector<search::Trial>& trials = own().trials();
+    std::size_t last = trials.size();
+    while (last > 0 && !trials[last - 1].accuracy()) --last;
+    ensure(last > 0, "no trial has completed");
+    writer_.reopen(static_cast<int>(last) - 1);
+}
+
 void TrialProposals::fail(std::string reason, double end_seconds) {
     FinishedTrial trial;
     for (const search::Trial& earlier : own().trials()) {

@@ -43,6 +43,9 @@ public:
     /// Stores that the trial of next() failed `end_seconds` after the start of the search, at the
     /// earliest when the trial before ended. It has no accuracy, no weights and no work.
     void fail(std::string reason, double end_seconds);
+    /// Removes the result of the last completed trial and all that follows: next() repeats it. No
+    /// other group may use the history.
+    void reopen_last_completed();
     /// Returns when the last trial ended; nothing without trials, or if it has not finished.
     std::optional<double> end_seconds() const;
 
