@@ -9,13 +9,11 @@
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
 
-#include "stop_request.hpp"
-
 namespace hpcai::group {
 namespace {
 
 constexpr const char* kFirstStep = "first_step";  // of the log in a checkpoint
-constexpr double kStopSeconds = 2;                 // from a stop request to the end of the group
+constexpr double kStopSeconds = 2;                // from a stop request to the end of the group
 constexpr double kMaxCallsPerPoll = 1000;
 
 }  // namespace
@@ -34,9 +32,7 @@ SearchCheckpoints::SearchCheckpoints(const GroupTraining& training, ExtraState e
 
 void SearchCheckpoints::write(std::int64_t steps) {
     const std::vector<std::int64_t> before = chain_;
-    const auto begin_of_last = [this] {
-        return chain_.size() < 2 ? 0 : chain_[chain_.size() - 2];
-    };
+    const auto begin_of_last = [this] { return chain_.size() < 2 ? 0 : chain_[chain_.size() - 2]; };
     while (!chain_.empty() && chain_.back() - begin_of_last() <= steps - chain_.back())
         chain_.pop_back();
     const std::int64_t first = finished_steps();
@@ -118,9 +114,11 @@ void SearchCheckpoints::stop(double request) {
     const context::RunContext& context = training_.context;
     const bool is_terminated = request == kTerminate && context.launch.exit_ends_others;
     training_.steps.truncate(finished_steps());
-    throw GroupStop(fmt::format("stopped after step {}, the end of a trial, by {}", finished_steps(),
-                                cause_of(request, context.config.run.time_limit_seconds)),
-                    is_terminated ? ProgressState::terminated : ProgressState::stopped, 0);
+    training_.progress.forget_steps_after(finished_steps());
+    throw GroupStop(
+        fmt::format("stopped after step {}, the end of a trial, by {}", finished_steps(),
+                    cause_of(request, context.config.run.time_limit_seconds)),
+        is_terminated ? ProgressState::terminated : ProgressState::stopped, 0);
 }
 
 }  // namespace hpcai::group

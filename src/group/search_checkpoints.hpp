@@ -6,6 +6,7 @@
 
 #include "group_checkpoints.hpp"
 #include "group_training.hpp"
+#include "stop_request.hpp"
 
 namespace hpcai::group {
 
@@ -30,6 +31,10 @@ public:
     /// The ranks agree whether to stop; if so, throws GroupStop on all ranks. Call it between two
     /// epochs and two trials. Collective.
     void poll();
+    /// Whether this rank is asked to stop. Not collective.
+    bool is_stop_requested() const { return stop_request() != kContinue; }
+    /// Ends a wait in which is_stop_requested() was called: a stop need not wait that long.
+    void end_wait() { since_poll_.restart(); }
 
 private:
     std::int64_t finished_steps() const { return chain_.empty() ? 0 : chain_.back(); }
