@@ -130,6 +130,8 @@ class GroupCheck:
         StepsCheck(self.run, self.group, steps, self.folder, parts).check()
         if self.run.search.histories:
             self.check_search(steps)
+        elif "search" in self.stored:
+            self.findings.add(self.name, "search exists; must not, according to workload.kind")
         self.replace("samples_trained", sum(step.samples for step in steps), source)
         self.replace("iterations", len(steps), source)
         self.replace("training_seconds", steps[-1].end_seconds if steps else None, source)

@@ -51,12 +51,17 @@ def reject_constant(text):
     raise MalformedFile(f"{text} is not a JSON number")
 
 
+def layout_of_json(text, **layout):
+    """`text` as json.dumps writes it with this layout, with the same digits of numbers."""
+    raw = json.loads(text, parse_float=lambda number: "\0" + number)
+    printed = json.dumps(raw, ensure_ascii=False, **layout)
+    # The program escapes control characters as json.dumps does; neither escapes 0x7f.
+    return re.sub(r'"\\u0000([^"]*)"', r"\1", printed)
+
+
 def check_layout(files, name, text):
     """Checks the indentation of two spaces and the line breaks. Numbers are compared as strings."""
-    raw = json.loads(text, parse_float=lambda number: "\0" + number)
-    printed = json.dumps(raw, indent=2, ensure_ascii=False)
-    layout = re.sub(r'"\\u0000([^"]*)"', r"\1", printed) + "\n"
-    # The program escapes control characters as json.dumps does; neither escapes 0x7f.
+    layout = layout_of_json(text, indent=2) + "\n"
     if layout != text:
         lines = itertools.zip_longest(text.split("\n"), layout.split("\n"))
         number, (got, wanted) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])

@@ -75,7 +75,7 @@ def parse_manifest_line(number, line):
 def is_listable(name):
     if name in ("manifest.sha256", "summary.txt") or name.startswith("checkpoints/"):
         return False
-    return not re.fullmatch(r"groups/[^/]*/trials/(\..*|[^/]*\.safetensors)", name)
+    return not re.fullmatch(r"groups/[^/]*/trials/(\.[^/]*|[^/]*\.safetensors)", name)
 
 
 def check_listed_file(files, name, digest):

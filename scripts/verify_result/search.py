@@ -14,8 +14,10 @@ from trials import Lines, LinesCheck
 
 POINTS = 100  # of the curve
 ROUNDING_SECONDS = 1e-6
+ROUNDING = 1e-12  # relative, of regulated OPS: math libraries round a logarithm differently
 MAX_PAUSE_SECONDS = 5.0  # until a group notices that search.duration_seconds are over
 MAX_EPOCHS = 65536  # of a group
+MAX_FAILURES = 20  # of a group's last trials; then its search ends
 MOST_ANNEALED = 14  # edits that a proposal adds to its parent's with search.parent bayesian
 NOT_SCORED = -1  # class of a sample that data.on_bad_sample skips
 LABELS, NAMES = "evaluation/hold_out.npy", "evaluation/hold_out.txt"
@@ -65,7 +67,14 @@ class History(Lines):
                 "training_flops": plain_sum(float(trial.finished["samples_trained"])
                                             * float(trial.flops("table3")[0]) for trial in done),
                 "seconds": done[-1].finished["epoch_seconds"][-1], "spent": self.spent(),
-                "history_sha256": self.last}
+                "history_sha256": self.last, "end_reason": self.end_reason()}
+
+    def end_reason(self):
+        """Why the search ended early: its last trials have failed. Empty if it did not."""
+        last = [trial.finished for trial in self.trials[-MAX_FAILURES:]]
+        if len(self.trials) <= MAX_FAILURES or any(not row or row["state"] != "failed" for row in last):
+            return ""
+        return f"its last {MAX_FAILURES} trials failed, at last because {last[-1]['reason']}"
 
 
 def check_values(config, history, proposed):
@@ -119,7 +128,9 @@ class SearchCheck:
         if any(not 0 <= label < classes for label in self.labels):
             self.run.findings.add(LABELS, "has a label that is no class")
         *names, rest = self.run.files.text(NAMES).split("\n")
-        if rest or len(names) != self.hold_out:
+        if rest:
+            self.run.findings.add(NAMES, "its last line is incomplete")
+        elif len(names) != self.hold_out:
             self.run.findings.add(NAMES, f"has {len(names)} names; must have {self.hold_out}")
         share, before = float(self.config["search.hold_out"]), set()
         for name in names:
@@ -212,8 +223,8 @@ class SearchCheck:
         limit = float(self.config["search.duration_seconds"])
         is_full = limit > 0 and epochs + trial_epochs(self.config, every) > MAX_EPOCHS
         has_room = wanted == 0 or every < wanted
-        if not (len(history.done()) <= wanted <= every
-                or has_room and (self.is_time_over(seconds) or is_full)):
+        may_end = self.is_time_over(seconds) or is_full or history.end_reason()
+        if not (len(history.done()) <= wanted <= every or has_room and may_end):
             self.run.findings.add(history.name, f"has {every} trials in {seconds} s; must have {wanted}, "
                                                 "according to search.trials, or search.duration_seconds")
 
@@ -271,8 +282,22 @@ class SearchCheck:
         return {"seconds": seconds, "trials": trials, "ops": ops, "regulated": regulated(ops, best, self.hold_out),
                 "best_accuracy": best}
 
+    def keep_rounded(self, row, stored):
+        """Gives `row` the stored regulated OPS if only the logarithm may round differently."""
+        old = stored.get("regulated") if isinstance(stored, dict) else None
+        if isinstance(old, float) and abs(old - row["regulated"]) <= ROUNDING * abs(row["regulated"]):
+            row["regulated"] = old
+
     def record(self, finished):
         """The expected `search` of result.json; None if no group has finished. `finished` are groups' numbers."""
+        row, stored = self.exact_record(finished), self.run.record.get("search")
+        if row and stored:
+            self.keep_rounded(row, stored)
+            for point, other in zip(row["curve"], stored.get("curve", [])):
+                self.keep_rounded(point, other)
+        return row
+
+    def exact_record(self, finished):
         members = [self.histories[number] for number in finished]
         if not members:
             return None
@@ -291,7 +316,9 @@ class SearchCheck:
                 "best": {"group": members[groups.index(best)].group, "sequence": best["best"]},
                 "stability": max(abs(point["ops"] - ops) / ops for point in curve[POINTS // 2 - 1:]),
                 "spent": {key: plain_sum(group["spent"][key] for group in groups) for key in (*SPENT, "other")},
-                "curve": curve, "family": [family_row(*row) for row in rows]}
+                "curve": curve, "family": [family_row(*row) for row in rows],
+                "early_ends": [f"group {history.group}: {group['end_reason']}"
+                               for history, group in zip(members, groups) if group["end_reason"]]}
 
 
 def family_row(group, trial):

@@ -5,7 +5,7 @@ import json
 import re
 
 from findings import MalformedFile
-from json_reader import canonical_float, reject_constant, unique_keys
+from json_reader import canonical_float, layout_of_json, reject_constant, unique_keys
 
 MAX_LINE_BYTES, MAX_COUNT, MAX_NUMBER, MAX_DRAW = 4 << 20, 2**50, 2**31 - 1, 100
 SECONDS = ("begin_seconds", "end_seconds", "proposing_seconds", "building_seconds", "training_seconds",
@@ -21,16 +21,14 @@ FINISHED = {"schema": "hpcai500-trial-finished/1", "previous": str, "sequence": 
 
 
 def has_form(value, form):
-    """Whether a JSON value has the types of `form`. A number may be written without a fraction."""
+    """Whether a JSON value has the keys of `form`, in their order, and values of its types."""
     if isinstance(form, dict):
-        return isinstance(value, dict) and all(key in value and has_form(value[key], part)
-                                               for key, part in form.items())
+        return (isinstance(value, dict) and list(value) == list(form)
+                and all(has_form(value[key], part) for key, part in form.items()))
     if isinstance(form, list):
         return isinstance(value, list) and all(has_form(part, form[0]) for part in value)
     if isinstance(form, str):
         return value == form
-    if form is float and type(value) is int:
-        return abs(value) < 2**63
     return type(value) is form
 
 
@@ -115,8 +113,11 @@ class Lines:
         try:
             row = json.loads(line, parse_float=canonical_float, object_pairs_hook=unique_keys,
                              parse_constant=reject_constant)
+            is_as_written = layout_of_json(line, separators=(",", ":")) == line
         except (ValueError, RecursionError, MalformedFile) as error:
             self.fail(number, error)
+        if not is_as_written:
+            self.fail(number, "is not as the program writes it")
         if not has_form(row, form):
             self.fail(number, "lacks a key or has a value of a wrong type")
         if not is_possible(row):

@@ -18,6 +18,7 @@ namespace hpcai {
 
 std::string render(const Progress& progress) {
     std::string line;
+    if (progress.trial) line += fmt::format("trial {}  ", *progress.trial);
     if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
     // Until results are read, the loss is unknown, and the device may be at an earlier step.
     if (std::isnan(progress.loss)) {

@@ -21,7 +21,7 @@ void collective_try(Communicator& ranks, const std::function<void()>& work) {
     const int lowest = ranks.size() - static_cast<int>(priority[0]);
     ExitCode code = mine ? mine->code() : ExitCode::ok;
     ranks.broadcast(std::as_writable_bytes(std::span(&code, 1)), lowest);
-    throw Error(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
+    throw AgreedError(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
 }
 
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine) {

@@ -176,6 +176,25 @@ StepTimes gather_measurements(const GroupTraining& training, const TrainingTotal
     return times;
 }
 
+training::TrainerSetup trainer_setup(const GroupTraining& training, const config::Config& config,
+                                     std::int64_t steps_per_epoch,
+                                     training::StepCallback& callback) {
+    const context::RunContext& context = training.context;
+    Model& model = *training.state.model;
+    return {.config = config,
+            .network = *model.networks().front(),
+            .steps_per_epoch = steps_per_epoch,
+            .reducer = *training.state.reducer,
+            .log = &training.steps,
+            .sync_batch_norm = &model.sync_batch_norm_group(),
+            .step_callback = &callback,
+            .rank_name =
+                fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
+                            context.place.world_rank, context.host()),
+            .faults = training::faults_of_environment(),
+            .group = context.place.group};
+}
+
 StepTimes train(const GroupTraining& training, GroupResult& result) {
     const context::RunContext& context = training.context;
     const config::Config& config = context.config;
@@ -190,27 +209,15 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     EpochSource source(context, training.resources, training.state.device_pictures.get(),
                        steps_per_epoch);
     training.steps.reserve(steps_per_epoch * config.workload.epochs);
-    comm::GradientReducer& reducer = *training.state.reducer;
     ResumableRecord resumable(source, record);
     GroupCheckpoints checkpoints(context, training.group, training.log, training.watch,
                                  resumable.content());
     const training::PipelineShare share{context.controller.layout(), model.networks(),
                                         training.group, training.replicas, model.exchange()};
-    training::Trainer trainer({.config = config,
-                               .network = *share.networks.front(),
-                               .steps_per_epoch = steps_per_epoch,
-                               .reducer = reducer,
-                               .pipeline = config::has_pipeline(config.parallel) ? &share : nullptr,
-                               .log = &training.steps,
-                               .sync_batch_norm = &model.sync_batch_norm_group(),
-                               .step_callback = &checkpoints,
-                               .rank_name = fmt::format("rank {} of the group, world rank {} on {}",
-                                                        context.place.group_rank,
-                                                        context.place.world_rank, context.host()),
-                               .faults = training::faults_of_environment(),
-                               .group = context.place.group},
-                              *training.resources.device, model.store(), training.group);
-    resumable.watch({model, reducer, trainer, checkpoints});
+    training::TrainerSetup setup = trainer_setup(training, config, steps_per_epoch, checkpoints);
+    if (config::has_pipeline(config.parallel)) setup.pipeline = &share;
+    training::Trainer trainer(setup, *training.resources.device, model.store(), training.group);
+    resumable.watch({model, *training.state.reducer, trainer, checkpoints});
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
     if (context.is_resumed) {

@@ -34,6 +34,12 @@ struct GroupTraining {
     GroupWatch& watch;
 };
 
+/// Returns the set-up of a Trainer of this rank's model, without a pipeline, with the faults of the
+/// environment. The arguments and the model outlive it.
+training::TrainerSetup trainer_setup(const GroupTraining& training, const config::Config& config,
+                                     std::int64_t steps_per_epoch,
+                                     training::StepCallback& callback);
+
 /// Trains all remaining epochs and fills in what `result` states about training. The clock must
 /// have started at the end of the start-up. Returns the times of the steps. Throws Error(data) if
 /// the bootstrap does not fill one batch. Collective in the group.

@@ -29,13 +29,15 @@ double peer_wait_seconds(const config::RunConfig& run, double training_seconds) 
     return std::max(run.group_timeout_seconds, kTrainingShare * training_seconds);
 }
 
+bool is_group_active(const context::RunContext& context, int group) {
+    const GroupProgress found = results::read_progress(context.output, group);
+    return found.progress && is_active(*found.progress) &&
+           results::describe_hang(context.output, group).empty();
+}
+
 bool PeerGroups::is_any_active() const {
-    for (int group = 0; group < context_.controller.layout().groups; ++group) {
-        if (group == context_.place.group) continue;
-        const GroupProgress found = results::read_progress(context_.output, group);
-        if (!found.progress || !is_active(*found.progress)) continue;
-        if (results::describe_hang(context_.output, group).empty()) return true;
-    }
+    for (int group = 0; group < context_.controller.layout().groups; ++group)
+        if (group != context_.place.group && is_group_active(context_, group)) return true;
     return false;
 }
 

@@ -28,6 +28,7 @@ void print_event(const context::RunContext& context, const Progress& progress) {
                      "progress", context.output, context.launch.series_number(),
                      {{"group", context.place.group},
                       {"groups_training", progress.groups_training},
+                      {"trial", progress.trial ? ordered_json(*progress.trial) : ordered_json()},
                       {"epoch", progress.epoch},
                       {"epochs", progress.epochs},
                       {"step", progress.step},
@@ -74,6 +75,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     const double seconds = watch_.seconds();
     const double per_step = seconds / static_cast<double>(step.step - *first_step_ + 1);
     Progress progress;
+    progress.trial = trial_;
     progress.step = step.step;
     progress.steps = step.steps;
     if (step.epochs > 0) record_.epochs = step.epochs;
@@ -97,6 +99,16 @@ void ProgressReporter::step(const training::StepReport& step) {
     if (!line_) return;
     estimate_run(progress);
     line_->update(progress, seconds);
+}
+
+void ProgressReporter::keep_alive() {
+    if (since_file_.seconds() >= kFileIntervalSeconds) write();
+}
+
+void ProgressReporter::forget_steps_after(std::int64_t steps) {
+    if (record_.step > steps)
+        record_.epoch = static_cast<int>(steps * record_.epoch / record_.step);
+    record_.step = steps;
 }
 
 /// Returns the training group with the fewest images/s if each other one with a known speed is at

@@ -25,7 +25,13 @@ public:
 
     /// Begins the training, or continues the training of an earlier launch.
     void begin();
+    /// Shows in which trial of an architecture search the next steps are.
+    void set_trial(int trial) { trial_ = trial; }
     void step(const training::StepReport& step);
+    /// Writes progress.json if it is older than a few seconds, while the group waits.
+    void keep_alive();
+    /// Does not count later steps, which will be trained again.
+    void forget_steps_after(std::int64_t steps);
     /// Ends the training and begins the evaluation.
     void finish() { end("", ProgressState::evaluating, false); }
     /// Ends the group in `state`. `failure` is the reason; empty if the group is complete.
@@ -44,6 +50,7 @@ private:
     Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;
     std::optional<std::int64_t> first_step_;  // of this launch
+    std::optional<int> trial_;
     ProgressRecord record_;
     struct Estimate {
         double end_unix_seconds = 0;   // of the training, estimated; 0: unknown

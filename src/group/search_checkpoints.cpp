@@ -9,12 +9,11 @@
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
 
-#include "stop_request.hpp"
-
 namespace hpcai::group {
 namespace {
 
-constexpr double kStopSeconds = 2;  // from a stop request to the end of the group
+constexpr const char* kFirstStep = "first_step";  // of the log in a checkpoint
+constexpr double kStopSeconds = 2;                // from a stop request to the end of the group
 constexpr double kMaxCallsPerPoll = 1000;
 
 }  // namespace
@@ -32,28 +31,45 @@ SearchCheckpoints::SearchCheckpoints(const GroupTraining& training, ExtraState e
 }
 
 void SearchCheckpoints::write(std::int64_t steps) {
+    const std::vector<std::int64_t> before = chain_;
+    const auto begin_of_last = [this] { return chain_.size() < 2 ? 0 : chain_[chain_.size() - 2]; };
+    while (!chain_.empty() && chain_.back() - begin_of_last() <= steps - chain_.back())
+        chain_.pop_back();
+    const std::int64_t first = finished_steps();
+    chain_.push_back(steps);
     comm::collective_try(training_.group, [&] {
         training::Checkpoint checkpoint;
         checkpoint.step = steps;
         checkpoint.launch_id = launch_id_;
-        training_.steps.save(checkpoint.snapshot);
+        checkpoint.snapshot.put_numbers(kFirstStep, {static_cast<double>(first)});
+        training_.steps.save(checkpoint.snapshot, first);
         extra_state_.save(checkpoint.snapshot);
         training::write_checkpoint(location_, checkpoint);
     });
-    kept_ = {kept_.empty() ? steps : kept_.back(), steps};
-    finished_steps_ = steps;
     if (training_.group.rank() != 0) return;
-    training::remove_checkpoints_except(location_.folder, kept_);
+    std::vector<std::int64_t> kept = before;
+    kept.insert(kept.end(), chain_.begin(), chain_.end());
+    training::remove_checkpoints_except(location_.folder, kept);
 }
 
 void SearchCheckpoints::restore(std::int64_t steps) {
+    chain_.clear();
     comm::collective_try(training_.group, [&] {
-        const training::Checkpoint found = training::read_checkpoint(location_, steps);
-        training_.steps.restore(found.snapshot, steps);
-        extra_state_.restore(found.snapshot);
+        std::vector<training::Checkpoint> newest_first;
+        std::vector<std::int64_t> firsts;
+        for (std::int64_t step = steps; step > 0; step = firsts.back()) {
+            newest_first.push_back(training::read_checkpoint(location_, step));
+            const training::Snapshot& found = newest_first.back().snapshot;
+            firsts.push_back(
+                found.integer(kFirstStep, found.numbers(kFirstStep, 1)[0], 0, step - 1));
+        }
+        for (std::size_t index = firsts.size(); index-- > 0;) {
+            const training::Checkpoint& part = newest_first[index];
+            training_.steps.restore(part.snapshot, part.step, firsts[index]);
+            chain_.push_back(part.step);
+        }
+        extra_state_.restore(newest_first.front().snapshot);
     });
-    kept_ = {steps};
-    finished_steps_ = steps;
 }
 
 double SearchCheckpoints::stop_request() const {
@@ -97,10 +113,12 @@ void SearchCheckpoints::stop(double request) {
     training_.watch.end();
     const context::RunContext& context = training_.context;
     const bool is_terminated = request == kTerminate && context.launch.exit_ends_others;
-    training_.steps.truncate(finished_steps_);
-    throw GroupStop(fmt::format("stopped after step {}, the end of a trial, by {}", finished_steps_,
-                                cause_of(request, context.config.run.time_limit_seconds)),
-                    is_terminated ? ProgressState::terminated : ProgressState::stopped, 0);
+    training_.steps.truncate(finished_steps());
+    training_.progress.forget_steps_after(finished_steps());
+    throw GroupStop(
+        fmt::format("stopped after step {}, the end of a trial, by {}", finished_steps(),
+                    cause_of(request, context.config.run.time_limit_seconds)),
+        is_terminated ? ProgressState::terminated : ProgressState::stopped, 0);
 }
 
 }  // namespace hpcai::group

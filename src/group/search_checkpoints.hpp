@@ -6,22 +6,23 @@
 
 #include "group_checkpoints.hpp"
 #include "group_training.hpp"
+#include "stop_request.hpp"
 
 namespace hpcai::group {
 
 /// Writes checkpoints of an architecture search between two trials, and ends the group when the run
-/// is asked to stop. A checkpoint has the log of the steps and the record, not
-/// the model: a resumed search begins the unfinished trial again. Every rank has an object.
+/// is asked to stop. A checkpoint has the record and the log of the newest steps, not the model: a
+/// resumed search begins the unfinished trial again. Every rank has an object.
 class SearchCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
     SearchCheckpoints(const GroupTraining& training, ExtraState extra_state);
 
-    /// Writes the checkpoint after `steps` steps and removes all but the last two. Collective; a
-    /// failure on one rank is thrown on all.
+    /// Writes the checkpoint after `steps` steps and removes all that neither this one nor the one
+    /// before needs. Collective; a failure on one rank is thrown on all.
     void write(std::int64_t steps);
-    /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if one cannot.
-    /// Collective.
+    /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if one cannot;
+    /// another call may then restore an older checkpoint. Collective.
     void restore(std::int64_t steps);
 
     bool must_read_results(std::int64_t) const override { return false; }
@@ -30,8 +31,13 @@ public:
     /// The ranks agree whether to stop; if so, throws GroupStop on all ranks. Call it between two
     /// epochs and two trials. Collective.
     void poll();
+    /// Whether this rank is asked to stop. Not collective.
+    bool is_stop_requested() const { return stop_request() != kContinue; }
+    /// Ends a wait in which is_stop_requested() was called: a stop need not wait that long.
+    void end_wait() { since_poll_.restart(); }
 
 private:
+    std::int64_t finished_steps() const { return chain_.empty() ? 0 : chain_.back(); }
     double stop_request() const;
     double agree_on_request();
     [[noreturn]] void stop(double request);
@@ -40,8 +46,9 @@ private:
     ExtraState extra_state_;
     training::CheckpointLocation location_;
     std::int64_t launch_id_;
-    std::int64_t finished_steps_ = 0;  // of the finished trials
-    std::vector<std::int64_t> kept_;
+    // The checkpoints whose logs are together that of all finished trials, ascending. Each has at
+    // least as many steps as the next: their number grows with the logarithm of the steps.
+    std::vector<std::int64_t> chain_;
     Stopwatch since_poll_;
     std::int64_t calls_ = 0;           // of after_results_read() since the last poll
     std::int64_t calls_per_poll_ = 1;  // equal on all ranks

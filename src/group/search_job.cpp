@@ -12,46 +12,31 @@
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/storage/file.hpp>
-#include <hpcai/storage/npy.hpp>
-#include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/search.hpp>
 
 #include "epoch_source.hpp"
 #include "resumable_record.hpp"
 #include "search_checkpoints.hpp"
+#include "trial_files.hpp"
 #include "trial_proposals.hpp"
 #include "trial_run.hpp"
 
 namespace hpcai::group {
 namespace {
 
-/// Newest trials of a group whose weights stay: those that may be parents, with room for failed
-/// ones and for other groups that have not seen the newest.
-constexpr int kKeptWeights = 2 * search::Settings{}.population;
 constexpr const char* kSearchArray = "search";  // of the array in a checkpoint
 constexpr double kMaxCount = 0x1p53;
-constexpr int kMaxFailures = 20;  // of a group's trials in a row
 
 /// How far a group's search is, as all ranks know it.
 struct Finished {
     std::int64_t trials = 0;
     std::int64_t epochs = 0;
+    double end_seconds = 0;  // of the last trial of an earlier launch
 };
 
 class NoLog final : public Logger {
     void write(Severity, std::string_view) override {}
 };
-
-/// Returns the message of the caught `error` if other models can still be trained, else throws it
-/// again: the training has diverged, or memory does not suffice and all ranks know it.
-std::string reason_of(const Error& error, bool is_known_to_all) {
-    const bool needs_memory =
-        std::string_view(error.what()).find(kMemoryRemedy) != std::string::npos;
-    const bool has_diverged = dynamic_cast<const training::DivergedTraining*>(&error) != nullptr;
-    if (!has_diverged && !(needs_memory && is_known_to_all)) throw;
-    return error.what();
-}
 
 class SearchJob {
 public:
@@ -64,7 +49,8 @@ public:
           resumable_(source_, result.record),
           checkpoints_(training, content()) {
         comm::collective_try(training.group, [&] {
-            if (is_leader_) proposals_.emplace(training.context, training.log);
+            if (is_leader_)
+                proposals_.emplace(training.context, training.log, [this] { return may_wait(); });
         });
     }
 
@@ -72,7 +58,12 @@ public:
         if (training_.context.is_resumed) resume();
         training_.progress.begin();
         training_.watch.begin(steps());
-        while (!is_over()) run_trial();
+        try {
+            while (!is_over()) run_trial();
+        } catch (const Error& error) {
+            if (is_leader_ && !may_come_from_trial(error)) proposals_->forget_attempts();
+            throw;
+        }
         training_.watch.end();
         if (training_.state.reducer == nullptr) renew_reducer();  // the last trial had no memory
         take_best();
@@ -133,12 +124,13 @@ private:
                                           static_cast<double>(record.skipped_steps),
                                           record.final_training_loss.value.value_or(0),
                                           static_cast<double>(totals_.buckets),
-                                          static_cast<double>(totals_.gradient_bytes)});
+                                          static_cast<double>(totals_.gradient_bytes),
+                                          static_cast<double>(bad_samples_.count)});
         };
         const auto restore = [this](const training::Snapshot& from) {
             GroupRecord& record = result_.record;
             resumable_.content().restore(from);
-            const auto numbers = from.numbers(kSearchArray, 5);
+            const auto numbers = from.numbers(kSearchArray, 6);
             const auto integer = [&](std::size_t index) {
                 return from.integer(kSearchArray, numbers[index], 0,
                                     static_cast<std::int64_t>(kMaxCount));
@@ -148,48 +140,83 @@ private:
             record.final_training_loss = {numbers[2], ""};
             totals_.buckets = integer(3);
             totals_.gradient_bytes = integer(4);
+            bad_samples_.count = integer(5);
         };
         return {save, restore};
     }
 
-    /// Continues after the last trial that an earlier launch has finished.
-    void resume() {
-        double end = 0;
+    /// Counts the trials that earlier launches have finished.
+    void count_finished() {
+        finished_ = {};
         if (is_leader_) {
             for (const search::Trial& trial : proposals_->own().trials()) {
                 if (!trial.finished) continue;
-                end = trial.finished->end_seconds;
+                finished_.end_seconds = trial.finished->end_seconds;
                 if (trial.finished->state == TrialState::failed) continue;
                 ++finished_.trials;
                 finished_.epochs += std::ssize(trial.finished->accuracy);
             }
         }
         finished_ = of_leader(finished_);
-        if (finished_.trials > 0) checkpoints_.restore(steps());
-        training_.clock.add(of_leader(end));
+    }
+
+    /// After the last trial's checkpoint could not be read, prepares to train this trial again from
+    /// the checkpoint before. Throws if there is none, or if other groups may depend on the trial.
+    void fall_back(const Error& damage) {
+        if (damage.code() != ExitCode::data) throw;  // the communicator has failed
+        const context::RunContext& context = training_.context;
+        const bool is_alone = context.controller.layout().groups == 1 ||
+                              context.config.search.history == config::SearchHistory::own;
+        require(is_alone && finished_.trials > 1, ExitCode::data,
+                "{}; the group's last trial cannot be trained again: {}", damage.what(),
+                is_alone ? "no older checkpoint exists" : "other groups may have used its result");
+        comm::collective_try(training_.group, [&] {
+            if (!is_leader_) return;
+            training_.log.warn("the last trial is trained again: {}", damage.what());
+            proposals_->reopen_last_completed();
+        });
+        count_finished();
+    }
+
+    /// Continues after the last trial that an earlier launch has finished.
+    void resume() {
+        count_finished();
+        for (bool is_restored = finished_.trials == 0; !is_restored;) {
+            try {
+                checkpoints_.restore(steps());
+                is_restored = true;
+            } catch (const Error& error) {
+                fall_back(error);
+            }
+        }
+        training_.clock.add(finished_.end_seconds);
         result_.record.continuations.push_back({steps(), training_.context.launch.started_utc});
         if (is_leader_)
             training_.log.info("the search resumes after {}", counted(finished_.trials, "trial"));
     }
 
-    /// Limit of proposing a trial and of building its model, for each.
-    double proposing_timeout_seconds() const {
-        const config::Config& config = training_.context.config;
-        const bool waits = config.search.history == config::SearchHistory::recorded;
-        const int groups = training_.context.controller.layout().groups;
-        return training_.watch.checkpoint_timeout_seconds() +
-               (waits ? groups * config.run.group_timeout_seconds : 0);
+    /// Called while the leader waits for another group, which has a limit of its own.
+    bool may_wait() {
+        training_.progress.keep_alive();
+        return !checkpoints_.is_stop_requested();
     }
 
-    /// Proposes the next trial, as all ranks then know it.
+    /// Proposes the next trial, as all ranks then know it. A replay waits for the trials of other
+    /// groups, which may take any time.
     PreparedTrial propose(FinishedTrial& trial) {
+        const bool may_wait =
+            training_.context.config.search.history == config::SearchHistory::recorded;
         training_.watch.resume();
-        training_.watch.pause("proposal", proposing_timeout_seconds());
+        training_.watch.pause(
+            "proposal", may_wait ? kNoTimeLimit : training_.watch.checkpoint_timeout_seconds());
         trial.begin_seconds = training_.clock.seconds();
-        PreparedTrial prepared;
+        std::optional<PreparedTrial> next;
         comm::collective_try(training_.group, [&] {
-            if (is_leader_) prepared = proposals_->next();
+            if (is_leader_) next = proposals_->next();
         });
+        if (may_wait) checkpoints_.end_wait();
+        if (of_leader<char>(is_leader_ && !next) != 0) checkpoints_.poll();  // it stops
+        PreparedTrial prepared = next ? *std::move(next) : PreparedTrial{};
         const std::string text =
             comm::broadcast(training_.group, records::to_json_line(prepared.proposed));
         prepared.proposed = records::from_json<ProposedTrial>(text, kTrialsName);
@@ -247,23 +274,20 @@ private:
         PreparedTrial prepared = propose(trial);
         std::optional<TrialRun> run;  // outlives a failure: a destruction by it aborts the reducer
         std::string failure;
-        bool is_built = false;
         int trained = 0;
         try {
             build(prepared, trial, run);
-            is_built = true;
             trained = train(*run, trial);
         } catch (const Error& error) {
-            failure = reason_of(error, !is_built || training_.group.size() == 1);
+            failure = failure_of_trial(error, training_.group.size() == 1);
         }
         if (run) forget_faults(*run);
         if (!failure.empty()) return give_up(trial.sequence, failure);
         add_costs(*run);
         if (run->bad_samples().count > bad_samples_.count) bad_samples_ = run->bad_samples();
         comm::collective_try(training_.group, [&] {
-            if (is_leader_) store(*run, trial);
+            if (is_leader_) store_trial(training_, *run, proposals_->root(), trial);
         });
-        failures_ = 0;
         ++finished_.trials;
         finished_.epochs += trained;
         checkpoints_.write(steps());
@@ -272,18 +296,16 @@ private:
         });
     }
 
-    /// Ends a trial whose model cannot be trained. If it is the root's, or too many trials in a row
-    /// have failed, the group fails.
+    /// Ends a trial whose model cannot be trained. If it is the root's, the group fails.
     void give_up(int sequence, const std::string& reason) {
-        require(finished_.trials > 0 && ++failures_ < kMaxFailures, ExitCode::internal,
-                "trial {}: {}", sequence, reason);
+        require(finished_.trials > 0, ExitCode::internal, "trial {}: {}", sequence, reason);
         training_.steps.truncate(steps());
         counted_wait_ = source_.batches().wait_seconds();
         comm::collective_try(training_.group, [&] {
             if (!is_leader_) return;
             training_.log.warn("trial {} failed: {}", sequence, reason);
             proposals_->fail(reason, training_.clock.seconds());
-            remove_oldest_weights();
+            remove_oldest_weights(training_.context, proposals_->own());
         });
     }
 
@@ -305,22 +327,6 @@ private:
             static_cast<std::int64_t>(training_.state.model->store().gradients().size_bytes()));
     }
 
-    /// Stores the weights and predictions of a trial and completes its record.
-    void store(const TrialRun& run, FinishedTrial& trial) {
-        const std::filesystem::path& output = training_.context.output;
-        const int group = training_.context.place.group;
-        Model& model = *training_.state.model;
-        const std::filesystem::path weights = results::trial_weights(output, group, trial.sequence);
-        storage::make_folder_durably(weights.parent_path());
-        training::write_weights(weights, model.graph(), model.store(), run.steps());
-        storage::write_npy(results::trial_classes(output, group, trial.sequence),
-                           std::span<const std::int32_t>(run.classes()),
-                           {std::ssize(run.classes())});
-        trial.digest = training::training_digest(model.graph(), model.store());
-        trial.flops =
-            verification::sample_flops(morphs::apply_all(proposals_->root(), model.edits()));
-    }
-
     /// Appends the trial to the history, after everything that it refers to is stored.
     void finish(FinishedTrial trial) {
         trial.end_seconds = training_.clock.seconds();
@@ -331,24 +337,8 @@ private:
         const int best_before =
             trial.sequence == 0 ? 0 : verification::best_trial(proposals_->own());
         proposals_->finish(std::move(trial));
-        remove_weights(best_before);
-        remove_oldest_weights();
-    }
-
-    /// Removes the weights of the trial that has just become too old to be a parent.
-    void remove_oldest_weights() const {
-        remove_weights(static_cast<int>(std::ssize(proposals_->own().trials())) - kKeptWeights - 1);
-    }
-
-    /// Removes the weights of a trial unless it may become a parent or is the best.
-    void remove_weights(int sequence) const {
-        const search::History& own = proposals_->own();
-        const bool may_be_parent = sequence + kKeptWeights >= std::ssize(own.trials());
-        if (sequence < 0 || may_be_parent || sequence == verification::best_trial(own)) return;
-        std::error_code error;
-        std::filesystem::remove(results::trial_weights(training_.context.output,
-                                                       training_.context.place.group, sequence),
-                                error);
+        remove_weights(training_.context, proposals_->own(), best_before);
+        remove_oldest_weights(training_.context, proposals_->own());
     }
 
     /// Makes the best trial's model with its trained weights, which all ranks read.
@@ -382,9 +372,9 @@ private:
     std::optional<TrialProposals> proposals_;  // of the leader
     Finished finished_;
     TrainingTotals totals_;
-    data::BadSampleReport bad_samples_;  // of the hold-out in the trial with most
+    data::BadSampleReport
+        bad_samples_;  // of the hold-out in the trial with most; the names of this launch
     std::vector<training::Fault> faults_ = training::faults_of_environment();  // not yet injected
-    int failures_ = 0;         // of trials since the last that was trained
     double counted_wait_ = 0;  // of the source, in the costs so far
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <hpcai/config/search_limits.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/group/peer_groups.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
@@ -21,6 +23,9 @@ namespace hpcai::group {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr double kSecondsBetweenSigns = 1;  // polls of another group's progress
+constexpr int kMaxAttempts = 2;             // that end the group before a trial fails
+constexpr std::size_t kMaxAttemptsBytes = 64;
 
 std::filesystem::path history_path(const std::filesystem::path& output, int group) {
     return results::group_directory(output, group) / kTrialsName;
@@ -38,9 +43,11 @@ std::vector<ProposedTrial> read_recorded(const std::filesystem::path& directory,
 
 }  // namespace
 
-TrialProposals::TrialProposals(const context::RunContext& context, Logger& log)
+TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
+                               std::function<bool()> may_wait)
     : context_(context),
       log_(log),
+      may_wait_(std::move(may_wait)),
       basis_(verification::search_basis(context.config)),
       flops_limit_(verification::search_flops_limit(context.config, basis_.root)),
       writer_(context.place.group, history_path(context.output, context.place.group)) {
@@ -69,7 +76,8 @@ bool TrialProposals::is_over() const {
                          end_seconds().value_or(0) >= search.duration_seconds;
     const bool is_replayed = search.history == config::SearchHistory::recorded;
     return is_late || (search.trials > 0 && completed >= search.trials) ||
-           (is_replayed && finished >= std::ssize(recorded_)) || epochs > config::kMaxSearchEpochs;
+           (is_replayed && finished >= std::ssize(recorded_)) ||
+           epochs > config::kMaxSearchEpochs || !verification::end_reason(own()).empty();
 }
 
 std::int64_t TrialProposals::Other::usable_lines() const {
@@ -107,17 +115,24 @@ void TrialProposals::check_new_trials(Other& other) const {
     }
 }
 
-/// Waits until another group has stored as many lines as an earlier proposal had seen.
+/// Waits until another group has stored as many lines as an earlier proposal had seen. Its trials
+/// may be long, so the limit applies only while it shows no activity.
 void TrialProposals::await(int group, std::int64_t lines) {
-    const Stopwatch watch;
+    Stopwatch since_activity, since_sign;
     const Other& other = others_[group];
     if (lines > other.usable_lines()) update(group);
     while (other.usable_lines() < lines) {
-        const bool may_follow =
-            !other.is_damaged && watch.seconds() < context_.config.run.group_timeout_seconds;
+        if (!may_wait_()) throw Interrupted();
+        if (since_sign.seconds() >= kSecondsBetweenSigns) {
+            since_sign.restart();
+            if (is_group_active(context_, group)) since_activity.restart();
+        }
+        const bool may_follow = !other.is_damaged && since_activity.seconds() <
+                                                         context_.config.run.group_timeout_seconds;
         require(may_follow, ExitCode::data,
-                "group {} has not stored {} legal lines of trials, which a proposal depends on",
-                group, lines);
+                "group {} has not stored {} legal lines of trials, which a proposal depends on, "
+                "and has not been active for run.group_timeout_seconds {}",
+                group, lines, context_.config.run.group_timeout_seconds);
         std::this_thread::sleep_for(kPollInterval);
         update(group);
     }
@@ -218,6 +233,14 @@ std::optional<double> TrialProposals::end_seconds() const {
     return trials.back().finished->end_seconds;
 }
 
+void TrialProposals::reopen_last_completed() {
+    const std::vector<search::Trial>& trials = own().trials();
+    std::size_t last = trials.size();
+    while (last > 0 && !trials[last - 1].accuracy()) --last;
+    ensure(last > 0, "no trial has completed");
+    writer_.reopen(static_cast<int>(last) - 1);
+}
+
 void TrialProposals::fail(std::string reason, double end_seconds) {
     FinishedTrial trial;
     for (const search::Trial& earlier : own().trials()) {
@@ -230,25 +253,65 @@ void TrialProposals::fail(std::string reason, double end_seconds) {
     writer_.append(std::move(trial));
 }
 
-/// Prepares the trial that an earlier launch has proposed and not finished. Returns nothing, and
-/// the trial has failed, if the weights of its parent are gone.
+std::filesystem::path TrialProposals::attempts_file() const {
+    return results::checkpoint_directory(context_.output, context_.place.group) / "attempts.txt";
+}
+
+/// Returns how many launches in a row have ended in this trial.
+int TrialProposals::attempts(int sequence) const {
+    if (!storage::path_exists(attempts_file())) return 0;
+    std::istringstream text(storage::read_file_text(attempts_file(), kMaxAttemptsBytes));
+    int of = -1, count = 0;
+    text >> of >> count;
+    return of == sequence ? count : 0;
+}
+
+/// The file is not synced: no trial causes a crash of the machine.
+void TrialProposals::begin_attempt(int sequence) const {
+    storage::make_folder_durably(attempts_file().parent_path());
+    storage::replace_file(attempts_file(),
+                          fmt::format("{} {}\n", sequence, attempts(sequence) + 1));
+}
+
+void TrialProposals::forget_attempts() {
+    std::error_code error;
+    std::filesystem::remove(attempts_file(), error);
+}
+
+/// Prepares the trial that an earlier launch has proposed and not finished. Returns nothing if the
+/// trial has failed. The first trial does not, because a search depends on it.
 std::optional<PreparedTrial> TrialProposals::repeat() {
     ProposedTrial proposed = own().trials().back().proposed;
+    const int sequence = proposed.sequence;
     const TrialId parent = proposed.parent;
     if (!parent.is_root() && parent.group != own().group())
         await(parent.group, 2 * std::int64_t{parent.sequence} + 2);
     auto prepared = inherit(std::move(proposed));
+    std::string reason;
     if (!prepared) {
-        fail(fmt::format("the weights of its parent, trial {} of group {}, are missing",
-                         parent.sequence, parent.group),
-             0);
-        log_.warn("trial {} fails: {}", own().trials().back().proposed.sequence,
-                  own().trials().back().finished->reason);
+        reason = fmt::format("the weights of its parent, trial {} of group {}, are missing",
+                             parent.sequence, parent.group);
+    } else if (sequence > 0 && attempts(sequence) >= kMaxAttempts) {
+        reason = fmt::format("{} launches in a row have ended while they trained it", kMaxAttempts);
+    } else {
+        return prepared;
     }
-    return prepared;
+    log_.warn("trial {} fails: {}", sequence, reason);
+    fail(std::move(reason), 0);
+    return std::nullopt;
 }
 
-PreparedTrial TrialProposals::next() {
+std::optional<PreparedTrial> TrialProposals::next() {
+    try {
+        PreparedTrial prepared = prepare();
+        begin_attempt(prepared.proposed.sequence);
+        return prepared;
+    } catch (const Interrupted&) {
+        return std::nullopt;
+    }
+}
+
+PreparedTrial TrialProposals::prepare() {
     if (own().lines() % 2 == 1) {
         if (auto repeated = repeat()) return std::move(*repeated);
     }

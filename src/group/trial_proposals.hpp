@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,26 +25,36 @@ struct PreparedTrial {
 class TrialProposals {
 public:
     /// Reads the history that an earlier launch has stored. Throws as search::HistoryWriter, and
-    /// Error(data) if search.recorded cannot be read. All arguments outlive the object.
-    TrialProposals(const context::RunContext& context, Logger& log);
+    /// Error(data) if search.recorded cannot be read. References outlive the object. next() calls
+    /// `may_wait` about 50 times a second while it waits for another group.
+    TrialProposals(
+        const context::RunContext& context, Logger& log,
+        std::function<bool()> may_wait = [] { return true; });
 
     /// Whether the group has completed search.trials, its last trial ended after
-    /// search.duration_seconds or, with search.history recorded, it has finished as many trials as
-    /// the replayed search. Also true if the epochs of another trial would exceed
-    /// config::kMaxSearchEpochs.
+    /// search.duration_seconds, verification::end_reason() or, with search.history recorded, it has
+    /// finished as many trials as the replayed search. Also true if the epochs of another trial
+    /// would exceed config::kMaxSearchEpochs.
     bool is_over() const;
 
     /// Proposes the next trial, or the one that an earlier launch has not finished, stores the
-    /// proposal and inherits the weights. If the unfinished one's parent has no weights any more,
-    /// it fails, and another trial follows. Reads what other groups have stored so far; with
-    /// search.history recorded, waits for what the replayed search had seen. Throws the errors of
-    /// search::propose, and Error(data) if another group does not store the lines in time.
-    PreparedTrial next();
+    /// proposal and inherits the weights. The unfinished one fails, and another trial follows, if
+    /// its parent has no weights any more, or if it has ended the group twice. Reads what other
+    /// groups have stored so far; with search.history recorded, waits for what the replayed search
+    /// had seen. Returns nothing if `may_wait` returns false. Throws the errors of search::propose,
+    /// and Error(data) if another group stores impossible lines, or too few and has not been active
+    /// for run.group_timeout_seconds.
+    std::optional<PreparedTrial> next();
+    /// The trial of next() does not cause the end of this launch: the attempt does not count.
+    void forget_attempts();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
     /// Stores that the trial of next() failed `end_seconds` after the start of the search, at the
     /// earliest when the trial before ended. It has no accuracy, no weights and no work.
     void fail(std::string reason, double end_seconds);
+    /// Removes the result of the last completed trial and all that follows: next() repeats it. No
+    /// other group may use the history.
+    void reopen_last_completed();
     /// Returns when the last trial ended; nothing without trials, or if it has not finished.
     std::optional<double> end_seconds() const;
 
@@ -60,6 +72,12 @@ private:
         std::int64_t usable_lines() const;
     };
 
+    class Interrupted {};
+
+    PreparedTrial prepare();
+    std::filesystem::path attempts_file() const;
+    int attempts(int sequence) const;
+    void begin_attempt(int sequence) const;
     void update(int group);
     void check_new_trials(Other& other) const;
     void await(int group, std::int64_t lines);
@@ -73,6 +91,7 @@ private:
 
     const context::RunContext& context_;
     Logger& log_;
+    std::function<bool()> may_wait_;
     search::Basis basis_;
     double flops_limit_;  // of one training sample
     search::HistoryWriter writer_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/rounding.hpp>
@@ -16,42 +17,35 @@ namespace {
 /// Limit of an evaluation, relative to the training of as many samples.
 constexpr double kEvaluationFactor = 10;
 
-/// Estimates the steps of a group's whole search after `done` steps, which took `seconds`.
+/// Estimates the steps of a group's whole search after `done` steps, which took `seconds`. These
+/// are more than `done` unless all trials are done.
 std::int64_t planned_steps(const config::SearchConfig& search, std::int64_t steps_per_epoch,
                            std::int64_t done, double seconds) {
     double steps = std::numeric_limits<std::int32_t>::max();
+    std::int64_t least = done + 1;
     if (search.trials > 0) {
         const std::int64_t rounds =
             std::min<std::int64_t>(search.trials, std::ssize(search.epochs));
         std::int64_t epochs = (search.trials - rounds) * search.epochs.back();
         for (int trial = 0; trial < rounds; ++trial) epochs += search.epochs[trial];
         steps = std::min(steps, static_cast<double>(epochs * steps_per_epoch));
+        least = std::min(least, std::max(done, epochs * steps_per_epoch));
     }
     if (search.duration_seconds > 0) {
         steps = std::min(
             steps, static_cast<double>(done) * search.duration_seconds / std::max(seconds, 1e-9));
     }
-    return std::max(done, static_cast<std::int64_t>(steps));
+    return std::max(least, static_cast<std::int64_t>(steps));
 }
 
-training::TrainerSetup trainer_setup(const GroupTraining& training, const config::Config& config,
-                                     const TrialSetup& setup) {
-    const context::RunContext& context = training.context;
-    Model& model = *training.state.model;
-    return {.config = config,
-            .network = *model.networks().front(),
-            .steps_per_epoch = setup.steps_per_epoch,
-            .reducer = *training.state.reducer,
-            .log = &training.steps,
-            .sync_batch_norm = &model.sync_batch_norm_group(),
-            .step_callback = &setup.checkpoints,
-            .rank_name =
-                fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
-                            context.place.world_rank, context.host()),
-            .faults = setup.faults,
-            .group = context.place.group,
-            .earlier_steps = setup.earlier_steps,
-            .earlier_epochs = setup.earlier_epochs};
+training::TrainerSetup setup_of_trial(const GroupTraining& training, const config::Config& config,
+                                      const TrialSetup& trial) {
+    training::TrainerSetup setup =
+        trainer_setup(training, config, trial.steps_per_epoch, trial.checkpoints);
+    setup.faults = trial.faults;
+    setup.earlier_steps = trial.earlier_steps;
+    setup.earlier_epochs = trial.earlier_epochs;
+    return setup;
 }
 
 constexpr std::int32_t kNoClass = -2;  // of a scored sample whose outputs are not finite
@@ -84,6 +78,20 @@ morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph&
     return weights;
 }
 
+std::string failure_of_trial(const Error& error, bool is_only_rank) {
+    const bool needs_memory =
+        std::string_view(error.what()).find(kMemoryRemedy) != std::string::npos;
+    const bool has_diverged = dynamic_cast<const training::DivergedTraining*>(&error) != nullptr;
+    const bool is_known_to_all =
+        is_only_rank || dynamic_cast<const comm::AgreedError*>(&error) != nullptr;
+    if (!has_diverged && !(needs_memory && is_known_to_all)) throw;
+    return error.what();
+}
+
+bool may_come_from_trial(const Error& error) {
+    return error.code() == ExitCode::internal || error.code() == ExitCode::watchdog;
+}
+
 TrialRun::TrialRun(const GroupTraining& training, EpochSource& source, const TrialSetup& setup,
                    FinishedTrial& trial)
     : training_(training),
@@ -91,9 +99,10 @@ TrialRun::TrialRun(const GroupTraining& training, EpochSource& source, const Tri
       setup_(setup),
       trial_(trial),
       config_(verification::trial_config(training.context.config, setup.proposed)),
-      trainer_(trainer_setup(training, config_, setup_), *training.resources.device,
+      trainer_(setup_of_trial(training, config_, setup_), *training.resources.device,
                training.state.model->store(), training.group) {
     training.watch.begin(setup.earlier_steps);
+    training.progress.set_trial(setup.proposed.sequence);
 }
 
 /// Returns the report of a step of the trial as one of the search.

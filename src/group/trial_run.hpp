@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/morphs/inherit.hpp>
 #include <hpcai/records/trial_record.hpp>
 #include <hpcai/training/trainer.hpp>
@@ -16,6 +18,12 @@ namespace hpcai::group {
 /// Returns the `weights` of rank 0, which are those of `graph`. Collective.
 morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph& graph,
                                   morphs::Weights weights);
+
+/// Returns the message of the caught `error` if other models can still be trained, else throws it
+/// again: the training has diverged, or memory does not suffice and all ranks know it.
+std::string failure_of_trial(const Error& error, bool is_only_rank);
+/// Whether a trial may have caused the end of its launch, if the group ended with this error.
+bool may_come_from_trial(const Error& error);
 
 /// What a trial depends on.
 struct TrialSetup {

@@ -124,6 +124,18 @@ std::string describe_aggregation(const RunRecord& record) {
                        aggregation);
 }
 
+/// What each group trained.
+std::string describe_training(const RunRecord& record) {
+    const WorkloadRecord& work = record.workload;
+    const char* const subject = record.topology.groups == 1 ? "It" : "Each";
+    if (record.search)
+        return fmt::format("{} is the best of a group's trials, which trained on {}", subject,
+                           counted(work.training_samples, "sample"));
+    return fmt::format("{} trained for {} on the draw of sampler {} from {}", subject,
+                       counted(work.epochs, "epoch"), work.sampler,
+                       counted(work.training_samples, "sample"));
+}
+
 }  // namespace
 
 Markup verdict_section(const RunRecord& record) {
@@ -152,16 +164,13 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string description = fmt::format(
-        "{} ({}) trained {}, on {} of {}. {} trained for {} on "
-        "the draw of sampler {} from {}, in batches of {}, computed in {}. {}",
+        "{} ({}) trained {}, on {} of {}. {}, in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model,
         topology.groups == 1
             ? "alone"
             : fmt::format("at the same time, each by {}", counted(topology.degree, "rank")),
-        counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
-        topology.groups == 1 ? "It" : "Each", counted(work.epochs, "epoch"), work.sampler,
-        counted(work.training_samples, "sample"), work.batch_size, work.precision,
-        describe_aggregation(record));
+        counted(topology.ranks, "rank"), counted(topology.nodes, "node"), describe_training(record),
+        work.batch_size, work.precision, describe_aggregation(record));
     const Quantity percent = percent_of(record.utilization.fraction);
     const Quantity& speed = record.throughput.images_per_second;
     const double penalty = scores.penalty_coefficient.value.value_or(1);

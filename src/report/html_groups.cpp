@@ -214,11 +214,12 @@ Markup table_of_groups(const RunRecord& record) {
     }
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
-           note(fmt::format(
-               "samples: total over all epochs; FLOPS: training operations per second, "
-               "counted by {}; loss: mean over the last epoch; quality: {} on the "
-               "test data with the weights of the last epoch.",
-               ledger_text(record.flops.convention), metric_name(record.quality.metric)));
+           note(
+               fmt::format("samples: total over all epochs; FLOPS: training operations per second, "
+                           "counted by {}; loss: mean over the last epoch; quality: {} on the "
+                           "test data with the weights of the {}.",
+                           ledger_text(record.flops.convention), metric_name(record.quality.metric),
+                           record.search ? "best trial" : "last epoch"));
 }
 
 Markup failures(const RunRecord& record) {

@@ -120,6 +120,9 @@ Markup spent_bar(const SearchSeconds& spent) {
 Markup search_section(const RunRecord& record) {
     if (!record.search) return {};
     const SearchRecord& search = *record.search;
+    Markup ends;
+    for (const std::string& reason : search.early_ends)
+        ends += paragraph(fmt::format("Ended early: {}", reason));
     const Markup numbers = facts(
         {{"OPS", text(human_flops({search.ops, ""})), "training and evaluation, ledger aiperf"},
          {"regulated", text(human_flops({search.regulated, ""})),
@@ -132,7 +135,7 @@ Markup search_section(const RunRecord& record) {
           "largest relative deviation of OPS in the second half"},
          {"seconds", text(fmt::format("{:.1f}", search.seconds)), "of the longest group"}});
     return section("search", "Architecture search",
-                   numbers + family_plot(search) + speed_plot(search) + error_plot(search) +
+                   numbers + ends + family_plot(search) + speed_plot(search) + error_plot(search) +
                        paragraph("Time of all groups:") + spent_bar(search.spent));
 }
 

@@ -96,6 +96,7 @@ void print_search(TextPage& page, const RunRecord& record) {
     page.entry("regulated OPS", "{}", human_flops({search.regulated, ""}));
     page.entry("best accuracy", "{:.4f} on held-out samples: trial {} of group {}",
                search.best_accuracy, search.best.sequence, search.best.group);
+    for (const std::string& reason : search.early_ends) page.entry("ended early", "{}", reason);
 }
 
 void print_table(TextPage& page, const RunRecord& record) {

@@ -15,6 +15,15 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = std::size_t{4} << 20;
 
+/// Also checks that the line is as the program writes it.
+template <typename Record>
+Record record_of(std::string_view line, std::string_view at) {
+    Record record = records::from_json<Record>(line, at);
+    require(records::to_json_line(record) == line, ExitCode::data,
+            "{}: is not as the program writes it", at);
+    return record;
+}
+
 /// Checks what follows from the file's own lines before.
 void check_order(const std::string& previous, int sequence, const History& history,
                  std::string_view at) {
@@ -56,9 +65,9 @@ void History::add_line(std::string_view line) {
     require(line.size() <= kMaxLineBytes, ExitCode::data, "{}: has {} bytes; the limit is {}", at,
             line.size(), kMaxLineBytes);
     if (lines_ % 2 == 0) {
-        add(records::from_json<ProposedTrial>(line, at), at);
+        add(record_of<ProposedTrial>(line, at), at);
     } else {
-        add(records::from_json<FinishedTrial>(line, at), at);
+        add(record_of<FinishedTrial>(line, at), at);
     }
     ++lines_;
     last_sha256_ = storage::sha256_hex(storage::bytes_of(line));

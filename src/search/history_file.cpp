@@ -64,14 +64,31 @@ HistoryWriter::HistoryWriter(int group, const fs::path& path)
       history_(group, path.string()) {
     require(file_.is_open(), ExitCode::usage, "cannot write '{}': {}", path.string(),
             std::strerror(errno));
-    HistoryReader reader(group, path);
+    read();
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    require(storage::try_sync(folder), ExitCode::usage, "cannot write '{}': {}", path.string(),
+            std::strerror(errno));
+}
+
+/// Reads the whole lines of the file and removes an incomplete one.
+void HistoryWriter::read() {
+    HistoryReader reader(history_.group(), path_);
     reader.update();
     history_ = reader.history();
-    const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    const bool is_ready = ::ftruncate(file_.number(), reader.bytes()) == 0 &&
-                          ::fsync(file_.number()) == 0 && storage::try_sync(folder);
-    require(is_ready, ExitCode::usage, "cannot write '{}': {}", path.string(),
-            std::strerror(errno));
+    cut(reader.bytes());
+}
+
+void HistoryWriter::cut(std::int64_t bytes) {
+    const bool is_cut = ::ftruncate(file_.number(), bytes) == 0 && ::fsync(file_.number()) == 0;
+    require(is_cut, ExitCode::usage, "cannot write '{}': {}", path_.string(), std::strerror(errno));
+}
+
+void HistoryWriter::reopen(int sequence) {
+    const std::string text = read_from(path_, 0);
+    std::size_t bytes = 0;
+    for (int line = 0; line <= 2 * sequence; ++line) bytes = text.find('\n', bytes) + 1;
+    cut(static_cast<std::int64_t>(bytes));
+    read();
 }
 
 void HistoryWriter::append(ProposedTrial trial) {

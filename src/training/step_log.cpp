@@ -149,28 +149,30 @@ void StepLog::trace_device(const StepRecord& record) {
     trace_.step(record.step, end, record.end_seconds);
 }
 
-void StepLog::save(Snapshot& to) const {
+void StepLog::save(Snapshot& to, std::int64_t saved) const {
+    const std::span<const StepRecord> unsaved =
+        std::span(steps_).subspan(static_cast<std::size_t>(saved));
     std::vector<double> rows;
-    rows.reserve(steps_.size() * kColumns);
-    for (const StepRecord& step : steps_) {
+    rows.reserve(unsaved.size() * kColumns);
+    for (const StepRecord& step : unsaved) {
         rows.insert(rows.end(), {static_cast<double>(step.step), static_cast<double>(step.epoch),
                                  static_cast<double>(step.samples), step.end_seconds,
                                  step.learning_rate, step.loss});
         for (const auto& row : kPhaseSpreads) rows.push_back(step.phases.*row.phase);
     }
     to.put_numbers("steps", std::move(rows));
-    to.put_numbers("step_seconds", step_seconds_);
+    to.put_numbers("step_seconds", {step_seconds_.begin() + saved, step_seconds_.end()});
 }
 
-void StepLog::restore(const Snapshot& from, std::int64_t steps) {
-    const auto count = static_cast<std::size_t>(steps);
+void StepLog::restore(const Snapshot& from, std::int64_t steps, std::int64_t restored) {
+    const auto count = static_cast<std::size_t>(steps - restored);
     const std::span<const double> seconds = from.numbers("step_seconds", count);
     std::span<const double> rows = from.numbers("steps", count * kColumns);
-    std::vector<StepRecord> restored;
+    std::vector<StepRecord> found;
     for (; !rows.empty(); rows = rows.subspan(kColumns)) {
-        StepRecord& step = restored.emplace_back();
-        step.step =
-            from.integer("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
+        const std::int64_t number = restored + std::ssize(found);
+        StepRecord& step = found.emplace_back();
+        step.step = from.integer("steps", rows[0], number, number);
         step.epoch = static_cast<int>(from.integer("steps", rows[1], 0, kMaxEpoch));
         step.samples = from.integer("steps", rows[2], 0, std::int64_t{1} << 53);
         step.end_seconds = rows[3];
@@ -179,8 +181,9 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
         std::size_t column = 6;
         for (const auto& row : kPhaseSpreads) step.phases.*row.phase = rows[column++];
     }
-    steps_ = std::move(restored);
-    step_seconds_.assign(seconds.begin(), seconds.end());
+    truncate(restored);
+    steps_.insert(steps_.end(), found.begin(), found.end());
+    step_seconds_.insert(step_seconds_.end(), seconds.begin(), seconds.end());
 }
 
 void StepLog::truncate(std::int64_t steps) {

@@ -97,7 +97,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
 bool Trainer::is_agreed(const std::exception& error) const {
     const bool has_shards = &replicas_ != &group_;
     return group_.size() == 1 ||
-           (!has_shards && dynamic_cast<const DivergedTraining*>(&error) != nullptr);
+           (!has_shards && (dynamic_cast<const DivergedTraining*>(&error) != nullptr ||
+                            dynamic_cast<const comm::AgreedError*>(&error) != nullptr));
 }
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,

@@ -176,7 +176,8 @@ private:
         const std::int64_t next = config::trial_epochs(search, all);
         const bool is_full =
             search.duration_seconds > 0 && epochs + next > config::kMaxSearchEpochs;
-        if (has_all || (has_room && (is_time_over(seconds) || is_full))) return;
+        const bool may_end = is_time_over(seconds) || is_full || !end_reason(history_).empty();
+        if (has_all || (has_room && may_end)) return;
         inspector_.report(history_.name(),
                           "has {} trials in {} s; must have {}, according to search.trials, or "
                           "search.duration_seconds",
@@ -313,6 +314,8 @@ void check_hold_out(const Claim& claim, Inspector& inspector) {
         require(is_legal, ExitCode::data, "has a label that is no class");
     });
     const std::string text = inspector.read_text(kHoldOutNames).value_or("");
+    if (!text.empty() && !text.ends_with('\n'))
+        inspector.report(kHoldOutNames, "its last line is incomplete");
     std::string_view rest = text;
     std::int64_t names = 0;
     std::set<std::string> different;

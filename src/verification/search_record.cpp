@@ -137,6 +137,18 @@ int best_trial(const search::History& history) {
     return best;
 }
 
+std::string end_reason(const search::History& history) {
+    const std::vector<search::Trial>& trials = history.trials();
+    if (std::ssize(trials) <= kMaxFailures) return "";
+    const bool has_ended =
+        std::all_of(trials.end() - kMaxFailures, trials.end(), [](const search::Trial& trial) {
+            return trial.finished && trial.finished->state == TrialState::failed;
+        });
+    if (!has_ended) return "";
+    return fmt::format("its last {} trials failed, at last because {}", kMaxFailures,
+                       trials.back().finished->reason);
+}
+
 GroupSearchRecord describe_search(const search::History& history) {
     const std::vector<const FinishedTrial*> trials = finished_trials(history);
     const search::Trial& best = history.trials()[static_cast<std::size_t>(best_trial(history))];
@@ -154,6 +166,7 @@ GroupSearchRecord describe_search(const search::History& history) {
     record.seconds = end_of(*trials.back());
     record.spent = spent_by(trials);
     record.history_sha256 = history.last_sha256();
+    record.end_reason = end_reason(history);
     return record;
 }
 
@@ -168,6 +181,9 @@ SearchRecord derive_search(std::span<const search::History* const> members,
         record.work += group.work;
         record.seconds = std::max(record.seconds, group.seconds);
         add(group.spent, record.spent);
+        if (!group.end_reason.empty())
+            record.early_ends.push_back(
+                fmt::format("group {}: {}", history->group(), group.end_reason));
         if (group.best_accuracy <= record.best_accuracy) continue;
         record.best_accuracy = group.best_accuracy;
         record.best = {history->group(), group.best};

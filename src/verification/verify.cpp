@@ -76,6 +76,22 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
+/// Returns the recomputed search with stored regulated OPS that only a logarithm may have rounded
+/// differently.
+std::optional<SearchRecord> keep_rounded_search(const std::optional<SearchRecord>& stored,
+                                                std::optional<SearchRecord> search) {
+    constexpr double kTolerance = 1e-12;
+    if (!stored || !search) return search;
+    const auto keep = [](double old, double& value) {
+        if (std::abs(old - value) <= kTolerance * std::abs(value)) value = old;
+    };
+    keep(stored->regulated, search->regulated);
+    for (std::size_t point = 0; point < std::min(stored->curve.size(), search->curve.size());
+         ++point)
+        keep(stored->curve[point].regulated, search->curve[point].regulated);
+    return search;
+}
+
 /// Recomputes the verdict. The exit codes of failed groups are not stored. They are inferred:
 /// `invalid` if the replicas diverged, `data` if the run has exit code `data`, else `internal`.
 void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
@@ -99,7 +115,8 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     std::span<const search::History> histories, const QualityRecord& quality) {
     RunRecord record = claim.record;
     const std::int64_t hold_out = record.search ? record.search->hold_out_samples : 0;
-    record.search = search_of_members(groups, histories, hold_out);
+    record.search =
+        keep_rounded_search(record.search, search_of_members(groups, histories, hold_out));
     record.name = claim.config.run.name;
     record.config.text = config::to_json(claim.config);
     record.submission = describe_submission(claim.config);

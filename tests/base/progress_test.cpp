@@ -32,6 +32,9 @@ TEST(Progress, RendersAsOneLine) {
     series.is_of_all_runs = true;
     EXPECT_THAT(render(series), testing::EndsWith("  3 min 12 s left in total"));
     EXPECT_EQ(render(at_step(100)), "epoch 2/5  step 100/100  loss 2.3457  512 images/s");
+    Progress search = at_step(100);
+    search.trial = 7;
+    EXPECT_THAT(render(search), testing::StartsWith("trial 7  epoch 2/5  step 100/100"));
     Progress unread = at_step(3);
     unread.loss = std::numeric_limits<double>::quiet_NaN();
     EXPECT_EQ(render(unread), "epoch 2/5  step 3/100 under way");

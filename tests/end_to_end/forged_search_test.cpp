@@ -43,6 +43,26 @@ TEST_F(ForgedSearch, IsToldWhereItsHistoryWasChanged) {
                            file});
 }
 
+TEST_F(ForgedSearch, IsToldOfAnotherFormOrAHiddenFile) {
+    expect_told(result(),
+                edit_of("integer", 3, "line 4: ", [](auto& line) { line["begin_seconds"] = 2; }));
+    expect_told(result(), edit_of("key", 3, "line 4: ", [](auto& line) { line["more"] = 2; }));
+    const ResultCopy copy(result());
+    fs::create_directories(copy.path() / "groups/0/trials/.hidden");
+    write(copy.path() / "groups/0/trials/.hidden/file", "x");
+    for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())})
+        EXPECT_NE(outcome.out.find("trials/.hidden/file: exists; manifest"), std::string::npos)
+            << outcome.out;
+}
+
+TEST_F(ForgedSearch, MayRoundALogarithmDifferently) {
+    const ResultCopy copy(result());
+    const double regulated = json_of(result("result.json"))["search"]["regulated"];
+    copy.set("result.json", "/search/regulated", std::nextafter(regulated, 1e300));
+    reseal(copy.path(), "result.json");
+    expect_verified(copy.path());
+}
+
 /// Line 8 proposes trial 4.
 TEST_F(ForgedSearch, IsToldOfAForgedProposal) {
     const auto tell = [](const char* name,
@@ -93,6 +113,12 @@ TEST_F(ForgedSearch, IsToldOfAForgedHoldOutCurveOrSpeed) {
                                lines.at(1) = lines.at(0);
                                copy.put(names, joined(lines));
                            }});
+    expect_told(result(),
+                {"line feed", names, "its last line is incomplete", [=](const ResultCopy& copy) {
+                     std::string text = copy.text(names);
+                     text.pop_back();
+                     copy.put(names, text);
+                 }});
     const std::string file = "result.json";
     expect_told(result(), {"share", file, "has ",
                            [=](const ResultCopy& copy) {

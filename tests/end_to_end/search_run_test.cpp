@@ -249,20 +249,5 @@ TEST_F(SearchRun, LosesOnlyTheSearchOfAKilledGroup) {
     expect_verified(*folder_ / "partial");
 }
 
-TEST_F(SearchRun, ContinuesAfterAStop) {
-    const Outcome stopped = run_ranks(
-        folder_->path(), 2,
-        {"search.trials=0", "search.duration_seconds=20", "run.time_limit_seconds=10"}, "stopped");
-    ASSERT_EQ(stopped.exit_code, 8) << stopped.out << stopped.error;
-    const std::size_t before = trials_in(*folder_ / "stopped", 0).size();
-    const Outcome resumed =
-        cli::execute_in(folder_->path(), {cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none",
-                                          "-np", "2", cli::environment("HPCAI500_BINARY"), "resume",
-                                          "stopped", "--set", "run.time_limit_seconds=0"});
-    ASSERT_EQ(resumed.exit_code, 0) << resumed.out << resumed.error;
-    EXPECT_GT(trials_in(*folder_ / "stopped", 0).size(), before);
-    expect_verified(*folder_ / "stopped");
-}
-
 }  // namespace
 }  // namespace hpcai::end_to_end

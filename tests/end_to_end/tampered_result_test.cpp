@@ -180,6 +180,14 @@ protected:
     storage::TemporaryFolder folder_;
 };
 
+/// Adds what only an architecture search states.
+void add_search(const ResultCopy& copy) {
+    const std::string file = "groups/0/record.json";
+    auto result = records::from_json<GroupResult>(copy.text(file), file);
+    result.search.emplace();
+    copy.put(file, records::to_json(result));
+}
+
 TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
     const Outcome outcome = run_ranks(folder_.path(), 2, {});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
@@ -192,6 +200,7 @@ TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
          [=](const ResultCopy& copy) { copy.flip_bit(member, 4); }, "groups/0/record.json"},
         {"probability of the ensemble", "evaluation/ensemble.npy", "sample",
          [](const ResultCopy& copy) { copy.flip_bit("evaluation/ensemble.npy", 4); }},
+        {"search", "groups/0/record.json", "search", add_search},
         {"label", labels, "quality.labels_sha256 is",
          [=](const ResultCopy& copy) { copy.flip_bit(labels, 4); }, kResult},
         {"label of a sample that does not count", labels,

@@ -74,6 +74,18 @@ TEST_F(Reporter, PrintsWhatTheConfigurationAsksFor) {
                 testing::MatchesRegex("[0-9]+-[0-9][0-9]-[0-9][0-9]T[0-9:]+Z"));
 }
 
+TEST_F(Reporter, ForgetsTheStepsOfAnUnfinishedTrial) {
+    context_.config.run.progress = config::ProgressOutput::off;
+    ProgressReporter reporter(context_, 0);
+    reporter.step({.step = 22, .steps = 40, .epoch = 5, .samples = 8});
+    reporter.forget_steps_after(20);
+    reporter.end("stopped", ProgressState::stopped, false);
+    const auto stored = results::read_progress(context_.output, 0).progress;
+    ASSERT_TRUE(stored);
+    EXPECT_EQ(stored->step, 20);
+    EXPECT_EQ(stored->epoch, 5) << "each epoch has four steps";
+}
+
 TEST_F(Reporter, WaitsForTheGroupThatEndsLastAndNamesItOnlyIfItIsSlow) {
     write_peer(ProgressState::training, {5000.0, ""}, kFast);
     nlohmann::json line = json_of_first_step();

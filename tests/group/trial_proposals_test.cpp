@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/recorded_search.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -52,10 +54,11 @@ protected:
             2, 2, 1, 1, {{0, 0, 0, 0, 0, 1, "a", "cpu"}, {1, 1, 0, 0, 1, 1, "a", "cpu"}}};
         context_.emplace(results::context_of(folder_.path(), topology,
                                              config::parse(kSearch, "f.yaml", overrides)));
-        proposals_.emplace(*context_, log_);
+        proposals_.emplace(*context_, log_,
+                           [this] { return since_begin_.seconds() < stop_seconds_; });
     }
 
-    ProposedTrial propose() { return proposals_->next().proposed; }
+    ProposedTrial propose() { return proposals_->next()->proposed; }
 
     /// Stores a trial of `group` and its weights.
     void complete(double accuracy) {
@@ -100,6 +103,8 @@ protected:
 
     storage::TemporaryFolder folder_;
     Silent log_;
+    Stopwatch since_begin_;
+    double stop_seconds_ = 1e9;  // after which no proposal may wait
     std::optional<context::RunContext> context_;
     std::optional<TrialProposals> proposals_;
 };
@@ -145,6 +150,52 @@ TEST_F(TrialProposalsTest, FailsARepeatedTrialWithoutParent) {
     const FinishedTrial& failed = *proposals_->own().trials()[1].finished;
     EXPECT_EQ(failed.state, TrialState::failed);
     EXPECT_EQ(failed.reason, "the weights of its parent, trial 0 of group 0, are missing");
+}
+
+TEST_F(TrialProposalsTest, FailsATrialThatHasEndedTwoLaunches) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        EXPECT_EQ(propose().sequence, 0) << "a search depends on its first trial";
+        start();
+    }
+    propose();
+    complete(0.5);
+    EXPECT_EQ(propose().sequence, 1);
+    proposals_->forget_attempts();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        start();
+        EXPECT_EQ(propose().sequence, 1);
+    }
+    start();
+    EXPECT_EQ(propose().sequence, 2);
+    EXPECT_EQ(proposals_->own().trials()[1].finished->reason,
+              "2 launches in a row have ended while they trained it");
+}
+
+TEST_F(TrialProposalsTest, EndsAfterManyFailedTrialsInARow) {
+    context_->config.search.trials = 100;
+    propose();
+    complete(0.5);
+    for (int failed = 0; failed < verification::kMaxFailures; ++failed) {
+        EXPECT_FALSE(proposals_->is_over());
+        propose();
+        proposals_->fail("diverged", failed + 2);
+    }
+    EXPECT_TRUE(proposals_->is_over());
+    EXPECT_EQ(verification::end_reason(proposals_->own()),
+              "its last 20 trials failed, at last because diverged");
+}
+
+TEST_F(TrialProposalsTest, WaitsForAnActiveGroupUntilItMustStop) {
+    add_to_other({});
+    propose();
+    complete(0.5);
+    std::filesystem::rename(other_file(), folder_ / "moved");
+    start();
+    results::write_progress(folder_.path(), 1, {});
+    const double before = since_begin_.seconds();
+    stop_seconds_ = before + 2.5;
+    EXPECT_FALSE(proposals_->next());
+    EXPECT_GT(since_begin_.seconds() - before, 2) << "run.group_timeout_seconds is 1";
 }
 
 TEST_F(TrialProposalsTest, TreatsDamagedWeightsAsMissing) {

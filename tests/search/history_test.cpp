@@ -93,6 +93,18 @@ TEST(HistoryWriter, ContinuesAfterACrashInALine) {
     EXPECT_EQ(reader_of(path, "").history().trials().back().accuracy(), 0.9);
 }
 
+TEST(HistoryWriter, ReopensATrial) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "trials.jsonl";
+    append(path, text_of(example_chain().lines()));
+    HistoryWriter writer(1, path);
+    writer.reopen(1);
+    EXPECT_EQ(writer.history().lines(), 3);
+    EXPECT_FALSE(writer.history().trials().at(1).finished);
+    writer.append(finished_trial(1, 0.9));
+    EXPECT_EQ(HistoryWriter(1, path).history().trials().at(1).accuracy(), 0.9);
+}
+
 TEST(HistoryWriter, NamesAFileThatItCannotWrite) {
     const TemporaryFolder folder;
     const std::string message =

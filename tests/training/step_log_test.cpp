@@ -47,6 +47,26 @@ protected:
     std::optional<StepLog> log_;
 };
 
+TEST_F(LoggedTraining, IsRestoredFromTwoParts) {
+    train({});
+    const std::vector<StepRecord> steps = log_->steps();
+    const std::vector<double> seconds = log_->step_seconds();
+    const std::int64_t first = 6, all = std::ssize(steps);
+    Snapshot older, newer;
+    log_->save(newer, first);
+    log_->truncate(first);
+    log_->save(older);
+    EXPECT_THROW(log_->restore(newer, all), Error) << "the first steps are missing";
+    log_->restore(older, first);
+    log_->restore(newer, all, first);
+    ASSERT_EQ(log_->steps().size(), steps.size());
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+        EXPECT_EQ(log_->steps()[step].end_seconds, steps[step].end_seconds);
+        EXPECT_EQ(log_->steps()[step].loss, steps[step].loss);
+    }
+    EXPECT_EQ(log_->step_seconds(), seconds);
+}
+
 TEST_F(LoggedTraining, HasEveryStepInOrder) {
     train({});
     const std::vector<StepRecord>& steps = log_->steps();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <new>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/predict.hpp>
 #include <hpcai/training/trainer.hpp>
 
@@ -142,6 +144,18 @@ TEST_F(TrainerOfOneRank, ThrowsWhatTheSourceThrowsAndTakesNoStepWithIt) {
     EXPECT_EQ(steps, 2);
     EXPECT_EQ(std::vector<float>(model.store.parameters().begin(), model.store.parameters().end()),
               weights);
+}
+
+TEST(TrainerOfTwoRanks, CanCommunicateAfterTheSourceOfOneRankFailed) {
+    comm::run_as_threads(2, [](comm::Communicator& ranks) {
+        SmallModel model(small_config(2 * kSmallBatch, 1), 5, ranks, small_graph(kSmallBatch));
+        ToySource source(kSmallBatch, 5);
+        if (ranks.rank() == 1) source.set_failure(2, [] { throw std::bad_alloc(); });
+        EXPECT_THROW(model.trainer->train_epoch(0, source, ignore_step), comm::AgreedError);
+        std::int64_t ranks_left = 1;
+        ranks.all_reduce_sum(std::span(&ranks_left, 1));
+        EXPECT_EQ(ranks_left, 2);
+    });
 }
 
 /// Predictions of the toy set by an inference network of batch 4.

@@ -13,9 +13,10 @@ namespace hpcai {
 
 /// Progress of a training run.
 struct Progress {
-    std::int64_t step = 0;   // completed steps of all epochs
-    std::int64_t steps = 0;  // planned steps of all epochs
-    int epoch = 0;           // the current epoch, from 1; 0: not shown
+    std::optional<int> trial = {};  // of an architecture search
+    std::int64_t step = 0;          // completed steps of all epochs
+    std::int64_t steps = 0;         // planned steps of all epochs
+    int epoch = 0;                  // the current epoch, from 1; 0: not shown
     int epochs = 0;
     double loss = 0;               // mean over the steps whose losses were read last; NaN: none
     double images_per_second = 0;  // sum over the ranks of the group

@@ -51,10 +51,16 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     return mine;
 }
 
+/// A failure of some ranks that all ranks throw after the same call: they can still communicate.
+class AgreedError : public Error {
+public:
+    using Error::Error;
+};
+
 /// Runs `work` on every rank and waits for all ranks. If `work` throws on some ranks, every rank
-/// throws the Error of the lowest of these ranks, so that no rank waits in a later collective.
-/// Other exceptions become Error(internal). If `work` makes collective calls, no rank may throw
-/// before the last of these calls.
+/// throws the Error of the lowest of these ranks as an AgreedError, so that no rank waits in a
+/// later collective. Other exceptions become Error(internal). If `work` makes collective calls, no
+/// rank may throw before the last of these calls.
 void collective_try(Communicator& ranks, const std::function<void()>& work);
 
 /// Returns the string of every rank, by rank. Strings must not contain zero bytes. If all are

@@ -11,6 +11,9 @@ namespace hpcai::group {
 /// bootstraps or slower nodes.
 double peer_wait_seconds(const config::RunConfig& run, double training_seconds);
 
+/// Returns whether a group's progress shows that it works and does not hang.
+bool is_group_active(const context::RunContext& context, int group);
+
 /// Observes the other groups of a run through their files. A rank of a failed group uses it to stay
 /// alive while its exit would end the processes of other groups.
 class PeerGroups {

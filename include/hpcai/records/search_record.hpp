@@ -28,8 +28,9 @@ struct GroupSearchRecord {
     double seconds = 0;             // from the end of start-up to the end of the last epoch
     SearchSeconds spent;
     std::string history_sha256;  // of the last line of trials.jsonl
+    std::string end_reason;      // why it ended early; empty if it did not
     HPCAI_RECORD(GroupSearchRecord, trials, best, best_accuracy, best_epochs, edits, work,
-                 training_flops, seconds, spent, history_sha256);
+                 training_flops, seconds, spent, history_sha256, end_reason);
 };
 
 /// The state of a search after some time.
@@ -66,9 +67,10 @@ struct SearchRecord {
     double stability = 0;  // largest relative deviation of `ops` from its final value, last half
     SearchSeconds spent;   // of all groups
     std::vector<SearchPoint> curve;
-    std::vector<FamilyRecord> family;  // ordered by sequence, then group
+    std::vector<FamilyRecord> family;     // ordered by sequence, then group
+    std::vector<std::string> early_ends;  // "group <m>: " and its end_reason, unless empty
     HPCAI_RECORD(SearchRecord, trials, hold_out_samples, seconds, work, ops, regulated,
-                 best_accuracy, best, stability, spent, curve, family);
+                 best_accuracy, best, stability, spent, curve, family, early_ends);
 };
 
 }  // namespace hpcai

@@ -84,10 +84,15 @@ public:
     /// failure, and the errors of History::add_line if the record contradicts the history.
     void append(ProposedTrial trial);
     void append(FinishedTrial trial);
+    /// Removes the lines after the proposal of trial `sequence`, which is then unfinished. No other
+    /// group may have read them. Throws Error(usage) naming the file on failure.
+    void reopen(int sequence);
 
     const History& history() const noexcept { return history_; }
 
 private:
+    void read();
+    void cut(std::int64_t bytes);
     void append_line(const std::string& line);
 
     fs::path path_;

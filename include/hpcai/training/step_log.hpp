@@ -127,10 +127,12 @@ public:
     const std::vector<StepRecord>& steps() const { return steps_; }  // that have ended, in order
     /// Returns the seconds of each step; on an asynchronous device, up to the last read of results.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
-    /// Saves all steps that have ended. Call it after a step whose results were read.
-    void save(Snapshot& to) const;
-    /// Restores a saved log of `steps` steps. Throws Error(data) with the array that does not fit.
-    void restore(const Snapshot& from, std::int64_t steps);
+    /// Saves the steps that have ended, without the first `saved`. Call it after a step whose
+    /// results were read.
+    void save(Snapshot& to, std::int64_t saved = 0) const;
+    /// Restores the steps of save(), the last of which has the number `steps` - 1, after the first
+    /// `restored` of this log; removes others. Throws Error(data) with the array that does not fit.
+    void restore(const Snapshot& from, std::int64_t steps, std::int64_t restored = 0);
 
     /// Removes the steps after the first `steps`, which will be trained again.
     void truncate(std::int64_t steps);

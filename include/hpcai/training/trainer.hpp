@@ -92,7 +92,8 @@ public:
     /// epoch, the ranks compare their replicas and all throw DivergedTraining. Only ranks with the
     /// first shard of the first stage use the batches of `source`; all sources have the same number
     /// of batches. After a failure the communicators cannot be used, unless the group has one rank,
-    /// or each rank trains the whole model and the failure is DivergedTraining.
+    /// or each rank trains the whole model and the failure is DivergedTraining or a
+    /// comm::AgreedError, such as that of a source.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 

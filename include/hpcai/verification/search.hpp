@@ -39,6 +39,11 @@ inline constexpr const char* kHoldOutNames = "evaluation/hold_out.txt";
 /// Throws Error(data) if no trial has completed.
 int best_trial(const search::History& history);
 
+/// Returns why a group's search ends early: its last kMaxFailures trials have failed. Empty if it
+/// does not.
+inline constexpr int kMaxFailures = 20;
+std::string end_reason(const search::History& history);
+
 /// Returns the numbers of a group's search, by its history.
 GroupSearchRecord describe_search(const search::History& history);
 
