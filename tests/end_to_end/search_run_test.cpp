@@ -69,6 +69,21 @@ TEST_F(SearchRun, ExportsTheBestModelAndItsNetwork) {
     }
 }
 
+TEST_F(SearchRun, BreaksTheRulesOfAiperfOnAFewPictures) {
+    const Outcome outcome =
+        run_ranks(folder_->path(), 2, {"run.level=aiperf", "search.trials=2"}, "aiperf");
+    EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
+    const nlohmann::json verdict = json_of(*folder_ / "aiperf/result.json")["verdict"];
+    EXPECT_EQ(verdict["status"], "INVALID");
+    std::set<std::string> broken;
+    for (const auto& rule : verdict["rules"])
+        if (rule["kept"] == false) broken.insert(rule["what"]);
+    EXPECT_TRUE(broken.contains("the best accuracy on the hold-out")) << verdict;
+    EXPECT_TRUE(broken.contains("search.duration_seconds")) << verdict;
+    EXPECT_TRUE(broken.contains("the number of training samples")) << verdict;
+    expect_verified(*folder_ / "aiperf");
+}
+
 TEST_F(SearchRun, HoldsOutSamplesThatNoTrialTrainsOn) {
     const nlohmann::json record = json_of(result("result.json"));
     const auto names = lines_of(text_of(result("evaluation/hold_out.txt")));
