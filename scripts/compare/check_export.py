@@ -9,6 +9,8 @@ torchvision, pillow and safetensors.
 
     check_export.py DIR --group 0 --weights m0.safetensors --data D/test --config configs/x.yaml
 
+With --network FILE, the network is that of the exported Python file, which needs no torchvision.
+
 The weights of a detector are loaded into torchvision's Faster R-CNN with the configuration's sizes.
 Exit code 1 if names or shapes differ, or if detections are not finite.
 tests/parity/faster_rcnn_test.cpp checks that both compute the same detections.
@@ -17,6 +19,7 @@ tests/parity/faster_rcnn_test.cpp checks that both compute the same detections.
 """
 import argparse
 import os
+import runpy
 import sys
 
 import numpy
@@ -30,6 +33,7 @@ def parse_arguments():
     parser.add_argument("directory", metavar="DIR", help="result directory of a run")
     parser.add_argument("--group", type=int, default=0)
     parser.add_argument("--weights", required=True, help="file of `hpcai500 export`")
+    parser.add_argument("--network", help="exported Python file; default: torchvision's ResNet-50")
     parser.add_argument("--data", help="root of the test images; not for a detector")
     parser.add_argument("--config", required=True, help="the run's configuration")
     parser.add_argument("--least", type=float, default=0.99, help="fraction that must agree")
@@ -84,7 +88,10 @@ def main():
         names = file.read().splitlines()
     if len(names) != len(predictions):
         raise SystemExit(f"{len(names)} names but {len(predictions)} predictions")
-    model = recipe.build_model(settings, predictions.shape[1])
+    if arguments.network:
+        model = runpy.run_path(arguments.network)["Network"]()
+    else:
+        model = recipe.build_model(settings, predictions.shape[1])
     load(model, arguments.weights)
     size = settings["workload.image_size"]
     root = arguments.data.rstrip("/")
@@ -94,8 +101,9 @@ def main():
     outputs = recipe.predict(model, images, settings)
     equal = float(numpy.mean(outputs.argmax(1) == predictions.argmax(1)))
     difference = float(numpy.abs(outputs - predictions).max())
-    print(f"group {arguments.group}: {equal:.4f} of {len(names)} images get the same class, "
-          f"largest softmax difference {difference:.4f}")
+    logarithms = numpy.abs(numpy.log(outputs) - numpy.log(predictions)).max()
+    print(f"group {arguments.group}: {equal:.4f} of {len(names)} images get the same class, largest "
+          f"difference {difference:.2g} of a softmax, {logarithms:.2g} of its logarithm")
     sys.exit(0 if equal >= arguments.least else 1)
 
 

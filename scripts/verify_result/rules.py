@@ -28,6 +28,11 @@ PROBLEMS = {  # by kind and class
             "2 detector.anchor_ratios [0.5, 1, 2]", "2 detector.anchor_samples 256",
             "2 detector.region_samples 512", "2 detector.training_proposals 2000",
             "2 detector.inference_proposals 1000")),
+    ("architecture_search", "official"): Problem(
+        "image_folder", "the photographs of ImageNet-1k", 1281167, 50000, False, None, settings(
+            "1 workload.classes 1000", "2 workload.image_size 224", "2 workload.backbone_width 64",
+            "2 workload.model resnet50_v1", "2 search.root_blocks [3, 4, 6, 3]",
+            "3 search.epochs [15, 30, 45, 60]", "3 search.trials 0", "4 search.hold_out 0.1")),
     ("image_classification", "mini"): Problem(
         "image_folder", "the photographs of data generate mini", 1536, 1536, False,
         "79f3ca620413ebfc072d17d864529e2c2c519b3d9d8f1e004cf4620db2c6700d", settings(
@@ -66,13 +71,15 @@ class Rules:
     """The rows in the order in which the verdict lists broken rules."""
 
     def __init__(self, config, record):
-        self.config, self.workload = config, record["workload"]
+        self.config, self.workload, self.search = config, record["workload"], record.get("search")
 
     def setting(self, number, name, required, kept):
         return rule(number, name, required, self.config[name] or "empty", kept)
 
     def samples(self, problem, what):
         required, found = getattr(problem, what + "_samples"), self.workload[what + "_samples"]
+        if what == "training" and self.search:
+            found += self.search["hold_out_samples"]
         if problem.may_have_more:
             return rule(1, f"the number of {what} samples", f"{required} or more", found, found >= required)
         return equal(1, f"the number of {what} samples", required, found)
@@ -97,15 +104,32 @@ class Rules:
     def other_workload(self):
         return [self.setting(1, "workload.kind", "image_classification or extreme_weather", False)]
 
+    def search_rows(self):
+        rows = [self.setting(3, "search.duration_seconds", "3600 or more",
+                             float(self.config["search.duration_seconds"]) >= 3600),
+                self.setting(3, "search.history", "asynchronous or own",
+                             self.config["search.history"] != "recorded")]
+        if self.search:
+            accuracy = self.search["best_accuracy"]
+            rows.append(rule(4, "the best accuracy on the hold-out", "0.7 or more", f"{accuracy:.6f}",
+                             accuracy >= 0.7))
+        return rows + [self.setting(5, "training.precision", "16 bits or more",
+                                    self.config["training.precision"] != "int8")]
+
+    def sampler_rows(self):
+        if self.config["workload.kind"] == "architecture_search":
+            return self.search_rows()
+        return [self.setting(5, "bagging.sampler", "bootstrap or poisson",
+                             self.config["bagging.sampler"] in ("bootstrap", "poisson"))]
+
     def rows(self, bad_samples):
-        level, sampler = self.config["run.level"], self.config["bagging.sampler"]
+        level = self.config["run.level"]
         if level == "custom":
             return []
         problem = PROBLEMS.get((self.config["workload.kind"], self.config["workload.problem_class"]))
         rows = self.problem_rows(problem) if problem else self.other_workload()
-        rows += [self.setting(5, "bagging.sampler", "bootstrap or poisson",
-                              sampler in ("bootstrap", "poisson")),
-                 self.setting(6, "training.initial_weights", "empty",
+        rows += self.sampler_rows()
+        rows += [self.setting(6, "training.initial_weights", "empty",
                               not self.config["training.initial_weights"]),
                  equal(7, "the number of bad samples", 0, bad_samples)]
         if level != "free":

@@ -52,6 +52,8 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
         << run.device_note << "\nresult directory: " << context.output.string() << "\n";
     verification::VerdictFacts facts;
     facts.training_samples = run.resources.samples.training->samples();
+    if (const auto& hold_out = run.resources.samples.hold_out)
+        facts.training_samples += hold_out->samples();
     facts.validation_samples = run.resources.samples.validation->samples();
     facts.samples_sha256 = run.launch.samples_sha256;
     facts.disqualifications = run.resources.samples.disqualifications;

@@ -25,8 +25,9 @@ void add_rank_command(Command parent);
 void add_report_command(Command parent);
 void add_table_command(Command parent);
 void add_export_command(Command parent);
-/// Returns lines of Python that predict with torchvision, from the files `settings` (JSON) and
-/// `weights` (safetensors) of `export`. Empty if torchvision does not have the model.
+/// Returns lines of Python that predict with the files `settings` (JSON) and `weights`
+/// (safetensors) of `export`, and with its network if torchvision does not have the classifier.
+/// Empty for other models that torchvision does not have.
 std::string python_lines(const config::Config& config, const std::string& settings,
                          const std::string& weights);
 void add_energy_command(Command parent);

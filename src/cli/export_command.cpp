@@ -12,6 +12,7 @@
 #include <hpcai/data/transforms.hpp>
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/pytorch_network.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "commands.hpp"
@@ -32,8 +33,14 @@ Python with torchvision:
   from safetensors.torch import load_file
   use = json.load(open({settings}))
 )";
-constexpr const char* kClassifier = R"(
+constexpr const char* kTorchvisionNetwork = R"(
   model = torchvision.models.resnet50(num_classes=len(use["classes"])).eval()
+)";
+constexpr const char* kWrittenNetwork = R"(
+  import runpy
+  model = runpy.run_path({network})["Network"]().eval()
+)";
+constexpr const char* kClassifier = R"(
   model.load_state_dict(load_file({weights}))
   prepare = T.Compose([T.Resize(use["resize"]), T.CenterCrop(use["crop"]), T.ToTensor(),
                        T.Normalize(use["mean"], use["standard_deviation"])])
@@ -116,20 +123,37 @@ nlohmann::ordered_json detector_json(const config::Config& config) {
     return json;
 }
 
+/// Whether the model is a classifier that torchvision does not have, such as that of a search.
+bool needs_network(const config::WorkloadConfig& workload) {
+    const bool is_v1_5 = workload.model == config::Model::resnet50_v1_5;
+    return (is_v1_5 || workload.model == config::Model::resnet50_v1) &&
+           (!is_v1_5 || workload.backbone_width != 64 || config::is_search(workload));
+}
+
+std::string network_file(std::filesystem::path weights) {
+    return weights.replace_extension(".py").string();
+}
+
 ExitCode export_group(const ExportOptions& options, const Context& context) {
     std::filesystem::path settings = options.output;
     require(settings.extension() == ".safetensors", ExitCode::usage,
             "export: --output: expected a file *.safetensors, got {}", in_quotes(options.output));
     require_place("export: --output", options.output);
     settings.replace_extension(".json");
-    for (const std::filesystem::path& file : {std::filesystem::path(options.output), settings}) {
+    const std::string network = network_file(options.output);
+    for (const std::string& file : {options.output, settings.string(), network}) {
         std::error_code ignored;
         require(!std::filesystem::exists(file, ignored), ExitCode::usage,
-                "export: --output: {} exists; name another file", printable(file.string()));
+                "export: --output: {} exists; name another file", printable(file));
     }
-    const int group = results::export_weights(options.directory, options.group, options.output);
+    const auto [group, graph] =
+        results::export_weights(options.directory, options.group, options.output);
     context.out << fmt::format("wrote {}: base model {}\n", printable(options.output), group);
     const config::Config config = results::read_config(options.directory);
+    if (needs_network(config.workload)) {
+        storage::write_file_durably(network, results::pytorch_network(graph));
+        context.out << "wrote " << printable(network) << ": the network in PyTorch\n";
+    }
     const std::vector<std::string> classes = classes_of(options.directory);
     nlohmann::ordered_json json{{"schema", "hpcai500-preprocessing/1"},
                                 {"model", config::value_text(config, "workload.model")}};
@@ -153,22 +177,25 @@ std::string python_lines(const config::Config& config, const std::string& settin
                          const std::string& weights) {
     const config::Model model = config.workload.model;
     const bool is_detector = model == config::Model::faster_rcnn_r50_fpn;
-    if ((model != config::Model::resnet50_v1_5 && !is_detector) ||
-        config.workload.backbone_width != 64)
+    const bool is_written = needs_network(config.workload);
+    if (model == config::Model::segmentation_net ||
+        (is_detector && config.workload.backbone_width != 64))
         return "";
-    std::string text = kPython;
-    text += is_detector ? kDetector + 1 : kClassifier + 1;  // without the first line feed
+    std::string text = kPython;  // without the first line feeds
+    if (!is_detector) text += is_written ? kWrittenNetwork + 1 : kTorchvisionNetwork + 1;
+    text += is_detector ? kDetector + 1 : kClassifier + 1;
     if (is_detector) text += config::has_fields(config.data) ? kFields + 1 : kPicture + 1;
     return fmt::format(fmt::runtime(text),
                        fmt::arg("settings", nlohmann::json(printable(settings)).dump()),
+                       fmt::arg("network", nlohmann::json(printable(network_file(weights))).dump()),
                        fmt::arg("weights", nlohmann::json(printable(weights)).dump()));
 }
 
 void add_export_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"export",
-         "Write a model's weights as safetensors under torchvision's names, and the "
-         "preprocessing of a classifier or detector as JSON.",
+         "Write a model's weights as safetensors under torchvision's names, the preprocessing of "
+         "a classifier or detector as JSON, and a network that torchvision lacks as Python.",
          {"hpcai500 export results/quickstart --output best.safetensors",
           "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}},
         export_group);

@@ -226,8 +226,9 @@ void add_compare_command(Command parent) {
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
-         "Rank verified results by VFLOPS. Results without a rank are listed last. Results that do "
-         "not verify, and copies of results, are skipped; the exit code is then not 0.",
+         "Rank verified results by VFLOPS, searches by regulated OPS. Results without a rank are "
+         "listed last. Results that do not verify, and copies of results, are skipped; the exit "
+         "code is then not 0.",
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);

@@ -67,8 +67,13 @@ std::vector<Key> run_keys() {
         key("trace_steps", &C::trace_steps, between(1, 1000, "steps"),
             "Steps to trace, from the fourth training step."),
         key("level", &C::level,
-            {{hardware, "hardware"}, {system, "system"}, {free, "free"}, {custom, "custom"}},
-            "Benchmark level whose rules the run must keep; custom runs are not ranked."),
+            {{hardware, "hardware"},
+             {system, "system"},
+             {free, "free"},
+             {custom, "custom"},
+             {aiperf, "aiperf"}},
+            "Benchmark level whose rules the run must keep; custom runs are not ranked. aiperf is "
+            "for an architecture search."),
         key("roofline", &C::roofline,
             "Peak rates to compare the run with: measure (about two seconds before training, "
             "longer on a GPU with device.autotune; not part of any score), off, or a file of "

@@ -19,11 +19,15 @@ public:
     void check_all() const {
         const SearchConfig& search = config_.search;
         const std::string as_kind = as("workload.kind");
+        const Level level = config_.run.level;
         if (!is_search(config_.workload)) {
+            check(level != Level::aiperf, "run.level", "another level" + as_kind);
             for (const Key& key : keys())
                 if (key.section == "search") check_default(key.full_name(), as_kind);
             return;
         }
+        check(level == Level::custom || level == Level::aiperf, "run.level",
+              "custom or aiperf" + as_kind);
         check(search.trials > 0 || search.duration_seconds > 0, "search.trials",
               "1 or more" + as("search.duration_seconds"));
         check(!search.epochs.empty(), "search.epochs", "one value or more");
@@ -62,7 +66,6 @@ private:
     }
 
     void check_search_run(const std::string& as_kind) const {
-        check(config_.run.level == Level::custom, "run.level", "custom" + as_kind);
         check(config_.run.evaluate_epochs == 0, "run.evaluate_epochs", "0" + as_kind);
         check(config_.run.keep_checkpoints == 0, "run.keep_checkpoints", "0" + as_kind);
         for (const char* key : {"run.checkpoint_steps", "run.checkpoint_seconds"})

@@ -109,6 +109,7 @@ public:
         fill_staging();
         fill_traffic(partition);
         fill_time();
+        if (config::is_search(config_.workload)) fill_search();
         return std::move(plan_);
     }
 
@@ -172,6 +173,12 @@ private:
             assume(
                 "a Poisson bootstrap of N samples, the expected size; actual sizes differ by about "
                 "the square root of N");
+        }
+        if (config::is_search(config_.workload)) {
+            assume(
+                "work, traffic and time of a run as those of one trial of the root's network with "
+                "workload.epochs, and a hold-out of the expected size");
+            return {std::round((1 - config_.search.hold_out) * *samples.value), ""};
         }
         if (bagging.sampler != config::Sampler::subsample) return samples;
         return {std::max(1.0, std::round(bagging.subsample_fraction * *samples.value)), ""};
@@ -304,6 +311,26 @@ private:
             request_.watts_per_rank
                 ? times(time.run_seconds, *request_.watts_per_rank * request_.ranks)
                 : no_value("no power was given (--watts-per-rank)");
+    }
+
+    /// Evaluation takes the time of training per FLOP of its own pass.
+    void fill_search() {
+        PlanSearchRecord& search = plan_.search.emplace();
+        const LedgerRecord& ledger = plan_.work.ledgers.front();
+        const double forward = static_cast<double>(ledger.forward_per_sample) /
+                               static_cast<double>(ledger.training_per_sample);
+        const Quantity held_out = times(plan_.data.samples, config_.search.hold_out);
+        const Quantity evaluation =
+            times(times(held_out, plan_.time.step_seconds), forward / config_.training.batch_size);
+        search.epochs = config_.search.epochs.back();
+        search.trial_seconds = evaluation;
+        if (evaluation.value && plan_.time.epoch_seconds.value) {
+            search.trial_seconds.value =
+                search.epochs * (*plan_.time.epoch_seconds.value + *evaluation.value);
+        }
+        search.trials_per_hour = search.trial_seconds;
+        if (search.trials_per_hour.value)
+            search.trials_per_hour.value = 3600 * layout().groups / *search.trial_seconds.value;
     }
 
     const config::Config& config_;

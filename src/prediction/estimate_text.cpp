@@ -231,6 +231,13 @@ void print_costs(Page& page, const PlanRecord& plan) {
     page.line("step", text_of(plan.time.step_seconds, format_seconds));
     page.line("epoch", text_of(plan.time.epoch_seconds, format_seconds));
     page.line("run", text_of(plan.time.run_seconds, format_seconds));
+    if (plan.search) {
+        page.line(fmt::format("trial, {} epochs", plan.search->epochs),
+                  text_of(plan.search->trial_seconds, format_seconds));
+        page.line("trials per hour", text_of(plan.search->trials_per_hour, [](double trials) {
+                      return fmt::format("{:.3g} of all groups", trials);
+                  }));
+    }
     if (time.step_seconds.value) {
         const double steps_per_second = plan.layout.groups / *time.step_seconds.value;
         page.print("all models", "{}, {:.4g} samples/s",

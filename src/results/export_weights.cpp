@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -28,8 +29,8 @@ std::vector<EditRecord> edits_of(const config::Config& config,
 
 }  // namespace
 
-int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
-                   const std::filesystem::path& output) {
+ExportedModel export_weights(const std::filesystem::path& result_directory,
+                             std::optional<int> group_number, const std::filesystem::path& output) {
     require_one_run(result_directory);
     const config::Config config = read_config(result_directory);
     int group = group_number.value_or(0);
@@ -50,8 +51,8 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
             config.run.keep_weights
                 ? fmt::format("groups with weights: [{}]", fmt::join(stored, ", "))
                 : "run.keep_weights is false");
-    const graph::Graph graph = morphs::apply_all(models::make_model(config),
-                                                 search::morphs_of(edits_of(config, directory)));
+    graph::Graph graph = morphs::apply_all(models::make_model(config),
+                                           search::morphs_of(edits_of(config, directory)));
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
@@ -61,7 +62,7 @@ int export_weights(const std::filesystem::path& result_directory, std::optional<
                                 ? result.search->best_epochs *
                                       (result.record.samples_drawn / config.training.batch_size)
                                 : result.record.iterations * config.parallel.micro_batches);
-    return group;
+    return {group, std::move(graph)};
 }
 
 }  // namespace hpcai::results

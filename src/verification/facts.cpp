@@ -39,6 +39,10 @@ void add_clocks(const GroupResult& group, std::vector<std::string>& not_rankable
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {
     VerdictFacts facts;
     facts.training_samples = record.workload.training_samples;
+    if (record.search) {
+        facts.training_samples += record.search->hold_out_samples;
+        facts.best_accuracy = record.search->best_accuracy;
+    }
     facts.validation_samples = record.workload.validation_samples;
     facts.samples_sha256 = record.workload.samples_sha256;
     facts.disqualifications = record.workload.data_disqualifications;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -68,25 +69,31 @@ RankingRow row_of(const Submission& submission) {
     return row;
 }
 
+/// Returns the number that orders a ranking: for a search, OPS regulated by the error.
+std::optional<double> score_of(const Submission* submission) {
+    const RunRecord& record = submission->record;
+    if (record.workload.kind != kSearchKind) return record.scores.vflops.value;
+    return record.search ? std::optional(record.search->regulated) : std::nullopt;
+}
+
 bool is_rankable(const Submission& submission) {
     return submission.is_verified && submission.record.verdict.rankable &&
-           has_required_runs(submission) && submission.record.scores.vflops.value;
+           has_required_runs(submission) && score_of(&submission);
 }
 
 Ranking rank_problem(std::vector<const Submission*> submissions) {
     const auto by_name = [](const Submission* a) { return a->record.name; };
     std::ranges::stable_sort(submissions, {}, by_name);
     std::ranges::stable_sort(submissions, std::ranges::greater{}, [](const Submission* a) {
-        return std::pair{is_rankable(*a), a->record.scores.vflops.value};
+        return std::pair{is_rankable(*a), score_of(a)};
     });
     const RunRecord& first = submissions.front()->record;
     Ranking ranking{report::problem_name(first.workload), metric_name(first.quality.metric), {}};
     for (const Submission* submission : submissions) {
         RankingRow row = row_of(*submission);
         if (is_rankable(*submission)) {
-            const bool is_equal =
-                !ranking.rows.empty() && ranking.rows.back().submission.record.scores.vflops ==
-                                             row.submission.record.scores.vflops;
+            const bool is_equal = !ranking.rows.empty() &&
+                                  score_of(&ranking.rows.back().submission) == score_of(submission);
             row.rank =
                 is_equal ? ranking.rows.back().rank : static_cast<int>(ranking.rows.size()) + 1;
         }

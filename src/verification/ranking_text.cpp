@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,6 +22,7 @@ using nlohmann::ordered_json;
 /// Returns the keys and values of a row in CSV and JSON.
 ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
     const RunRecord& record = row.submission.record;
+    const auto& search = record.search;
     return {{"workload", ranking.workload},
             {"rank", row.rank > 0 ? ordered_json(row.rank) : ordered_json()},
             {"source", row.source},
@@ -29,6 +32,9 @@ ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
             {"started_utc", record.time.started_utc},
             {"vflops", records::number_or_null(record.scores.vflops)},
             {"flops", records::number_or_null(record.scores.flops)},
+            {"regulated", search ? ordered_json(search->regulated) : ordered_json()},
+            {"ops", search ? ordered_json(search->ops) : ordered_json()},
+            {"best_accuracy", search ? ordered_json(search->best_accuracy) : ordered_json()},
             {"minutes", records::number_or_null(row.minutes)},
             {"quality", records::number_or_null(record.quality.ensemble)},
             {"metric", ranking.metric},
@@ -49,13 +55,17 @@ struct Column {
     const char* key;  // in values_of()
     const char* format = "{}";
     bool is_detail = false;
+    std::optional<bool> is_of_searches = {};  // absent: in every table
 };
 
 constexpr Column kColumns[] = {
     {"rank", "rank"},
     {"source", "source", "{}", true},
-    {"VFLOPS", "vflops", "{:.3e}"},
-    {"FLOPS", "flops", "{:.3e}"},
+    {"regulated", "regulated", "{:.3e}", false, true},
+    {"OPS", "ops", "{:.3e}", false, true},
+    {"accuracy", "best_accuracy", "{:.4f}", false, true},
+    {"VFLOPS", "vflops", "{:.3e}", false, false},
+    {"FLOPS", "flops", "{:.3e}", false, false},
     {"minutes", "minutes", "{:.2f}"},
     {"quality", "quality", "{:.4f}"},
     {"accelerators", "accelerators", "{}", true},
@@ -68,6 +78,14 @@ constexpr Column kColumns[] = {
     {"directory", "directory", "{}", true},
     {"note", "note", "{}", true},
 };
+
+std::vector<Column> columns_of(const Ranking& ranking) {
+    const bool is_search = ranking.workload.starts_with(kSearchKind);
+    std::vector<Column> columns;
+    for (const Column& column : kColumns)
+        if (column.is_of_searches.value_or(is_search) == is_search) columns.push_back(column);
+    return columns;
+}
 
 std::string cell(const ordered_json& values, const Column& column) {
     const ordered_json& value = values[column.key];
@@ -88,16 +106,17 @@ std::string href_of(std::string_view path) {
 }
 
 std::string html_table(const Ranking& ranking) {
+    const std::vector<Column> columns = columns_of(ranking);
     std::string html =
         fmt::format("<h2>{}</h2>\n<p>Quality: {}.</p>\n<div class=\"wide\"><table><thead><tr>",
                     escape_html(ranking.workload), escape_html(ranking.metric));
-    for (const Column& column : kColumns) html += fmt::format("<th>{}</th>", column.name);
+    for (const Column& column : columns) html += fmt::format("<th>{}</th>", column.name);
     html += "</tr></thead>\n";
     for (const RankingRow& row : ranking.rows) {
         const ordered_json values = values_of(ranking, row);
         const std::string& report = row.submission.report;
         html += row.rank > 0 ? "<tr>" : "<tr class=\"reason\">";
-        for (const Column& column : kColumns) {
+        for (const Column& column : columns) {
             std::string text = escape_html(cell(values, column));
             if (column.name == std::string_view("source") && !report.empty())
                 text = fmt::format("<a href=\"{}\">{}</a>", href_of(report), text);
@@ -111,7 +130,7 @@ std::string html_table(const Ranking& ranking) {
 
 std::string text_table(const Ranking& ranking) {
     std::vector<std::string> lines(ranking.rows.size() + 1), details(lines.size());
-    for (const Column& column : kColumns) {
+    for (const Column& column : columns_of(ranking)) {
         std::vector<std::string> cells{column.name};
         for (const RankingRow& row : ranking.rows)
             cells.push_back(cell(values_of(ranking, row), column));

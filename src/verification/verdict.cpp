@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <type_traits>
 
 #include <fmt/core.h>
@@ -58,6 +59,16 @@ constexpr FixedSetting kOfficialWeather[] = {
     {2, "detector.inference_proposals", "1000"},
 };
 
+/// As AIPerf published them.
+constexpr FixedSetting kSearches[] = {{1, "workload.classes", "1000"},
+                                      {2, "workload.image_size", "224"},
+                                      {2, "workload.backbone_width", "64"},
+                                      {2, "workload.model", "resnet50_v1"},
+                                      {2, "search.root_blocks", "[3, 4, 6, 3]"},
+                                      {3, "search.epochs", "[15, 30, 45, 60]"},
+                                      {3, "search.trials", "0"},
+                                      {4, "search.hold_out", "0.1"}};
+
 constexpr FixedSetting kMiniPictures[] = {
     {1, "workload.classes", "24"},           {2, "workload.image_size", "48"},
     {2, "workload.backbone_width", "16"},    {3, "workload.epochs", "40"},
@@ -102,6 +113,13 @@ constexpr std::array kProblems{
             .validation_samples = 1460,
             .may_have_more_samples = true,
             .settings = kOfficialWeather},
+    Problem{.kind = config::WorkloadKind::architecture_search,
+            .problem_class = config::ProblemClass::official,
+            .data_kind = config::DataKind::image_folder,
+            .data_description = "image_folder (the photographs of ImageNet-1k)",
+            .training_samples = 1281167,
+            .validation_samples = 50000,
+            .settings = kSearches},
     Problem{.kind = config::WorkloadKind::image_classification,
             .problem_class = config::ProblemClass::mini,
             .data_kind = config::DataKind::image_folder,
@@ -193,13 +211,35 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
     return rules;
 }
 
+/// Returns the rules from 3 to 5 that only searches have.
+std::vector<Rule> rules_of_search(const config::Config& config, const VerdictFacts& facts) {
+    constexpr double kSeconds = 3600, kAccuracy = 0.7;
+    std::vector<Rule> rules{rule_of_key(3, "search.duration_seconds", "3600 or more", config,
+                                        config.search.duration_seconds >= kSeconds),
+                            rule_of_key(3, "search.history", "asynchronous or own", config,
+                                        config.search.history != config::SearchHistory::recorded)};
+    if (facts.best_accuracy) {
+        rules.push_back(rule_of(
+            {4, "the best accuracy on the hold-out", fmt::format("{} or more", kAccuracy),
+             fmt::format("{:.6f}", *facts.best_accuracy), *facts.best_accuracy >= kAccuracy}));
+    }
+    rules.push_back(rule_of_key(5, "training.precision", "16 bits or more", config,
+                                config.training.precision != config::Precision::int8));
+    return rules;
+}
+
 /// Returns the rules from 1 to 7 and 9 that apply at run.level.
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
     std::vector<Rule> rules = rules_of_problem(config, facts);
+    const bool is_search = config::is_search(config.workload);
+    if (is_search) std::ranges::move(rules_of_search(config, facts), std::back_inserter(rules));
     const bool is_bagging = config.bagging.sampler == config::Sampler::bootstrap ||
                             config.bagging.sampler == config::Sampler::poisson;
-    rules.push_back(rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, is_bagging));
+    if (!is_search) {
+        rules.push_back(
+            rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, is_bagging));
+    }
     rules.push_back(rule_of_key(6, "training.initial_weights", "empty", config,
                                 config.training.initial_weights.empty()));
     rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));

@@ -35,12 +35,24 @@ TEST(PythonLines, AreOfTheModelAndItsData) {
     EXPECT_THAT(fields, testing::Not(HasSubstr("Image.open(")));
 }
 
-TEST(PythonLines, AreEmptyForAModelThatTorchvisionDoesNotHave) {
+TEST(PythonLines, LoadTheWrittenNetworkOfAClassifierThatTorchvisionDoesNotHave) {
+    const auto network = HasSubstr("runpy.run_path(\"m's.py\")[\"Network\"]()");
     config::Config config;
+    EXPECT_THAT(parsed_lines(config), testing::Not(network));
     config.workload.backbone_width = 32;
-    EXPECT_EQ(python_lines(config, "a", "b"), "");
+    EXPECT_THAT(parsed_lines(config), network);
     config.workload.backbone_width = 64;
     config.workload.model = config::Model::resnet50_v1;
+    EXPECT_THAT(parsed_lines(config), network);
+    config.workload.model = config::Model::resnet50_v1_5;
+    config.workload.kind = config::WorkloadKind::architecture_search;
+    EXPECT_THAT(parsed_lines(config), network);
+}
+
+TEST(PythonLines, AreEmptyForADetectorThatTorchvisionDoesNotHave) {
+    config::Config config;
+    config.workload.model = config::Model::faster_rcnn_r50_fpn;
+    config.workload.backbone_width = 32;
     EXPECT_EQ(python_lines(config, "a", "b"), "");
 }
 

@@ -229,8 +229,12 @@ TEST(Consistency, RejectsSearchesThatCannotWork) {
                 HasSubstr("search.recorded: expected a result directory"));
     EXPECT_THAT(message("trials: 3, epochs: [2], recorded: there"),
                 HasSubstr("search.recorded: expected an empty text"));
-    EXPECT_THAT(message("trials: 3, epochs: [2]", "run: {level: free}"),
-                HasSubstr("run.level: expected custom, as workload.kind is architecture_search"));
+    EXPECT_THAT(
+        message("trials: 3, epochs: [2]", "run: {level: free}"),
+        HasSubstr("run.level: expected custom or aiperf, as workload.kind is architecture_search"));
+    EXPECT_EQ(message("trials: 3, epochs: [2]", "run: {level: aiperf}"), "accepted");
+    EXPECT_THAT(message_of("run: {level: aiperf}"),
+                HasSubstr("run.level: expected another level, as workload.kind is image_class"));
     EXPECT_THAT(message_of("search: {trials: 3}"),
                 HasSubstr("search.trials: expected 0, as workload.kind is image_classification"));
 }

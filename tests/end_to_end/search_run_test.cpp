@@ -55,6 +55,35 @@ TEST_F(SearchRun, ScoresTheWorkOfAllTrials) {
     EXPECT_NE(text_of(result("report.html")).find("Family tree"), std::string::npos);
 }
 
+TEST_F(SearchRun, ExportsTheBestModelAndItsNetwork) {
+    const Outcome outcome =
+        cli::run_in(folder_->path(), {"export", "result", "--output", "best.safetensors"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("wrote best.py"), std::string::npos) << outcome.out;
+    const std::string network = text_of(*folder_ / "best.py");
+    const std::string group = outcome.out.substr(outcome.out.find("base model ") + 11, 1);
+    const auto edits = json_of(result("groups/" + group + "/record.json"))["search"]["edits"];
+    for (std::size_t i = 0; i < edits.size(); ++i) {
+        if (edits[i]["kind"] != "skip" && edits[i]["kind"] != "deeper") continue;
+        EXPECT_NE(network.find(fmt::format("\"edit{}.", i)), std::string::npos) << edits;
+    }
+}
+
+TEST_F(SearchRun, BreaksTheRulesOfAiperfOnAFewPictures) {
+    const Outcome outcome =
+        run_ranks(folder_->path(), 2, {"run.level=aiperf", "search.trials=2"}, "aiperf");
+    EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
+    const nlohmann::json verdict = json_of(*folder_ / "aiperf/result.json")["verdict"];
+    EXPECT_EQ(verdict["status"], "INVALID");
+    std::set<std::string> broken;
+    for (const auto& rule : verdict["rules"])
+        if (rule["kept"] == false) broken.insert(rule["what"]);
+    EXPECT_TRUE(broken.contains("the best accuracy on the hold-out")) << verdict;
+    EXPECT_TRUE(broken.contains("search.duration_seconds")) << verdict;
+    EXPECT_TRUE(broken.contains("the number of training samples")) << verdict;
+    expect_verified(*folder_ / "aiperf");
+}
+
 TEST_F(SearchRun, HoldsOutSamplesThatNoTrialTrainsOn) {
     const nlohmann::json record = json_of(result("result.json"));
     const auto names = lines_of(text_of(result("evaluation/hold_out.txt")));

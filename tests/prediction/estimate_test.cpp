@@ -204,6 +204,27 @@ TEST(Estimate, CountsBatchNormStatisticsOverRanks) {
     EXPECT_NE(to_text(plan).find("fp64, over 4 ranks"), std::string::npos);
 }
 
+TEST(Estimate, GivesTrialsPerHourOfASearch) {
+    config::Config config = small();
+    EXPECT_FALSE(estimate(config, {.samples = 200}).search);
+    config.workload.kind = config::WorkloadKind::architecture_search;
+    config.bagging.groups = 3;
+    config.bagging.sampler = config::Sampler::none;
+    config.search.epochs = {1, 2};
+    config.search.hold_out = 0.2;
+    const PlanRecord plan = estimate(config, {.ranks = 3, .samples = 200, .flops_per_rank = 1e9});
+    const LedgerRecord& ledger = plan.work.ledgers.front();
+    const double trial = 2 * (160 * static_cast<double>(ledger.training_per_sample) +
+                              40 * static_cast<double>(ledger.forward_per_sample));
+    EXPECT_EQ(plan.search->epochs, 2);
+    EXPECT_NEAR(plan.search->trial_seconds.value.value(), trial / 1e9, 1e-9 * trial / 1e9);
+    EXPECT_NEAR(plan.search->trials_per_hour.value.value(), 3 * 3600 * 1e9 / trial,
+                1e-9 * 3 * 3600 * 1e9 / trial);
+    EXPECT_NE(to_text(plan).find("trials per hour"), std::string::npos);
+    const PlanRecord unknown = estimate(config, {.ranks = 3, .flops_per_rank = 1e9});
+    EXPECT_NE(unknown.search->trials_per_hour.reason.find("--samples"), std::string::npos);
+}
+
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {
     const PlanRecord unknown = estimate(small(), {.samples = 160});
     EXPECT_FALSE(unknown.time.step_seconds.value);

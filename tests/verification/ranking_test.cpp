@@ -67,6 +67,28 @@ TEST(Ranking, NeverMixesWorkloads) {
     EXPECT_EQ(rankings[1].rows.front().rank, 1);
 }
 
+TEST(Ranking, OrdersSearchesByRegulatedOps) {
+    const auto search = [](const std::string& name, double vflops, double regulated) {
+        Submission one = submission(name, vflops);
+        one.record.workload.kind = kSearchKind;
+        one.record.search = SearchRecord{.ops = 5e9, .regulated = regulated};
+        return one;
+    };
+    const auto rankings = rank({search("slow", 2, 1e9), submission("pictures", 3),
+                                search("fast", 1, 3e9), search("twin", 3, 3e9)});
+    ASSERT_EQ(rankings.size(), 2U);
+    const auto& rows = rankings[0].rows;
+    EXPECT_EQ(rows[0].source, "fast");
+    EXPECT_EQ(rows[1].rank, 1) << "of the same score";
+    EXPECT_EQ(rows[2].source, "slow");
+    const std::string text = to_text(rankings);
+    EXPECT_NE(text.find("rank  regulated  OPS        accuracy  minutes"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("rank  VFLOPS"), std::string::npos) << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
 TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     Submission mini = submission("laptop", 1);
     mini.record.workload.problem_class = "mini";
@@ -169,8 +191,9 @@ TEST(Ranking, HasTheSameKeysInJsonAndCsv) {
     std::string keys;
     for (const auto& [key, value] : json[0].items()) keys += (keys.empty() ? "" : ",") + key;
     EXPECT_EQ(keys,
-              "workload,rank,source,system,organization,run,started_utc,vflops,flops,minutes,"
-              "quality,metric,accelerators,M,P_degree,framework,level,verdict,manifest,"
+              "workload,rank,source,system,organization,run,started_utc,vflops,flops,regulated,ops,"
+              "best_accuracy,minutes,quality,metric,accelerators,M,P_degree,framework,level,"
+              "verdict,manifest,"
               "directory,note");
     EXPECT_TRUE(to_csv(rankings).starts_with(keys + "\r\n"));
     EXPECT_EQ(json[0]["M"], 2);

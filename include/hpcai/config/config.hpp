@@ -13,7 +13,7 @@
 /// table (config/keys.hpp) has the meaning, unit and legal values of every key.
 namespace hpcai::config {
 
-enum class Level { hardware, system, free, custom };
+enum class Level { hardware, system, free, custom, aiperf };
 enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
 enum class ParallelMode { data, pipeline, model, mixed };

@@ -152,6 +152,14 @@ struct PlanEnergyRecord {
     HPCAI_RECORD(PlanEnergyRecord, joules);
 };
 
+/// Trials of an architecture search that have the root's network. A child's has more FLOPs.
+struct PlanSearchRecord {
+    int epochs = 0;            // of a trial after the first rounds
+    Quantity trial_seconds;    // training and evaluation of these epochs
+    Quantity trials_per_hour;  // of all groups
+    HPCAI_RECORD(PlanSearchRecord, epochs, trial_seconds, trials_per_hour);
+};
+
 struct PlanRecord {
     static constexpr bool has_whole_numbers = true;  // writes whole numbers without ".0"
 
@@ -168,9 +176,10 @@ struct PlanRecord {
     PlanTrafficRecord traffic_per_rank;
     PlanTimeRecord time;
     PlanEnergyRecord energy;
-    std::vector<std::string> assumptions;  // of the estimate
+    std::optional<PlanSearchRecord> search;  // absent for other workloads
+    std::vector<std::string> assumptions;    // of the estimate
     HPCAI_RECORD(PlanRecord, schema, model, epochs, batch_size, layout, data, work, parallel,
-                 memory_per_rank, staging, traffic_per_rank, time, energy, assumptions);
+                 memory_per_rank, staging, traffic_per_rank, time, energy, search, assumptions);
 };
 
 /// The predicted speed for one number of ranks.

@@ -23,9 +23,11 @@ struct Submission {
     std::string incomplete;  // why repeated runs are missing; empty: none are
 };
 
+inline constexpr const char* kSearchKind = "architecture_search";
+
 struct RankingRow {
     Submission submission;
-    int rank = 0;        // from 1, equal for equal VFLOPS; 0: not rankable
+    int rank = 0;        // from 1, equal for equal scores; 0: not rankable
     std::string source;  // system and organization, or the run's name
     Quantity minutes;    // training time of the slowest group
     std::string accelerators;
@@ -36,11 +38,12 @@ struct RankingRow {
 struct Ranking {
     std::string workload;  // "image_classification", "image_classification-mini"
     std::string metric;
-    std::vector<RankingRow> rows;  // rows with a rank first; by descending VFLOPS, then name
+    std::vector<RankingRow> rows;  // rows with a rank first; by descending score, then name
 };
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
-/// its verdict is rankable, it has VFLOPS and it is verified. A result of problem class mini also
+/// its verdict is rankable, it has a score and it is verified. The score is VFLOPS, or for a search
+/// OPS regulated by the error. A result of problem class mini also
 /// needs at least three runs, all VALID.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 

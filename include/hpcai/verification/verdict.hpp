@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace hpcai::verification {
 
 /// The facts that determine the verdict, together with the configuration.
 struct VerdictFacts {
-    std::int64_t training_samples = 0;
+    std::int64_t training_samples = 0;  // with the hold-out of a search
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
     std::string samples_sha256;                  // of the data, as in LaunchRecord
     std::vector<std::string> disqualifications;  // of the data, from data::SampleSets
+    std::optional<double> best_accuracy;         // of a search on its hold-out, if it has ended
     bool has_score = false;                      // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
     int groups = 0;
