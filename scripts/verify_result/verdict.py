@@ -101,5 +101,6 @@ class Verdict:
                          "launches is not counted")
         if libraries := self.record["environment"].get("preloaded_libraries"):
             reasons.append(f"{libraries} was preloaded: not rankable, because it can replace the clock")
+        reasons += [f"{end}: not rankable" for end in (self.record.get("search") or {}).get("early_ends", [])]
         reasons += wrong_clocks(self.counters)
         return self.row("VALID", reasons, SUCCESS, not reasons)

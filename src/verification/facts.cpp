@@ -60,6 +60,10 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
         facts.not_rankable.push_back(fmt::format(
             "{} was preloaded: not rankable, because it can replace the clock", preloaded->second));
     }
+    if (record.search) {
+        for (const std::string& end : record.search->early_ends)
+            facts.not_rankable.push_back(end + ": not rankable");
+    }
     for (std::size_t index = 0; index < groups.size(); ++index) {
         facts.bad_samples += groups[index].bad_samples;
         if (groups[index].record.failure.empty()) {

@@ -41,6 +41,15 @@ TEST(VerdictFacts, ExcludeARunWithAPreloadedLibraryFromTheRanking) {
                                      "replace the clock"));
 }
 
+TEST(VerdictFacts, ExcludeASearchThatEndedEarlyFromTheRanking) {
+    RunRecord record;
+    record.search.emplace();
+    EXPECT_TRUE(not_rankable({}, record).empty());
+    record.search->early_ends = {"group 1: its last 20 trials failed"};
+    EXPECT_THAT(not_rankable({}, record),
+                testing::ElementsAre("group 1: its last 20 trials failed: not rankable"));
+}
+
 TEST(VerdictFacts, ExcludeARunWithAResumedGroupFromTheRanking) {
     GroupResult group;
     group.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
