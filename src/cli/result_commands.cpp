@@ -12,7 +12,6 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/transforms.hpp>
-#include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/table.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/report_files.hpp>
@@ -117,7 +116,8 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     std::string unread = "result.json";  // if `checked` has no record
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
-        const std::size_t index = series.record ? report::median_repetition(*series.record) : 0;
+        const std::size_t index =
+            series.record ? verification::median_run(*series.record, series.runs) : 0;
         if (index < series.runs.size()) checked = series.runs[index];
         checked.findings = series.findings;
         const std::string name = verification::repetition_name(static_cast<int>(index) + 1);

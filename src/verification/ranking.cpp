@@ -8,6 +8,7 @@
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/record_text.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/verification/ranking.hpp>
 
 namespace hpcai::verification {
@@ -103,6 +104,16 @@ Ranking rank_problem(std::vector<const Submission*> submissions) {
 }
 
 }  // namespace
+
+std::size_t median_run(RepetitionsRecord record, std::span<const Verification> runs) {
+    const std::size_t count = std::min(record.repetitions.size(), runs.size());
+    for (std::size_t run = 0; run < count; ++run) {
+        const auto& stored = runs[run].record;
+        std::optional<double>& score = record.repetitions[run].vflops.value;
+        if (score && stored && stored->search) score = stored->search->regulated;
+    }
+    return report::median_repetition(record);
+}
 
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
     std::map<std::string, std::vector<const Submission*>> by_problem;

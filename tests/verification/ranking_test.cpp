@@ -89,6 +89,22 @@ TEST(Ranking, OrdersSearchesByRegulatedOps) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(Ranking, TakesTheRunWithTheMedianScore) {
+    RepetitionsRecord series;
+    std::vector<Verification> runs(3);
+    for (const double vflops : {1, 9, 2}) {
+        RepetitionRecord& run = series.repetitions.emplace_back();
+        run.counted = true;
+        run.vflops.value = vflops;
+    }
+    for (Verification& run : runs) run.record.emplace();
+    EXPECT_EQ(median_run(series, runs), 2U);
+    const double regulated[] = {5, 1, 8};
+    for (std::size_t run = 0; run < 3; ++run)
+        runs[run].record->search = SearchRecord{.regulated = regulated[run]};
+    EXPECT_EQ(median_run(series, runs), 0U);
+}
+
 TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     Submission mini = submission("laptop", 1);
     mini.record.workload.problem_class = "mini";

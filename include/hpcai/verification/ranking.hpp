@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include <hpcai/records/repetitions_record.hpp>
 #include <hpcai/records/run_record.hpp>
+#include <hpcai/verification/verify.hpp>
 
 /// The ranking table has the columns of the benchmark's web page of 2020 (rank, source, VFLOPS,
 /// time, quality, accelerators, framework) and others.
@@ -13,7 +16,7 @@ namespace hpcai::verification {
 /// A submitted result: one run, or repeated runs.
 struct Submission {
     std::string directory;
-    RunRecord record;  // of the run; of repeated runs, the one that median_repetition() chooses
+    RunRecord record;  // of the run; of repeated runs, the one that median_run() chooses
     bool is_verified = false;
     std::string manifest;  // SHA-256 of the manifest of that run
     // Runs with VFLOPS in which all groups finished; in problem class mini, only VALID ones
@@ -40,6 +43,10 @@ struct Ranking {
     std::string metric;
     std::vector<RankingRow> rows;  // rows with a rank first; by descending score, then name
 };
+
+/// Returns the index of the repeated run with the median score, as report::median_repetition().
+/// `runs` are in the order of the `record`.
+std::size_t median_run(RepetitionsRecord record, std::span<const Verification> runs);
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
 /// its verdict is rankable, it has a score and it is verified. The score is VFLOPS, or for a search
