@@ -220,7 +220,10 @@ TEST(Estimate, GivesTrialsPerHourOfASearch) {
     EXPECT_NEAR(plan.search->trial_seconds.value.value(), trial / 1e9, 1e-9 * trial / 1e9);
     EXPECT_NEAR(plan.search->trials_per_hour.value.value(), 3 * 3600 * 1e9 / trial,
                 1e-9 * 3 * 3600 * 1e9 / trial);
-    EXPECT_NE(to_text(plan).find("trials per hour"), std::string::npos);
+    const std::string text = to_text(plan);
+    EXPECT_NE(text.find("\n  trials per hour "), std::string::npos) << text;
+    EXPECT_NE(text.find("\n  trial           "), std::string::npos) << text;
+    EXPECT_NE(text.find(", 2 epochs\n"), std::string::npos) << text;
     const PlanRecord unknown = estimate(config, {.ranks = 3, .flops_per_rank = 1e9});
     EXPECT_NE(unknown.search->trials_per_hour.reason.find("--samples"), std::string::npos);
 }
