@@ -56,7 +56,15 @@ class History(Lines):
         done = self.done()
         parts = {key: plain_sum(trial.finished[key + "_seconds"] for trial in done) for key in SPENT}
         known = parts["proposing"] + parts["building"] + parts["training"] + parts["evaluating"]
-        return {**parts, "other": max(0.0, done[-1].finished["end_seconds"] - known)}
+        return {**parts, "other": max(0.0, self.last_trial()["end_seconds"] - known)}
+
+    def last_trial(self):
+        """The last one that completed or failed: failures at the end cost time, too."""
+        return next(trial.finished for trial in reversed(self.trials) if trial.finished)
+
+    def seconds(self):
+        last = self.last_trial()
+        return last["end_seconds"] if last["state"] == "failed" else last["epoch_seconds"][-1]
 
     def record(self):
         """The expected `search` of groups/<m>/record.json."""
@@ -66,7 +74,7 @@ class History(Lines):
                 "work": plain_sum(float(len(trial.accuracy)) * trial.work_of_epoch() for trial in done),
                 "training_flops": plain_sum(float(trial.finished["samples_trained"])
                                             * float(trial.flops("table3")[0]) for trial in done),
-                "seconds": done[-1].finished["epoch_seconds"][-1], "spent": self.spent(),
+                "seconds": self.seconds(), "spent": self.spent(),
                 "history_sha256": self.last, "end_reason": self.end_reason()}
 
     def end_reason(self):

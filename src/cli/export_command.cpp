@@ -127,7 +127,8 @@ nlohmann::ordered_json detector_json(const config::Config& config) {
 bool needs_network(const config::WorkloadConfig& workload) {
     const bool is_v1_5 = workload.model == config::Model::resnet50_v1_5;
     return (is_v1_5 || workload.model == config::Model::resnet50_v1) &&
-           (!is_v1_5 || workload.backbone_width != 64 || config::is_search(workload));
+           (!is_v1_5 || workload.backbone_width != 64 || workload.channels != 3 ||
+            config::is_search(workload));
 }
 
 std::string network_file(std::filesystem::path weights) {

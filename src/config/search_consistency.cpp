@@ -28,6 +28,8 @@ public:
         }
         check(level == Level::custom || level == Level::aiperf, "run.level",
               "custom or aiperf" + as_kind);
+        check(level == Level::custom || config_.workload.problem_class == ProblemClass::official,
+              "workload.problem_class", "official" + as("run.level"));
         check(search.trials > 0 || search.duration_seconds > 0, "search.trials",
               "1 or more" + as("search.duration_seconds"));
         check(!search.epochs.empty(), "search.epochs", "one value or more");

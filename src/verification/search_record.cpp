@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -35,10 +36,6 @@ double work_of_epoch(const FinishedTrial& trial) {
                epochs;
 }
 
-double end_of(const FinishedTrial& trial) {
-    return trial.epoch_seconds.empty() ? trial.end_seconds : trial.epoch_seconds.back();
-}
-
 std::vector<const FinishedTrial*> finished_trials(const search::History& history) {
     std::vector<const FinishedTrial*> trials;
     for (const search::Trial& trial : history.trials())
@@ -66,7 +63,15 @@ void add(const SearchSeconds& part, SearchSeconds& sum) {
     sum.other += part.other;
 }
 
-SearchSeconds spent_by(const std::vector<const FinishedTrial*>& trials) {
+/// Returns the last trial that completed or failed, so that failures at the end cost time, too.
+const FinishedTrial& last_trial(const search::History& history) {
+    return *std::ranges::find_if(std::views::reverse(history.trials()), [](const auto& trial) {
+                return trial.finished.has_value();
+            })->finished;
+}
+
+/// `end_seconds` is the end of the last trial.
+SearchSeconds spent_by(const std::vector<const FinishedTrial*>& trials, double end_seconds) {
     SearchSeconds spent;
     for (const FinishedTrial* trial : trials) {
         spent.proposing += trial->proposing_seconds;
@@ -75,7 +80,7 @@ SearchSeconds spent_by(const std::vector<const FinishedTrial*>& trials) {
         spent.evaluating += trial->evaluating_seconds;
     }
     const double known = spent.proposing + spent.building + spent.training + spent.evaluating;
-    if (!trials.empty()) spent.other = std::max(0.0, trials.back()->end_seconds - known);
+    spent.other = std::max(0.0, end_seconds - known);
     return spent;
 }
 
@@ -163,8 +168,10 @@ GroupSearchRecord describe_search(const search::History& history) {
         record.training_flops += static_cast<double>(trial->samples_trained) *
                                  static_cast<double>(official_flops(trial->flops).training);
     }
-    record.seconds = end_of(*trials.back());
-    record.spent = spent_by(trials);
+    const FinishedTrial& last = last_trial(history);
+    const bool has_failed = last.state == TrialState::failed;
+    record.seconds = has_failed ? last.end_seconds : last.epoch_seconds.back();
+    record.spent = spent_by(trials, last.end_seconds);
     record.history_sha256 = history.last_sha256();
     record.end_reason = end_reason(history);
     return record;

@@ -90,6 +90,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     for (const Key& key : keys()) key.set(config, another_value(key));
     config.run.trace = false;        // the run has no measurements
     config.run.keep_weights = true;  // the run is rankable
+    config.run.level = Level::free;  // aiperf is for searches
     config.workload.kind = WorkloadKind::object_detection;
     config.search = SearchConfig{};  // no other workload searches
     config.workload.model = Model::faster_rcnn_r50_fpn;

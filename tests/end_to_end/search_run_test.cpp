@@ -61,6 +61,7 @@ TEST_F(SearchRun, ExportsTheBestModelAndItsNetwork) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_NE(outcome.out.find("wrote best.py"), std::string::npos) << outcome.out;
     const std::string network = text_of(*folder_ / "best.py");
+    EXPECT_NE(network.find("class Network("), std::string::npos) << network;
     const std::string group = outcome.out.substr(outcome.out.find("base model ") + 11, 1);
     const auto edits = json_of(result("groups/" + group + "/record.json"))["search"]["edits"];
     for (std::size_t i = 0; i < edits.size(); ++i) {
