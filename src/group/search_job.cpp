@@ -223,9 +223,9 @@ private:
         return !checkpoints_.is_stop_requested();
     }
 
-    /// Proposes the next trial, as all ranks then know it. A replay waits for the trials of other
-    /// groups, which may take any time.
-    PreparedTrial propose(FinishedTrial& trial) {
+    /// Proposes the next trial, as all ranks then know it; nothing if the search is over. A replay
+    /// waits for the trials of other groups, which may take any time.
+    std::optional<PreparedTrial> propose(FinishedTrial& trial) {
         const bool may_wait =
             training_.context.config.search.history == config::SearchHistory::recorded;
         training_.watch.resume();
@@ -237,7 +237,10 @@ private:
             if (is_leader_) next = proposals_->next();
         });
         if (may_wait) checkpoints_.end_wait();
-        if (of_leader<char>(is_leader_ && !next) != 0) checkpoints_.poll();  // it stops
+        if (of_leader<char>(is_leader_ && !next) != 0) {
+            checkpoints_.poll();  // stops after an interrupted wait
+            return std::nullopt;
+        }
         PreparedTrial prepared = next ? *std::move(next) : PreparedTrial{};
         const std::string text =
             comm::broadcast(training_.group, records::to_json_line(prepared.proposed));
@@ -293,12 +296,13 @@ private:
 
     void run_trial() {
         FinishedTrial trial;
-        PreparedTrial prepared = propose(trial);
+        std::optional<PreparedTrial> prepared = propose(trial);
+        if (!prepared) return;
         std::optional<TrialRun> run;  // outlives a failure: a destruction by it aborts the reducer
         std::string failure;
         int trained = 0;
         try {
-            build(prepared, trial, run);
+            build(*prepared, trial, run);
             trained = train(*run, trial);
         } catch (const Error& error) {
             failure = failure_of_trial(error, training_.group.size() == 1);
