@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/collectives.hpp>
@@ -145,14 +146,21 @@ private:
         return {save, restore};
     }
 
-    /// Counts the trials that earlier launches have finished.
-    void count_finished() {
+    /// Counts the trials that earlier launches have finished before the last `dropped` completed
+    /// ones.
+    void count_finished(std::int64_t dropped = 0) {
         finished_ = {};
         if (is_leader_) {
-            for (const search::Trial& trial : proposals_->own().trials()) {
+            const std::vector<search::Trial>& trials = proposals_->own().trials();
+            const auto is_completed = [](const search::Trial& trial) {
+                return trial.accuracy().has_value();
+            };
+            const std::int64_t wanted = std::ranges::count_if(trials, is_completed) - dropped;
+            for (const search::Trial& trial : trials) {
                 if (!trial.finished) continue;
+                if (is_completed(trial) && finished_.trials == wanted) break;
                 finished_.end_seconds = trial.finished->end_seconds;
-                if (trial.finished->state == TrialState::failed) continue;
+                if (!is_completed(trial)) continue;
                 ++finished_.trials;
                 finished_.epochs += std::ssize(trial.finished->accuracy);
             }
@@ -160,35 +168,49 @@ private:
         finished_ = of_leader(finished_);
     }
 
-    /// After the last trial's checkpoint could not be read, prepares to train this trial again from
-    /// the checkpoint before. Throws if there is none, or if other groups may depend on the trial.
-    void fall_back(const Error& damage) {
-        if (damage.code() != ExitCode::data) throw;  // the communicator has failed
+    /// After `damage` to the checkpoint of the last counted trial, no longer counts this trial,
+    /// which is then to be trained again. Throws if there is none before, or if other groups may
+    /// depend on it.
+    void fall_back(const std::string& damage, std::int64_t dropped) {
         const context::RunContext& context = training_.context;
         const bool is_alone = context.controller.layout().groups == 1 ||
                               context.config.search.history == config::SearchHistory::own;
         require(is_alone && finished_.trials > 1, ExitCode::data,
-                "{}; the group's last trial cannot be trained again: {}", damage.what(),
-                is_alone ? "no older checkpoint exists" : "other groups may have used its result");
-        comm::collective_try(training_.group, [&] {
-            if (!is_leader_) return;
-            training_.log.warn("the last trial is trained again: {}", damage.what());
-            proposals_->reopen_last_completed();
-        });
-        count_finished();
+                "{}; the group's last trial cannot be trained again: {}", damage,
+                is_alone ? "no older checkpoint can be used"
+                         : "other groups may have used its result");
+        count_finished(dropped);
     }
 
-    /// Continues after the last trial that an earlier launch has finished.
-    void resume() {
+    /// Restores the newest checkpoint that can be used. Only then removes later trials from the
+    /// history: if no checkpoint can be used, the history is as before.
+    void restore() {
         count_finished();
+        std::string damage;  // of the newest checkpoint
+        std::int64_t dropped = 0;
         for (bool is_restored = finished_.trials == 0; !is_restored;) {
             try {
                 checkpoints_.restore(steps());
                 is_restored = true;
             } catch (const Error& error) {
-                fall_back(error);
+                if (error.code() != ExitCode::data) throw;  // the communicator has failed
+                if (damage.empty()) damage = error.what();
+                fall_back(damage, ++dropped);
             }
         }
+        if (dropped == 0) return;
+        comm::collective_try(training_.group, [&] {
+            if (!is_leader_) return;
+            const std::string which =
+                dropped == 1 ? "trial is" : fmt::format("{} trials are", dropped);
+            training_.log.warn("the last {} trained again: {}", which, damage);
+            for (; dropped > 0; --dropped) proposals_->reopen_last_completed();
+        });
+    }
+
+    /// Continues after the last trial that an earlier launch has finished.
+    void resume() {
+        restore();
         training_.clock.add(finished_.end_seconds);
         result_.record.continuations.push_back({steps(), training_.context.launch.started_utc});
         if (is_leader_)
@@ -201,9 +223,9 @@ private:
         return !checkpoints_.is_stop_requested();
     }
 
-    /// Proposes the next trial, as all ranks then know it. A replay waits for the trials of other
-    /// groups, which may take any time.
-    PreparedTrial propose(FinishedTrial& trial) {
+    /// Proposes the next trial, as all ranks then know it; nothing if the search is over. A replay
+    /// waits for the trials of other groups, which may take any time.
+    std::optional<PreparedTrial> propose(FinishedTrial& trial) {
         const bool may_wait =
             training_.context.config.search.history == config::SearchHistory::recorded;
         training_.watch.resume();
@@ -215,7 +237,10 @@ private:
             if (is_leader_) next = proposals_->next();
         });
         if (may_wait) checkpoints_.end_wait();
-        if (of_leader<char>(is_leader_ && !next) != 0) checkpoints_.poll();  // it stops
+        if (of_leader<char>(is_leader_ && !next) != 0) {
+            checkpoints_.poll();  // stops after an interrupted wait
+            return std::nullopt;
+        }
         PreparedTrial prepared = next ? *std::move(next) : PreparedTrial{};
         const std::string text =
             comm::broadcast(training_.group, records::to_json_line(prepared.proposed));
@@ -271,12 +296,13 @@ private:
 
     void run_trial() {
         FinishedTrial trial;
-        PreparedTrial prepared = propose(trial);
+        std::optional<PreparedTrial> prepared = propose(trial);
+        if (!prepared) return;
         std::optional<TrialRun> run;  // outlives a failure: a destruction by it aborts the reducer
         std::string failure;
         int trained = 0;
         try {
-            build(prepared, trial, run);
+            build(*prepared, trial, run);
             trained = train(*run, trial);
         } catch (const Error& error) {
             failure = failure_of_trial(error, training_.group.size() == 1);

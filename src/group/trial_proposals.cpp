@@ -303,17 +303,18 @@ std::optional<PreparedTrial> TrialProposals::repeat() {
 
 std::optional<PreparedTrial> TrialProposals::next() {
     try {
-        PreparedTrial prepared = prepare();
-        begin_attempt(prepared.proposed.sequence);
+        std::optional<PreparedTrial> prepared = prepare();
+        if (prepared) begin_attempt(prepared->proposed.sequence);
         return prepared;
     } catch (const Interrupted&) {
         return std::nullopt;
     }
 }
 
-PreparedTrial TrialProposals::prepare() {
+std::optional<PreparedTrial> TrialProposals::prepare() {
     if (own().lines() % 2 == 1) {
-        if (auto repeated = repeat()) return std::move(*repeated);
+        if (auto repeated = repeat()) return repeated;
+        if (is_over()) return std::nullopt;
     }
     search::Request wanted = request();
     const std::vector<const search::History*> all = histories();
@@ -327,7 +328,7 @@ PreparedTrial TrialProposals::prepare() {
         }
         if (auto prepared = inherit(proposed)) {
             writer_.append(proposed);
-            return std::move(*prepared);
+            return prepared;
         }
         wanted.missing.push_back(proposed.parent);
         wanted.draw = 0;

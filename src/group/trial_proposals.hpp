@@ -41,9 +41,10 @@ public:
     /// proposal and inherits the weights. The unfinished one fails, and another trial follows, if
     /// its parent has no weights any more, or if it has ended the group twice. Reads what other
     /// groups have stored so far; with search.history recorded, waits for what the replayed search
-    /// had seen. Returns nothing if `may_wait` returns false. Throws the errors of search::propose,
-    /// and Error(data) if another group stores impossible lines, or too few and has not been active
-    /// for run.group_timeout_seconds.
+    /// had seen. Returns nothing if `may_wait` returns false, or if the search is over because the
+    /// unfinished trial has failed. Throws the errors of search::propose, and Error(data) if another
+    /// group stores impossible lines, or too few and has not been active for
+    /// run.group_timeout_seconds.
     std::optional<PreparedTrial> next();
     /// The trial of next() does not cause the end of this launch: the attempt does not count.
     void forget_attempts();
@@ -74,7 +75,7 @@ private:
 
     class Interrupted {};
 
-    PreparedTrial prepare();
+    std::optional<PreparedTrial> prepare();
     std::filesystem::path attempts_file() const;
     int attempts(int sequence) const;
     void begin_attempt(int sequence) const;

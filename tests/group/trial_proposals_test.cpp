@@ -185,6 +185,22 @@ TEST_F(TrialProposalsTest, EndsAfterManyFailedTrialsInARow) {
               "its last 20 trials failed, at last because diverged");
 }
 
+TEST_F(TrialProposalsTest, ProposesNothingIfTheFailureOfTheUnfinishedTrialEndsTheSearch) {
+    context_->config.search.trials = 100;
+    propose();
+    complete(0.5);
+    for (int failed = 1; failed < verification::kMaxFailures; ++failed) {
+        propose();
+        proposals_->fail("diverged", failed + 1);
+    }
+    propose();
+    start({"search.trials=100"});
+    propose();
+    start({"search.trials=100"});
+    EXPECT_FALSE(proposals_->next());
+    EXPECT_TRUE(proposals_->is_over());
+}
+
 TEST_F(TrialProposalsTest, WaitsForAnActiveGroupUntilItMustStop) {
     add_to_other({});
     propose();
