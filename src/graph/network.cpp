@@ -87,7 +87,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
     std::ranges::stable_sort(order, std::ranges::greater(),
                              [&](std::size_t index) { return lifetimes[index].bytes; });
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
-    std::multimap<std::size_t, std::size_t> blocks;  // offset to index, of placed tensors
+    std::multimap<std::size_t, std::size_t> blocks;  // indices of placed tensors by offset
     for (const std::size_t index : order) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
         std::size_t& begin = plan.offsets[index];

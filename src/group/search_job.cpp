@@ -298,7 +298,7 @@ private:
         FinishedTrial trial;
         std::optional<PreparedTrial> prepared = propose(trial);
         if (!prepared) return;
-        std::optional<TrialRun> run;  // outlives a failure: a destruction by it aborts the reducer
+        std::optional<TrialRun> run;  // not in `try`: unwinding would abort the reducer
         std::string failure;
         int trained = 0;
         try {

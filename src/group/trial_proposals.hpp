@@ -46,7 +46,7 @@ public:
     /// group stores impossible lines, or too few and has not been active for
     /// run.group_timeout_seconds.
     std::optional<PreparedTrial> next();
-    /// The trial of next() does not cause the end of this launch: the attempt does not count.
+    /// The trial of next() is not the cause of this launch's end, so the attempt does not count.
     void forget_attempts();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }

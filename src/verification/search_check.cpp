@@ -163,8 +163,8 @@ private:
                search.history == config::SearchHistory::recorded;
     }
 
-    /// Checks the number of trials of a group that has trained `epochs` in `seconds`. It is known
-    /// to the writer only whether failed trials count.
+    /// Checks the number of trials of a group that has trained `epochs` in `seconds`. Only
+    /// the writer knows whether failed trials count.
     void check_end(std::int64_t epochs, double seconds) {
         const config::SearchConfig& search = claim_.config.search;
         const auto all = std::ssize(history_.trials());

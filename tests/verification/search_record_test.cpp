@@ -62,7 +62,7 @@ TEST(SearchRecord, DescribesAGroupByItsFinishedTrials) {
 }
 
 /// Appends a trial like TrialProposals::fail().
-void append_failed(search::History& history) {
+void append_failed(search::History& history, double end_seconds) {
     ProposedTrial proposed;
     proposed.previous = history.last_sha256();
     proposed.sequence = static_cast<int>(history.trials().size());
@@ -73,19 +73,21 @@ void append_failed(search::History& history) {
     failed.previous = history.last_sha256();
     failed.sequence = proposed.sequence;
     failed.state = TrialState::failed;
+    failed.end_seconds = end_seconds;
     history.add_line(records::to_json_line(failed));
 }
 
 TEST(SearchRecord, NeedsATrialThatHasCompleted) {
     search::History history(0, "trials");
     EXPECT_THROW(best_trial(history), Error);
-    append_failed(history);
+    append_failed(history, 1);
     EXPECT_THROW(best_trial(history), Error);
     append(history, 0, 2);
-    append_failed(history);
+    EXPECT_EQ(describe_search(history).seconds, 2);
+    append_failed(history, 3);
     EXPECT_EQ(best_trial(history), 1);
     EXPECT_EQ(describe_search(history).trials, 1);
-    EXPECT_EQ(describe_search(history).seconds, 2);
+    EXPECT_EQ(describe_search(history).seconds, 3) << "failures at the end cost time, too";
 }
 
 /// seconds x 100 / 100 is less than seconds for some values.

@@ -6,7 +6,7 @@ namespace {
 
 /// Returns cos(2 pi t) by a Taylor polynomial; error 4e-6 for |t| < 2^21. All operations vectorize.
 inline float cos_2pi(float t) {
-    constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
+    constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
     const float rest = t - ((t + kRounder) - kRounder);
     const float y = 0.25F - (rest < 0 ? -rest : rest);  // cos(2 pi t) = sin(2 pi y)
     const float z = y * y;
@@ -80,7 +80,7 @@ Patch nodes_around(const Patch& patch, int spacing) {
 }
 
 constexpr std::uint64_t kPlanetSeed = 12345;         // the same planet in every run
-constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // in place of a sample's split
+constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // a value that SampleKey::split never has
 constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
 constexpr double kMaxHeight = 5200;      // m
 

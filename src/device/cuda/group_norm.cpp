@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. In the backward pass
-/// the workspace has scratch memory for the kernels, then three arrays of coefficients.
+/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. Workspace: scratch
+/// memory for the kernels of both passes, then in training three arrays of coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
