@@ -28,13 +28,6 @@ namespace {
 constexpr const char* kSearchArray = "search";  // of the array in a checkpoint
 constexpr double kMaxCount = 0x1p53;
 
-/// How far a group's search is, as all ranks know it.
-struct Finished {
-    std::int64_t trials = 0;
-    std::int64_t epochs = 0;
-    double end_seconds = 0;  // of the last trial of an earlier launch
-};
-
 class NoLog final : public Logger {
     void write(Severity, std::string_view) override {}
 };
@@ -149,23 +142,8 @@ private:
     /// Counts the trials that earlier launches have finished before the last `dropped` completed
     /// ones.
     void count_finished(std::int64_t dropped = 0) {
-        finished_ = {};
-        if (is_leader_) {
-            const std::vector<search::Trial>& trials = proposals_->own().trials();
-            const auto is_completed = [](const search::Trial& trial) {
-                return trial.accuracy().has_value();
-            };
-            const std::int64_t wanted = std::ranges::count_if(trials, is_completed) - dropped;
-            for (const search::Trial& trial : trials) {
-                if (!trial.finished) continue;
-                if (is_completed(trial) && finished_.trials == wanted) break;
-                finished_.end_seconds = trial.finished->end_seconds;
-                if (!is_completed(trial)) continue;
-                ++finished_.trials;
-                finished_.epochs += std::ssize(trial.finished->accuracy);
-            }
-        }
-        finished_ = of_leader(finished_);
+        finished_ = of_leader(is_leader_ ? search::progress(proposals_->own(), dropped)
+                                         : search::Progress{});
     }
 
     /// After `damage` to the checkpoint of the last counted trial, no longer counts this trial,
@@ -175,10 +153,10 @@ private:
         const context::RunContext& context = training_.context;
         const bool is_alone = context.controller.layout().groups == 1 ||
                               context.config.search.history == config::SearchHistory::own;
-        require(is_alone && finished_.trials > 1, ExitCode::data,
-                "{}; the group's last trial cannot be trained again: {}", damage,
-                is_alone ? "no older checkpoint can be used"
-                         : "other groups may have used its result");
+        require(
+            is_alone && finished_.trials > 1, ExitCode::data,
+            "{}; the group's last trial cannot be trained again: {}", damage,
+            is_alone ? "no older checkpoint can be used" : "other groups may have used its result");
         count_finished(dropped);
     }
 
@@ -396,7 +374,7 @@ private:
     ResumableRecord resumable_;
     SearchCheckpoints checkpoints_;
     std::optional<TrialProposals> proposals_;  // of the leader
-    Finished finished_;
+    search::Progress finished_;                // as all ranks know it
     TrainingTotals totals_;
     data::BadSampleReport
         bad_samples_;  // of the hold-out in the trial with most; the names of this launch

@@ -42,8 +42,8 @@ public:
     /// its parent has no weights any more, or if it has ended the group twice. Reads what other
     /// groups have stored so far; with search.history recorded, waits for what the replayed search
     /// had seen. Returns nothing if `may_wait` returns false, or if the search is over because the
-    /// unfinished trial has failed. Throws the errors of search::propose, and Error(data) if another
-    /// group stores impossible lines, or too few and has not been active for
+    /// unfinished trial has failed. Throws the errors of search::propose, and Error(data) if
+    /// another group stores impossible lines, or too few and has not been active for
     /// run.group_timeout_seconds.
     std::optional<PreparedTrial> next();
     /// The trial of next() is not the cause of this launch's end, so the attempt does not count.

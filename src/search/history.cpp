@@ -90,6 +90,21 @@ std::vector<const History*> pointers_to(std::span<const History> histories) {
     return pointers;
 }
 
+Progress progress(const History& history, std::int64_t dropped) {
+    const auto is_completed = [](const Trial& trial) { return trial.accuracy().has_value(); };
+    const std::int64_t wanted = std::ranges::count_if(history.trials(), is_completed) - dropped;
+    Progress progress;
+    for (const Trial& trial : history.trials()) {
+        if (!trial.finished) continue;
+        if (is_completed(trial) && progress.trials == wanted) break;
+        progress.end_seconds = trial.finished->end_seconds;
+        if (!is_completed(trial)) continue;
+        ++progress.trials;
+        progress.epochs += std::ssize(trial.finished->accuracy);
+    }
+    return progress;
+}
+
 std::vector<SeenTrial> seen_trials(std::span<const History* const> histories,
                                    std::span<const std::int64_t> seen) {
     ensure(seen.size() == histories.size(), "{} numbers of lines for {} histories", seen.size(),

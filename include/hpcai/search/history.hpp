@@ -51,6 +51,17 @@ private:
     std::string last_sha256_;
 };
 
+/// How far a search is.
+struct Progress {
+    std::int64_t trials = 0;  // completed
+    std::int64_t epochs = 0;  // of the completed trials
+    double end_seconds = 0;   // of the last finished trial
+};
+
+/// Returns the progress before the last `dropped` completed trials. `dropped` is at most their
+/// number.
+Progress progress(const History& history, std::int64_t dropped);
+
 /// Reads the file of a group, which may not exist yet and may grow meanwhile.
 class HistoryReader {
 public:
