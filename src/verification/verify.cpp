@@ -52,6 +52,10 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     }
 }
 
+bool is_rounding(double stored, double computed, double tolerance) {
+    return std::abs(stored - computed) <= tolerance * std::abs(computed);
+}
+
 /// Keeps stored scores that differ only by rounding, because the pow() of the machine that wrote
 /// them may round differently.
 void keep_rounded_scores(const Claim& claim, RunRecord& record) {
@@ -59,18 +63,15 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     const ScoresRecord& stored = claim.record.scores;
     Quantity& penalty = record.scores.penalty_coefficient;
     if (penalty.value && stored.penalty_coefficient.value &&
-        std::abs(*penalty.value - *stored.penalty_coefficient.value) <=
-            kTolerance * std::abs(*penalty.value)) {
+        is_rounding(*stored.penalty_coefficient.value, *penalty.value, kTolerance)) {
         penalty = stored.penalty_coefficient;
         if (record.scores.flops.value) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
         }
     }
     const auto keep = [](const Quantity& old, Quantity& score) {
-        const bool is_rounding =
-            old.value && score.value &&
-            std::abs(*old.value - *score.value) <= 2 * kTolerance * std::abs(*score.value);
-        if (is_rounding) score = old;
+        if (old.value && score.value && is_rounding(*old.value, *score.value, 2 * kTolerance))
+            score = old;
     };
     keep(stored.vflops_interval.low, record.scores.vflops_interval.low);
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
@@ -83,7 +84,7 @@ std::optional<SearchRecord> keep_rounded_search(const std::optional<SearchRecord
     constexpr double kTolerance = 1e-12;
     if (!stored || !search) return search;
     const auto keep = [](double old, double& value) {
-        if (std::abs(old - value) <= kTolerance * std::abs(value)) value = old;
+        if (is_rounding(old, value, kTolerance)) value = old;
     };
     keep(stored->regulated, search->regulated);
     for (std::size_t point = 0; point < std::min(stored->curve.size(), search->curve.size());

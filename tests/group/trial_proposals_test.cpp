@@ -67,6 +67,18 @@ protected:
         proposals_->finish(finished(trial.sequence, {accuracy}));
     }
 
+    /// Completes the root, then stores `count` failed trials.
+    void fail_after_the_root(int count) {
+        context_->config.search.trials = 100;
+        propose();
+        complete(0.5);
+        for (int failed = 0; failed < count; ++failed) {
+            EXPECT_FALSE(proposals_->is_over());
+            propose();
+            proposals_->fail("diverged", failed + 2);
+        }
+    }
+
     void store_weights(const std::vector<EditRecord>& edits, int sequence) {
         const auto graph = morphs::apply_all(proposals_->root(), search::morphs_of(edits));
         const auto device = device::make_cpu_device({});
@@ -172,27 +184,14 @@ TEST_F(TrialProposalsTest, FailsATrialThatHasEndedTwoLaunches) {
 }
 
 TEST_F(TrialProposalsTest, EndsAfterManyFailedTrialsInARow) {
-    context_->config.search.trials = 100;
-    propose();
-    complete(0.5);
-    for (int failed = 0; failed < verification::kMaxFailures; ++failed) {
-        EXPECT_FALSE(proposals_->is_over());
-        propose();
-        proposals_->fail("diverged", failed + 2);
-    }
+    fail_after_the_root(verification::kMaxFailures);
     EXPECT_TRUE(proposals_->is_over());
     EXPECT_EQ(verification::end_reason(proposals_->own()),
               "its last 20 trials failed, at last because diverged");
 }
 
 TEST_F(TrialProposalsTest, ProposesNothingIfTheFailureOfTheUnfinishedTrialEndsTheSearch) {
-    context_->config.search.trials = 100;
-    propose();
-    complete(0.5);
-    for (int failed = 1; failed < verification::kMaxFailures; ++failed) {
-        propose();
-        proposals_->fail("diverged", failed + 1);
-    }
+    fail_after_the_root(verification::kMaxFailures - 1);
     propose();
     start({"search.trials=100"});
     propose();
