@@ -33,12 +33,12 @@ std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int6
 }  // namespace
 
 void Solver::operator()(const ops::AnchorTargets& op) {
-    const std::int64_t images = op.boxes[0], most = op.boxes[1];
+    const std::int64_t images = op.boxes[0], rows = op.boxes[1];
     const auto anchors = placed(op.anchors);
     solution.output = Tensor(output_shape(op));
     for (std::int64_t n = 0; n < images; ++n) {
         std::vector<Box> boxes;
-        for (std::int64_t g = n * most; g < (n + 1) * most; ++g) {
+        for (std::int64_t g = n * rows; g < (n + 1) * rows; ++g) {
             if (x()[g * 5 + 4] > 0 && box_in(x(), g).has_area()) boxes.push_back(box_in(x(), g));
         }
         std::vector<double> best_of_box(boxes.size(), 0);
@@ -65,8 +65,8 @@ void Solver::operator()(const ops::AnchorTargets& op) {
         }
         const auto key =
             static_cast<std::uint32_t>(static_cast<std::int32_t>(problem.inputs[1][n]));
-        const auto share = op.positive_share * static_cast<double>(op.samples);
-        positives = drawn(positives, static_cast<std::int64_t>(share), key, 0);
+        const auto max_positives = op.positive_share * static_cast<double>(op.samples);
+        positives = drawn(positives, static_cast<std::int64_t>(max_positives), key, 0);
         const auto rest = op.samples - static_cast<std::int64_t>(positives.size());
         negatives = drawn(negatives, rest, key, 0);
         for (std::int64_t row = 0; row < op.samples; ++row) {
@@ -177,27 +177,27 @@ void Solver::operator()(const ops::Proposals& op) {
 }
 
 void Solver::operator()(const ops::RoiTargets& op) {
-    const std::int64_t proposals = op.proposals[1], most = op.boxes[1];
+    const std::int64_t proposals = op.proposals[1], rows = op.boxes[1];
     const Tensor& boxes = problem.inputs[1];
     solution.output = Tensor(output_shape(op));
     for (std::int64_t n = 0; n < op.boxes[0]; ++n) {
         const auto is_box = [&](std::int64_t g) {
-            return boxes[(n * most + g) * 5 + 4] > 0 && box_in(boxes, n * most + g).has_area();
+            return boxes[(n * rows + g) * 5 + 4] > 0 && box_in(boxes, n * rows + g).has_area();
         };
         const auto candidate = [&](std::int64_t i) {
             return i < proposals ? box_in(x(), n * proposals + i)
-                                 : box_in(boxes, n * most + i - proposals);
+                                 : box_in(boxes, n * rows + i - proposals);
         };
         std::vector<std::int64_t> foreground, background;
         std::map<std::int64_t, std::int64_t> matches;
-        for (std::int64_t i = 0; i < proposals + most; ++i) {
+        for (std::int64_t i = 0; i < proposals + rows; ++i) {
             const bool is_used =
                 i < proposals ? x()[(n * proposals + i) * 5 + 4] >= 0 : is_box(i - proposals);
             if (!is_used) continue;
             double best = 0;
-            for (std::int64_t g = 0; g < most; ++g) {
+            for (std::int64_t g = 0; g < rows; ++g) {
                 if (!is_box(g)) continue;
-                const double overlap = iou(box_in(boxes, n * most + g), candidate(i));
+                const double overlap = iou(box_in(boxes, n * rows + g), candidate(i));
                 if (overlap > best) matches[i] = g;
                 best = std::max(best, overlap);
             }
@@ -205,8 +205,8 @@ void Solver::operator()(const ops::RoiTargets& op) {
         }
         const auto key =
             static_cast<std::uint32_t>(static_cast<std::int32_t>(problem.inputs[2][n]));
-        const auto share = op.positive_share * static_cast<double>(op.samples);
-        foreground = drawn(foreground, static_cast<std::int64_t>(share), key, 1);
+        const auto max_positives = op.positive_share * static_cast<double>(op.samples);
+        foreground = drawn(foreground, static_cast<std::int64_t>(max_positives), key, 1);
         const auto count = static_cast<std::int64_t>(foreground.size());
         background = drawn(background, op.samples - count, key, 1);
         std::vector<std::int64_t> all = foreground;
@@ -219,7 +219,7 @@ void Solver::operator()(const ops::RoiTargets& op) {
             std::array<double, 4> target{};
             solution.output[at + 4] = 0;
             if (row < count) {
-                const std::int64_t g = n * most + matches.at(i);
+                const std::int64_t g = n * rows + matches.at(i);
                 solution.output[at + 4] = boxes[g * 5 + 4];
                 target = encoded(box_in(boxes, g), candidate(i), op.coder);
             }

@@ -7,7 +7,7 @@ namespace {
 /// The pixels of one channel in one span of samples that share statistics.
 struct Channel {
     std::vector<std::int64_t> pixels;  // indices in x
-    double mean = 0, variance = 0;     // biased
+    double mean = 0, variance = 0;     // the variance divides by count()
 
     Channel(const ops::BatchNorm& op, const Tensor& x, std::int64_t first_sample,
             std::int64_t samples, std::int64_t channel) {

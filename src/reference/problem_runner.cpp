@@ -133,7 +133,6 @@ Number* ProblemRunner::plain(const Tensor& tensor) {
     return static_cast<Number*>(to);
 }
 
-/// Stores a tensor in canonical order, like uploaded inputs.
 void* ProblemRunner::plain(const Tensor& tensor, DType dtype) {
     if (dtype == DType::u8) return plain<std::uint8_t>(tensor);
     if (dtype == DType::s32) return plain<std::int32_t>(tensor);

@@ -8,7 +8,7 @@
 namespace hpcai::naive {
 namespace {
 
-constexpr std::int64_t kFewestValues = 16;  // of a channel; see has_random_problem()
+constexpr std::int64_t kMinValues = 16;  // per channel; see has_random_problem()
 
 /// Draws each tensor from a stream of its own, because a stream holds 2^26 numbers.
 class Draw {
@@ -25,7 +25,7 @@ private:
 };
 
 /// Returns boxes (N, G, 5) for images whose `cells` (N, H, W, classes) have `stride` x `stride`
-/// pixels each; every other row has no box.
+/// pixels each; every second row is empty.
 Tensor random_boxes(Draw& draw, const Shape& shape, const Shape& cells, std::int64_t stride) {
     const std::int64_t height = cells[1] * stride, width = cells[2] * stride;
     const Tensor tops = draw.below(shape, height / 2), lefts = draw.below(shape, width / 2);
@@ -79,7 +79,6 @@ bool* relu_of(ops::Operation& operation) {
         operation);
 }
 
-/// Returns the pool of a MaxPool or NormPool.
 const ops::MaxPool* pool_of(const ops::Operation& operation) {
     if (const auto* op = std::get_if<ops::NormPool>(&operation)) return &op->pool;
     return std::get_if<ops::MaxPool>(&operation);
@@ -120,7 +119,7 @@ Tensor distances_from_kinks(const Problem& problem) {
     return solve(forward).output;
 }
 
-void silence_kinks(Problem& problem, double margin) {
+void clear_gradients_near_kinks(Problem& problem, double margin) {
     const Tensor distances = distances_from_kinks(problem);
     for (std::size_t i = 0; i < distances.values.size(); ++i) {
         if (std::abs(distances.values[i]) < margin) problem.output_gradients[0].values[i] = 0;
@@ -148,7 +147,7 @@ double objective(Problem problem) {
 bool has_random_problem(const ops::Operation& operation) {
     ops::Operation copy = operation;
     const ops::BatchNorm* const norm = norm_of(copy);
-    if (norm != nullptr && norm->input.elements() / norm->input[3] < kFewestValues) return false;
+    if (norm != nullptr && norm->input.elements() / norm->input[3] < kMinValues) return false;
     return !ops::is_one_of<ops::AnchorTargets, ops::RpnLoss, ops::Proposals, ops::RoiTargets,
                            ops::RoiAlign, ops::RoiLoss, ops::Detections, ops::AllGather,
                            ops::ReduceScatter>(operation);
@@ -168,7 +167,8 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
         const bool is_scale = is_norm && shape.rank() == 1 &&
                               problem.parameters.size() % 2 == setup.parameters.size() % 2;
         const auto dtype = is_norm && shape.rank() == 1 ? tensor::DType::f32 : setup.compute;
-        problem.parameters.push_back(draw.normal(dtype, shape, is_scale, is_scale ? 0.5 : 1));
+        problem.parameters.push_back(
+            draw.normal(dtype, shape, is_scale ? 1 : 0, is_scale ? 0.5 : 1));
     }
     if (const ops::BatchNorm* norm = norm_of(problem.operation)) {
         const Shape channels{norm->input[3]};
@@ -181,7 +181,7 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
     }
     problem.output_gradients = {draw.normal(setup.compute, output_shape(operation))};
     const bool is_rounded = setup.compute != tensor::DType::f32 && !pool_of(operation);
-    silence_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools compare exact numbers
+    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools compare exact numbers
     return problem;
 }
 

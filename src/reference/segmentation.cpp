@@ -6,8 +6,8 @@
 namespace hpcai::naive {
 namespace {
 
-/// Returns the class of point (x, y) of image n, in pixels, by `boxes` (N, G, 5). Of the boxes that
-/// cover it, the smallest determines the class, of equal ones the first. Without a box it is 0.
+/// Returns the class of point (x, y), in pixels, of image n: that of the smallest box in `boxes`
+/// (N, G, 5) that covers the point, of the first in a tie, or 0 if no box covers it.
 std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
     std::int64_t found = 0;
     double least = HUGE_VAL;

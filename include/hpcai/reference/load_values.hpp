@@ -58,7 +58,7 @@ inline void load_channels_last(Device& device, std::span<float> values, const te
     std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
     ensure(numbers.size() == values.size() && numbers.size() < std::size_t{1} << 24,
            "cannot read {} values of shape {}", values.size(), to_string(shape));
-    std::iota(numbers.begin(), numbers.end(), 1.0f);  // padding is 0
+    std::iota(numbers.begin(), numbers.end(), 1.0f);  // from 1, because padding is 0
     const auto memory = device.allocate(device.storage_bytes(shape, tensor::DType::f32));
     device.store_channels_last(memory->data(), shape, tensor::DType::f32, numbers);
     std::vector<float> places(memory->bytes() / sizeof(float));

@@ -34,7 +34,7 @@ inline double iou(const Box& a, const Box& b) {
     return shared / (a.width() * a.height() + b.width() * b.height() - shared);
 }
 
-/// Deltas x, y, w, h.
+/// Returns the deltas (x, y, w, h) from which decoded() computes `box`.
 inline std::array<double, 4> encoded(const Box& box, const Box& from, const ops::BoxCoder& coder) {
     const double xy = coder.weight_xy, wh = coder.weight_wh;
     return {xy * ((box.x1 + box.x2) - (from.x1 + from.x2)) / 2 / from.width(),
@@ -44,17 +44,17 @@ inline std::array<double, 4> encoded(const Box& box, const Box& from, const ops:
 
 inline Box decoded(const std::array<double, 4>& deltas, const Box& from,
                    const ops::BoxCoder& coder) {
-    const double xy = coder.weight_xy, wh = coder.weight_wh, most = std::log(1000.0 / 16);
+    const double xy = coder.weight_xy, wh = coder.weight_wh, max_log_ratio = std::log(1000.0 / 16);
     const double x = (from.x1 + from.x2) / 2 + deltas[0] / xy * from.width();
     const double y = (from.y1 + from.y2) / 2 + deltas[1] / xy * from.height();
-    const double width = std::exp(std::min(deltas[2] / wh, most)) * from.width();
-    const double height = std::exp(std::min(deltas[3] / wh, most)) * from.height();
+    const double width = std::exp(std::min(deltas[2] / wh, max_log_ratio)) * from.width();
+    const double height = std::exp(std::min(deltas[3] / wh, max_log_ratio)) * from.height();
     return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
 }
 
 inline Box clipped(const Box& box, std::int64_t height, std::int64_t width) {
-    const auto inside = [](double value, std::int64_t most) {
-        return std::clamp(value, 0.0, static_cast<double>(most));
+    const auto inside = [](double value, std::int64_t extent) {
+        return std::clamp(value, 0.0, static_cast<double>(extent));
     };
     return {inside(box.x1, width), inside(box.y1, height), inside(box.x2, width),
             inside(box.y2, height)};
@@ -64,7 +64,8 @@ inline Box clipped(const Box& box, std::int64_t height, std::int64_t width) {
 struct PlacedAnchor {
     Box box;
     std::size_t level = 0;
-    std::int64_t pixel = 0, place = 0;
+    std::int64_t pixel = 0;  // number of the cell: y * width + x
+    std::int64_t place = 0;  // index in the cell
 };
 
 inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
@@ -86,7 +87,7 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
     return all;
 }
 
-/// Returns up to `count` of `candidates`, those with the smallest sampling keys, as sorted numbers.
+/// Returns the `count` candidates with the smallest sampling keys (all if there are fewer), sorted.
 inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidates,
                                        std::int64_t count, std::uint32_t image_key,
                                        std::uint32_t stage) {
@@ -107,7 +108,7 @@ inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidat
 struct ScoredBox {
     Box box;
     double score = 0;
-    std::int64_t rank_of_equals = 0;  // of boxes with equal scores; the lowest is first
+    std::int64_t rank_of_equals = 0;  // orders boxes with equal scores, the lowest first
     std::int64_t label = 0;
 };
 
@@ -117,13 +118,13 @@ inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     });
 }
 
-/// Keeps boxes whose overlap with each better kept box is at most `most`. Returns the best first.
-inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double most) {
+/// Keeps boxes whose IoU with every kept box of higher rank is at most `max_iou`, best first.
+inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double max_iou) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;
     for (const ScoredBox& box : boxes) {
         if (std::none_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
-                return iou(better.box, box.box) > most;
+                return iou(better.box, box.box) > max_iou;
             })) {
             kept.push_back(box);
         }

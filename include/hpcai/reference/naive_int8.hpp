@@ -12,8 +12,8 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/reference/naive_ops.hpp>
 
-/// Convolutions of int8 factors as plain loops. Steps, which src/device/cpu/int8_convolution.hpp
-/// defines, and rounding are in fp32; sums are of integers.
+/// Convolutions of int8 factors as plain loops (src/device/cpu/int8_convolution.hpp has the
+/// definitions). Rounding steps and rounded values are computed in fp32, sums from integers.
 namespace hpcai::naive {
 
 /// Numbers as multiples of rounding steps.
@@ -66,20 +66,20 @@ struct Moment {
 
 /// Returns the 16 random bits for pixel p and channel c of image n of (N, H, W, C). A Philox block
 /// serves 8 numbers (cpu::Dither has their order). The blocks of samples follow each other over all
-/// micro-batches. Up to 2^32 blocks, of whole samples, share the first word of the counter.
+/// micro-batches. The samples of one first counter word have at most 2^32 blocks in total.
 inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3> npc,
                                  const device::RoundingKey& key, const Moment& moment) {
     const auto [n, p, c] = npc;
     const std::int64_t groups = (shape[1] * shape[2] + 7) / 8;  // of 8 pixels with 16 channels
     const std::int64_t element = p % 8 * 16 + c % 16;
-    const std::int64_t of_sample = (c / 16 * groups + p / 8) * 16 + element % 16;
+    const std::int64_t block = (c / 16 * groups + p / 8) * 16 + element % 16;
     const std::int64_t sample_blocks = shape[3] / 16 * groups * 16;
     const std::int64_t sample = moment.micro_batch * shape[0] + n;
-    const std::int64_t samples = (std::int64_t{1} << 32) / sample_blocks;
+    const std::int64_t samples_per_word = (std::int64_t{1} << 32) / sample_blocks;
     const auto words = philox4x32(
         {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 |
-             static_cast<std::uint32_t>(sample / samples) << 16 | key.node,
-         static_cast<std::uint32_t>(sample % samples * sample_blocks + of_sample),
+             static_cast<std::uint32_t>(sample / samples_per_word) << 16 | key.node,
+         static_cast<std::uint32_t>(sample % samples_per_word * sample_blocks + block),
          moment.training_step, key.model << 16 | key.rank},
         {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
     return words[static_cast<std::size_t>(element / 32)] >> (element / 16 % 2 * 16) & 0xffff;
@@ -120,10 +120,10 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
                                const device::RoundingKey& key, const Moment& moment) {
     const Tensor &x = problem.inputs[0], &dy = problem.output_gradients[0];
     const Tensor& filters = problem.parameters[0];
-    const std::int64_t channels = op.input[3], of_filter = op.kernel * op.kernel * channels;
+    const std::int64_t channels = op.input[3], filter_elements = op.kernel * op.kernel * channels;
     const Rounded qx = round_samples(x), qdy = round_by_chance(dy, key, moment);
     const Rounded by_filter =
-        round_to_nearest(filters, op.filters, [&](auto i) { return i / of_filter; });
+        round_to_nearest(filters, op.filters, [&](auto i) { return i / filter_elements; });
     const Rounded by_channel =
         round_to_nearest(filters, channels, [&](auto i) { return i % channels; });
     Problem integers;
@@ -145,7 +145,7 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
             sums[i] = static_cast<float>(sums[i]) * factor;
         }
     };
-    scale(solution.output, qx, by_filter, [&](auto i) { return i % op.filters * of_filter; });
+    scale(solution.output, qx, by_filter, [&](auto i) { return i % op.filters * filter_elements; });
     scale(solution.input_gradient, qdy, by_channel, [&](auto i) { return i % channels; });
     return solution;
 }

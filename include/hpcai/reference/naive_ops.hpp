@@ -47,7 +47,7 @@ struct Problem {
     bool is_first_layer = false;  // no input gradients
 };
 
-/// The results of an operation. The input gradients of pixels and labels have no values.
+/// The results of an operation. For pixels and labels, the tensor in input_gradients is empty.
 struct Solution {
     Tensor output;
     Tensor sums;    // (2, K), if ops::outputs_channel_sums()

@@ -19,7 +19,7 @@ public:
     struct Options {
         device::KernelOptions kernel;  // mode and needs_input_gradient follow from the problem
         device::StepScalars step{};
-        std::vector<bool> wanted_input_gradients{};  // of each input; beyond the end: wanted
+        std::vector<bool> wanted_input_gradients{};  // by input; inputs past the end: true
     };
 
     /// Plans and binds the kernel. The device and the problem must outlive the object. Throws as
@@ -29,12 +29,11 @@ public:
     device::Kernel& kernel() { return *kernel_; }
     /// Resets the running statistics and runs all passes in order. Waits for the device.
     void run();
-    /// Returns the results of the last run. Where gradients are not computed, those of inputs have
-    /// no values, and those of parameters are NaN.
+    /// Returns the results of the last run. Gradients that the kernel does not compute are empty
+    /// tensors for inputs, and NaN for parameters.
     Solution read() const;
     /// Returns the bits of all results of the last run, as the device stores them.
     std::vector<std::byte> bits() const;
-    /// Returns whether a kernel has written past the end of a tensor.
     bool wrote_past_end() const;
 
 private:
@@ -42,6 +41,7 @@ private:
     tensor::DType input_dtype(std::size_t index) const;
     std::size_t value_bytes(const Shape& shape, tensor::DType dtype, bool sums) const;
     void* allocate(std::size_t bytes);
+    /// Returns memory with `tensor` in the device's layout; plain(): in canonical order.
     void* stored(const Tensor& tensor, tensor::DType dtype, bool sums = false);
     template <typename Number>
     Number* plain(const Tensor& tensor);

@@ -15,20 +15,20 @@ struct ProblemSetup {
     bool is_first_layer = false;
 };
 
-/// Returns a training step of an operation on random numbers that exist in the types in which a
-/// device stores them: normal images and parameters, uniform bytes and labels, and boxes of a
-/// quarter of the image each. Where a tiny error of the operation could change which side of a ReLU
-/// or which pixel of a MaxPool is taken, the output gradient is 0. Throws Error(internal) for
-/// operations for which has_random_problem() is false.
+/// Returns a training step of an operation on random numbers, which are exact in the types in which
+/// a device stores them. Images and parameters are normally distributed, bytes and labels
+/// uniformly; each box covers a quarter of the image. The output gradient is 0 where a tiny error
+/// could change the sign of a ReLU's input or the pixel that a MaxPool selects. Throws
+/// Error(internal) for operations for which has_random_problem() is false.
 Problem random_problem(const ops::Operation& operation, const ProblemSetup& setup);
 
 /// Returns whether random_problem() accepts the operation. It refuses operations of a detector,
 /// shards, and BatchNorms of fewer than 16 values per channel, whose gradients may be nearly 0.
 bool has_random_problem(const ops::Operation& operation);
 
-/// Returns the error of the gradients in `solution`, which is solve(problem). Their product with
-/// random changes of all inputs and parameters is compared with a central difference of the outputs
-/// or losses; the error is relative to the norm of all gradients. Returns 0 if that is 0.
+/// Returns the error of the gradients in `solution`, which is solve(problem): the difference
+/// between their product with random changes of all inputs and parameters and a central difference
+/// of the outputs or losses, divided by the norm of all gradients. Returns 0 if this norm is 0.
 double gradient_error(const Problem& problem, const Solution& solution);
 
 }  // namespace hpcai::naive

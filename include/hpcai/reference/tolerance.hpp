@@ -12,8 +12,8 @@ struct Tolerance {
     double filters = fp32;  // of gradients of filters
 };
 
-/// The tolerance of operations that round each stored number once: half of 2^-7 in bf16 or 2^-10 in
-/// f16. An fp32 sum of n terms has an error of about sqrt(n) 2^-24, which is 1e-6 for n = 280.
+/// The tolerance of operations that round each stored number once: by up to 2^-8 in bf16 and 2^-11
+/// in f16. An fp32 sum of n terms has an error of about sqrt(n) 2^-24: 1e-6 for n = 280.
 inline Tolerance tolerance_of(tensor::DType compute) {
     if (compute == tensor::DType::f32) return {1e-6, 1e-6};
     return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
