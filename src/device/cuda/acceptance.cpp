@@ -13,7 +13,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr int kRepeats = 5;  // timed runs of a chain with autotune
+constexpr int kTimedRuns = 5;  // of a chain, with autotune
 
 std::int64_t weights_of(const ops::Convolution& op) {
     return op.filters * op.kernel * op.kernel * op.input[3];
@@ -129,9 +129,9 @@ Chain with_norm(const ops::Convolution& op) {
     return {op, ops::BatchNorm{.input = output_shape(op), .relu = true, .from_sums = op.sums}};
 }
 
-/// Whether the engine has a kernel that may be faster than separate operations. In f32 and for few
+/// Whether the engine has a kernel that may be faster than separate operations. In f32, or with few
 /// output channels, the Gram matrix x^T x of the input costs more than it saves.
-bool has_kernel(const ops::PointwiseNorm& op, const KernelOptions& options) {
+bool may_be_faster(const ops::PointwiseNorm& op, const KernelOptions& options) {
     const ops::Convolution& convolution = op.convolution;
     const std::int64_t inputs = convolution.input[3];
     return size_of(options.compute) == 2 && options.needs_input_gradient &&
@@ -150,10 +150,10 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
         }
         const double first = run_all(kernels, context.stream);  // may load code
         if (!context.autotune) return first;
-        std::array<double, kRepeats> seconds{};
+        std::array<double, kTimedRuns> seconds{};
         for (double& repeat : seconds) repeat = run_all(kernels, context.stream);
-        std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
-        return seconds[kRepeats / 2];
+        std::nth_element(seconds.begin(), seconds.begin() + kTimedRuns / 2, seconds.end());
+        return seconds[kTimedRuns / 2];
     } catch (const Error&) {
         rethrow_fault();
         return std::nullopt;
@@ -193,7 +193,7 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
                spans_batch(op->norm) && fills_vectors(op->norm.input[3]);
     }
     if (const auto* op = std::get_if<ops::PointwiseNorm>(&operation)) {
-        return has_kernel(*op, options) && accepts_pointwise(*op, options);
+        return may_be_faster(*op, options) && accepts_pointwise(*op, options);
     }
     const auto* op = std::get_if<ops::DualNorm>(&operation);
     return op != nullptr && spans_batch(op->outer) && spans_batch(op->inner) &&
@@ -219,7 +219,7 @@ bool Acceptance::accepts_pointwise(const ops::PointwiseNorm& op, const KernelOpt
     ops::Convolution convolution = op.convolution;
     ops::BatchNorm norm = op.norm;
     convolution.sums = true;
-    norm.from_sums = convolution.sums = (*this)(convolution, options);
+    norm.from_sums = convolution.sums = (*this)(convolution, options);  // only if accepted
     return decide(
         "pointwise norm " + to_string(shape) + (norm.add ? " + residual" : ""),
         [&] { return is_timed() || shape.channels <= kMaxChannels; },

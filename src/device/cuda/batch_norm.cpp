@@ -169,7 +169,8 @@ public:
         return {.saved_bytes = 4 * statistic_bytes() + mask_bytes,
                 .workspace_bytes = scratch_bytes};
     }
-    ops::BackwardReads backward_reads() const override {  // not the output: mask or x has the signs
+    /// The mask or x gives the sign of the output, so the output is not read.
+    ops::BackwardReads backward_reads() const override {
         return {.inputs = true, .output_gradients = 2};
     }
 
@@ -251,7 +252,6 @@ private:
     std::size_t copies_offset() const {
         return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }
-
     std::size_t rank_sums_offset() const {
         return rounded_up(copies_offset() + vectors_.copy_bytes());
     }

@@ -27,7 +27,7 @@ struct Context {
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without a device only
     PlanCache* plans = nullptr;  // the fastest known plans; not null
-    bool autotune = true;        // time the plans of problems without an entry in `plans`
+    bool autotune = true;        // time problems (see PlanCache) without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
     Tuning* tuning = nullptr;    // updated when kernels are timed; not null with a device
 

@@ -76,14 +76,14 @@ public:
         : OperationKernel(op, options, context), layout_(op, options) {
         const ConvolutionShape shape = convolution_shape(op, options);
         if (reads_blocks(op, options)) {
-            blocks_ = {options.compute,
-                       op.input[0],
-                       static_cast<int>(op.input[1]),
-                       static_cast<int>(op.input[2]),
-                       static_cast<int>(stored_channels(op.input[3])),
-                       static_cast<int>(stored_channels(op.input[3])),
-                       1,
-                       shape.is_column ? static_cast<int>(shape.kernel) : 1};
+            blocks_ = {.dtype = options.compute,
+                       .images = op.input[0],
+                       .height = static_cast<int>(op.input[1]),
+                       .width = static_cast<int>(op.input[2]),
+                       .channels = static_cast<int>(stored_channels(op.input[3])),
+                       .padded_channels = static_cast<int>(stored_channels(op.input[3])),
+                       .border = 1,
+                       .adjacent = shape.is_column ? static_cast<int>(shape.kernel) : 1};
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
         ensure(!op.sums || shape.filters == op.filters, "padding filters have no channel sums");

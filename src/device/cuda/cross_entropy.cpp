@@ -7,8 +7,8 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding rows. The gradient of the logits, (N, F) in the compute type, is that
-/// of the sum of the losses, times the loss scale.
+/// row (N) f32, 0 for padding rows (label -1). The gradient of the logits, (N, F) in the compute
+/// type, is that of the sum of the losses, times the loss scale.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -122,8 +122,8 @@ ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptio
     shape.kernel = (op.kernel + 1) / 2;
     shape.stride = 1;
     shape.padding = (op.padding - 1) / 2;
-    constexpr std::int64_t kColumnChannels = 64;
-    shape.is_column = shape.channels * shape.kernel <= kColumnChannels;
+    constexpr std::int64_t kMaxColumnChannels = 64;
+    shape.is_column = shape.channels * shape.kernel <= kMaxColumnChannels;
     if (!shape.is_column) return shape;
     shape.width = op.input[2] / 2;
     shape.channels *= shape.kernel;

@@ -19,7 +19,7 @@ public:
 
     std::size_t workspace_bytes() const { return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_); }
     std::string name() const { return plan_ < 0 ? "" : plans_->name(plan_); }
-    /// Enqueues the plan; `workspace` has workspace_bytes() at a multiple of 256.
+    /// Enqueues the plan; `workspace` has workspace_bytes(), aligned to 256 bytes.
     void run(const Operands& operands, void* workspace) const {
         plans_->execute(plan_, operands, workspace);
     }

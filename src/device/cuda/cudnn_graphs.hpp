@@ -32,8 +32,8 @@ struct ConvolutionShape {
 
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
-/// 3 and 16 channels faster. If the blocks that a row of taps reads have at most 64 channels
-/// together, they are stored side by side and filters have one column. Used in f16 and bf16 if the
+/// 3 and 16 channels faster. If the blocks that one row of a filter reads have at most 64 channels
+/// in total, they are stored as one pixel and filters have one column. Used in f16 and bf16 if the
 /// stride is 2, the image has even sides and 4, 8, 12 or 16 stored channels and needs no gradient,
 /// and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite, because
 /// filters in blocks have additional taps, which are 0.
@@ -102,7 +102,7 @@ public:
     /// Bytes of the workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;
     /// Enqueues a finalized plan on the stream of the context's handle. `workspace` has
-    /// workspace_bytes() at a multiple of 256.
+    /// workspace_bytes(), aligned to 256 bytes.
     void execute(int plan, const Operands& operands, void* workspace) const;
 
 private:

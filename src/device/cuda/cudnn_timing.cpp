@@ -23,7 +23,7 @@ namespace {
 /// compiling a plan can take seconds.
 constexpr std::size_t kMaxTrials = 20;
 constexpr double kMaxSeconds = 0.5;  // afterwards trials end once the results of two plans agree
-/// Once two plans agree, a plan slower than the best by this factor is not compared or chosen.
+/// Once two plans agree, a plan that takes more than this times the best time is not chosen.
 constexpr double kMaxSlowdown = 1.5;
 
 struct Access {
@@ -101,7 +101,7 @@ double agreement_bound(const ConvolutionShape& shape) {
 struct Trial {
     int plan = -1;
     double seconds = 0;         // median, or the only time
-    std::optional<int> result;  // index, equal if results of plans agree; none: not compared
+    std::optional<int> result;  // in PlanTimer::distinct_results_; none: not compared
 };
 
 /// Times finalized plans of a graph on random operands and compares their results.
@@ -207,7 +207,7 @@ private:
             distinct_results_, [&](const Samples& other) { return agrees(samples, other); });
         const auto index = static_cast<int>(found - distinct_results_.begin());
         if (found != distinct_results_.end()) return index;
-        if (!agrees(samples, samples)) return std::nullopt;
+        if (!agrees(samples, samples)) return std::nullopt;  // a number is not finite
         distinct_results_.push_back(std::move(samples));
         return index;
     }

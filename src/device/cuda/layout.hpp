@@ -13,7 +13,7 @@ constexpr std::size_t rounded_up(std::size_t bytes) {
     return align_up(bytes, 256);
 }
 
-/// Returns the bytes of an array in device memory, by rounded_up().
+/// Returns the bytes of an array in device memory, after rounded_up().
 constexpr std::size_t array_bytes(std::int64_t elements, DType dtype = DType::f32) {
     return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }

@@ -83,7 +83,6 @@ private:
     std::size_t ones_bytes() const {
         return trains() ? array_bytes(samples_, options_.compute) : 0;
     }
-
     std::size_t relu_bytes() const { return array_bytes(relu_outputs_); }
 
     // The ReLU has its own kernel, because that of cuBLASLt may turn a NaN into a number.

@@ -141,7 +141,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Product::algorithms(const Context& 
 
 std::size_t Product::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
                              const Context& context) {
-    const auto memory = [&](std::int64_t elements, DType dtype) {
+    const auto memory = [&](std::int64_t elements, DType dtype) {  // filled with small numbers
         DeviceBytes bytes(array_bytes(elements, dtype));
         check(cudaMemsetAsync(bytes.data(), 0x2f, bytes.bytes(), context.stream),
               "filling a matrix");

@@ -35,7 +35,7 @@ public:
         void* d = nullptr;
         const void* bias = nullptr;
         void* mask = nullptr;       // one bit for each element of d, set where it is above 0
-        void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
+        void* workspace = nullptr;  // workspace_bytes(), aligned to 256 bytes
     };
 
     /// Throws Error(internal) if cuBLASLt has no algorithm for the product. A ReLU also requires a

@@ -11,7 +11,7 @@
 
 namespace hpcai::device::cuda {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 2;  // of the file
 
 void to_json(nlohmann::json& json, const PlanCache::Timing& timing) {
     json = {{"name", timing.name},
@@ -67,9 +67,11 @@ PlanCache::Contents PlanCache::read() {
         if (json.at("format") == kFormat && machine == machine_) {
             return {json.at("plans"), json.at("barred"), json.at("timings")};
         }
-        warning_ =
-            fmt::format("{}: not used, because its plans are of {} with cuDNN {} in format {}",
-                        file_.string(), machine.device, machine.cudnn, json.at("format").dump());
+        warning_ = fmt::format(
+            "{}: not used, because its plans are of {} with cuDNN {} in format {}, not of {} with "
+            "cuDNN {} in format {}",
+            file_.string(), machine.device, machine.cudnn, json.at("format").dump(),
+            machine_.device, machine_.cudnn, kFormat);
     } catch (const nlohmann::json::exception& error) {
         warning_ = fmt::format("{}: not a plan cache: {}", file_.string(), error.what());
     }
