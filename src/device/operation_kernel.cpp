@@ -13,7 +13,7 @@ std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions
     passes.push_back(Pass::forward);
     if (options.mode != Mode::training) return passes;
     if (has_weights) passes.push_back(Pass::weight_gradient);
-    // In these operations, unlike in others, Pass::input_gradient has no gradients of parameters.
+    // In other operations, Pass::input_gradient also computes the gradients of the parameters.
     const bool is_for_inputs_only =
         has_weights || ops::is_one_of<ops::AllGather, ops::ReduceScatter>(operation);
     const bool has_backward =

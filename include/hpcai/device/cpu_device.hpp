@@ -6,17 +6,17 @@
 namespace hpcai::device {
 
 /// The layout of images between kernels. `channels_last` is (N, H, W, C). `blocked` has blocks of 8
-/// or 16 channels where the block size divides C; other images are channels last or, with up to
-/// three channels, (N, C, H, W). `automatic` is the one that oneDNN prefers for 3x3 convolutions.
+/// or 16 channels where the block size divides C. Other images are channels last or, with up to
+/// three channels, (N, C, H, W). `automatic`: the layout that oneDNN prefers for 3x3 convolutions.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// True: results have the same bits for any `threads`. oneDNN then processes up to 16
-    /// sub-batches, each with one thread, so more threads than sub-batches do not help. Each
-    /// sub-batch has its own copy of a layer's weight gradients. If 16 copies would exceed 16 MiB,
-    /// the weight gradient uses 8 sub-batches; if 8 would, 4.
+    /// True: results have the same bits for any `threads`. A batch is then divided into up to 16
+    /// sub-batches, each computed by one thread, so oneDNN uses no more threads than sub-batches.
+    /// Each sub-batch has its own copy of a layer's weight gradients. If 16 copies exceed 16 MiB,
+    /// the weight gradient uses 8 sub-batches; if 8 copies exceed it, 4 sub-batches.
     bool deterministic = false;
 };
 
@@ -27,19 +27,18 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 /// Returns the version of oneDNN, such as "2.6.3".
 std::string onednn_version();
 
-/// The number of cores of the machine, and of those on which this process may run; at least 1.
+/// Numbers of cores, each at least 1.
 struct Cores {
-    int machine = 1;
-    int allowed = 1;
+    int machine = 1;                // all cores of the machine
+    int allowed = 1;                // the cores on which this process may run
     std::uint64_t allowed_set = 0;  // hash of the allowed hardware threads; 0: unknown
 };
 Cores count_cores();
 
-/// The number of NUMA nodes of the machine, and of those with cores on which this process may run;
-/// at least 1.
+/// Numbers of NUMA nodes, each at least 1.
 struct NumaNodes {
-    int machine = 1;
-    int allowed = 1;
+    int machine = 1;  // all NUMA nodes of the machine
+    int allowed = 1;  // NUMA nodes with cores on which this process may run
 };
 NumaNodes count_numa_nodes();
 

@@ -7,8 +7,8 @@ namespace hpcai::device {
 
 struct CudaDeviceOptions {
     int index = 0;  // of the GPU among those visible to this process
-    /// Bitwise repeatable results: a fixed rule chooses among deterministic convolution plans,
-    /// without timing and without `plan_cache`.
+    /// Bitwise repeatable results: a fixed rule chooses among deterministic plans (cuDNN's
+    /// implementations of a convolution), without timing and without `plan_cache`.
     bool deterministic = false;
     bool autotune = true;  // time the plans and fused operations that are not in `plan_cache`
     /// File that stores the fastest plans between runs. If it cannot be read or written,

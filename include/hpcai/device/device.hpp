@@ -71,10 +71,11 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates; none if that pass has other work in every
-    /// step. A caller that updates the copies itself runs that pass only once. Requires bind().
+    /// The working copies that the prepare pass updates; none if this pass has other work in every
+    /// step. A caller whose optimizer updates the copies runs this pass only after other changes of
+    /// the parameters. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
-    /// Throws Error(internal), on a CPU naming the operation, when a library reports a failure.
+    /// Throws Error(internal) when a library fails; on a CPU, the message names the operation.
     virtual void run(ops::Pass pass) = 0;
 };
 using KernelPtr = std::unique_ptr<Kernel>;
@@ -95,8 +96,8 @@ struct Optimizer {
     OptimizerRule rule;
     float weight_decay = 0;
     struct Range {
-        std::size_t begin = 0;  // a multiple of 8
-        std::size_t end = 0;
+        std::size_t begin = 0;         // index of the first element, a multiple of 8
+        std::size_t end = 0;           // index after the last element
         bool decays = true;            // whether weight decay applies
         bool has_trust_ratio = false;  // false: the ratio is 1
         void* working_copy = nullptr;  // see Kernel::working_copies(); null: none
@@ -136,7 +137,7 @@ struct RoundingKey {
     std::uint64_t seed = 0;
     std::uint32_t model = 0;  // below 2^16
     std::uint32_t rank = 0;   // in the group of the model, below 2^16
-    std::uint32_t node = 0;   // index in the graph, below 2^16
+    std::uint32_t node = 0;   // index of the operation in the graph, below 2^16
 };
 
 /// Options for planning a kernel, in addition to its operation.
@@ -211,7 +212,7 @@ struct Determinism {
 
 /// The work that a device has spent on timing kernels to choose among them.
 struct Tuning {
-    int convolutions = 0;  // forward and gradient passes whose cuDNN plans were timed
+    int convolutions = 0;  // passes (forward or gradient) of convolutions with timed cuDNN plans
     double seconds = 0;    // including trials of fused operations
 };
 
@@ -228,8 +229,8 @@ class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
     /// Waits for the work before the last release(), replaces the pictures, and returns when those
-    /// of `files` are decoded. Sets the offsets: -1 for a file that the decoder refuses, or for
-    /// which there is no memory. May be called from any thread, one call at a time.
+    /// of `files` are decoded. Sets JpegFile::offset_bytes: -1 for a file that the decoder refuses,
+    /// or for which there is no memory. May be called from any thread, one call at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
@@ -265,8 +266,8 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for the work before an
-    /// earlier upload, or for all work if it needs more memory than reserve_uploads() has reserved.
+    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for the work enqueued
+    /// before an earlier upload, or for all work if reserve_uploads() has reserved too little.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.
@@ -342,8 +343,8 @@ public:
     /// contains its marks.
     virtual std::unique_ptr<Timeline> make_timeline();
 
-    /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN,
-    /// that is equal on every device. Word i has the bits of value 2i, plus 2^32 times those of
+    /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN. It
+    /// is equal on every device. Word i has the bits of value 2i, plus 2^32 times those of
     /// value 2i + 1, if it exists. The hash is n + sum over i of mix(word i + (i + 1) *
     /// 0x9e3779b97f4a7c15), modulo 2^64. mix is the finalizer of SplitMix64 (Steele, Lea, Flood
     /// 2014; Stafford's variant 13), a bijection, so a change within one word always changes the

@@ -24,7 +24,7 @@ public:
           span_samples_(op.statistics_samples > 0 ? std::min(op.statistics_samples, op.input[0])
                                                   : op.input[0]),
           spans_(trains() ? op.input[0] / span_samples_ : 1) {
-        ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
+        ensure(!op.add || op.relu, "a BatchNorm with an addition requires a ReLU");
         const SyncBatchNormReducer* reducer = options.sync_batch_norm_reducer;
         ensure(ranks_ == 1 || (reducer != nullptr && reducer->ranks() == ranks_),
                "the statistics span {} ranks, but the reducer sums over {}", ranks_,
@@ -277,8 +277,8 @@ private:
     }
 
     /// With n pixels in a span and xhat = (x - mean) / deviation:
-    /// dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c. The
-    /// gradients of gamma and beta cover only this rank's samples, as for all parameters.
+    /// dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n) = a g + b x + c. The
+    /// gradients of gamma and beta cover only this rank's samples, like those of all parameters.
     void combine_gradients() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {

@@ -10,9 +10,9 @@ namespace hpcai::device::cpu {
 namespace {
 
 // With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. When
-// kGradientBytes limited the sub-batches, the gradients were at most 1.1 times slower.
-constexpr std::size_t kMaxSubBatches = 16, kFewSubBatches = 4;
-constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
+// kMaxGradientBytes reduced the number of sub-batches, they were at most 1.1 times slower.
+constexpr std::size_t kMaxSubBatches = 16, kMinSubBatchLimit = 4;
+constexpr std::size_t kMaxGradientBytes = std::size_t{16} << 20;  // of all sub-batches together
 
 /// While this object exists, oneDNN plans primitives for one thread.
 class SingleThreadScope {
@@ -166,7 +166,7 @@ std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t s
                                           std::size_t gradient_bytes) {
     if (!context.is_deterministic) return {samples};
     std::size_t limit = kMaxSubBatches;
-    while (limit > kFewSubBatches && limit * gradient_bytes > kGradientBytes) limit /= 2;
+    while (limit > kMinSubBatchLimit && limit * gradient_bytes > kMaxGradientBytes) limit /= 2;
     const std::int64_t count = std::min(static_cast<std::int64_t>(limit), samples);
     std::vector<std::int64_t> sizes;
     for (std::int64_t index = 0; index < count; ++index) {

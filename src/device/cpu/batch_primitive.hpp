@@ -5,8 +5,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A copy of a parameter in the layout and type that primitives read. They read the fp32 master
-/// itself if its layout and type match.
+/// A copy of a parameter in the layout and type that primitives read. If the fp32 master already
+/// has both, primitives read the master.
 class PackedParameter {
 public:
     PackedParameter() = default;
@@ -123,7 +123,6 @@ public:
     BatchPrimitive(const Context& context, const std::vector<std::int64_t>& sizes,
                    const Plan& plan);
 
-    /// Bytes of the workspace for all sub-batches together.
     std::size_t workspace_bytes() const;
     /// Must precede the next three functions, which set the address of an argument (DNNL_ARG_...).
     void bind_workspace(void* workspace);

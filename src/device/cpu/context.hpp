@@ -87,14 +87,14 @@ dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType 
 bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
                     bool needs_input_gradient);
 
-/// Identifies a tile of an image value.
+/// Identifies a tile (see Tile) of a batch of images.
 struct TileIndex {
     std::int64_t image = 0;
     std::int64_t tile = 0;     // in the image
     std::int64_t channel = 0;  // the first one
 };
 
-/// Divides an image value into `images` x `tiles` tiles of `tile.lanes` channels.
+/// Divides a batch of images into `images` x `tiles` tiles of `tile.lanes` channels.
 struct TileGrid {
     Tile tile;
     std::int64_t images = 0;

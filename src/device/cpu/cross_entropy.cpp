@@ -29,8 +29,8 @@ LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
 }
 
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, multiplied by
-/// the loss scale; the workspace has it in f32.
+/// row (N) f32, 0 for padding rows (label -1). Gradient of the logits: (N, F) in the compute type,
+/// multiplied by the loss scale; the workspace has it in f32.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -65,7 +65,7 @@ private:
         if (label(row) >= 0) {
             double logit_sum = 0;
             for (std::int64_t i = 0; i < classes_; ++i) logit_sum += logits[i] - highest;
-            // -sum of target x log(softmax), separately for both terms of the target
+            // -sum of target * log(softmax): the one-hot part of the target, then the uniform part
             loss = one_hot_weight_ * (log_sum - (logits[label(row)] - highest)) +
                    uniform_weight_ * (static_cast<double>(classes_) * log_sum - logit_sum);
         }

@@ -135,7 +135,7 @@ private:
 
     /// Also writes the gradient of the input.
     void sum_gradients() const {
-        // The loop always reads the gate as GradientSource::x, but only a ReLU needs it.
+        // Without a ReLU, the loop reads the gate but does not need it: any valid address serves.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),

@@ -46,7 +46,7 @@ private:
     /// Writes the gradient of the ReLU's input, times `scale` (null: 1), to `to` (null: nothing).
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
-        // The loop always reads the gate as GradientSource::x, but only a ReLU needs it.
+        // Without a ReLU, the loop reads the gate but does not need it: any valid address serves.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](const TileIndex& at) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), at),

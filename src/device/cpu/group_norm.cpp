@@ -124,7 +124,7 @@ private:
     }
 
     /// With m numbers in the group and xhat = (x - mean) / deviation: dx = (gamma g -
-    /// sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation, as a g + b x + c.
+    /// sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation; enum Scratch names its factors.
     void combine_gradients(std::int64_t image, std::int64_t group) const {
         const std::int64_t first = group * per_group_, end = first + per_group_;
         const double inverse = *saved(inverse_deviation, image, first);

@@ -23,8 +23,8 @@ constexpr std::int64_t kPerBlock = 8;  // filters per block; divides op.filters 
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // assumed cache per thread
 constexpr std::int64_t kPart = 1 << 14;          // elements per part of a sample
-constexpr std::int64_t kDitheredElements = 128;  // elements per kDitherBlocks Philox blocks
-constexpr std::int64_t kDitherBlocks = 16;       // as Dither defines
+constexpr std::int64_t kDitherBlocks = 16;       // Philox blocks that serve kDitheredElements
+constexpr std::int64_t kDitheredElements = 128;  // elements; see Dither
 
 std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
@@ -132,7 +132,6 @@ void Int8Filters::round_filters(std::int64_t block) const {
     }
 }
 
-/// Computes the steps of kInt8Lanes channels.
 void Int8Filters::find_rotated_steps(std::int64_t first_channel) const {
     for (std::int64_t channel = first_channel; channel < first_channel + kInt8Lanes; ++channel) {
         std::uint32_t largest = 0;
@@ -156,7 +155,8 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     image_grid_ = tile_grid(context.layouts, image_, DType::f32);
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
     ensure(image_grid_.tile.lanes == kInt8Lanes && result_grid_.tile.lanes == kInt8Lanes,
-           "int8 requires blocks of 16 channels, got blocks of {}", context.layouts.channel_block);
+           "int8 requires tiles of 16 channels, got {} (image) and {} (result)",
+           image_grid_.tile.lanes, result_grid_.tile.lanes);
     samples_ = samples_in_cache(image_, result_);
     plan(op, padding);
     parts_ = ceil_div(elements_of_sample(image_), kPart);

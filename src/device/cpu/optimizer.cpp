@@ -138,7 +138,6 @@ private:
         });
     }
 
-    /// Calls `body(part, span)` for each part, in parallel.
     void for_each_part(const auto& body) {
         const auto count = static_cast<std::int64_t>(parts_.size());
 #pragma omp parallel for schedule(static)

@@ -58,15 +58,15 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Parallel over the rows of cells of all images, then over the images. For each anchor the
-/// workspace has the matching box and the IoU with it, or kForced if the anchor has the highest IoU
-/// with one of the boxes. It also has the highest IoU of each box, per row and over all rows.
+/// Parallel over the rows of cells of all images, then over the images. For each anchor, the
+/// workspace has the matching box and the IoU with it, or kForced if, for some box, no anchor has a
+/// higher IoU. For each box, the workspace has the highest IoU in each row and over all rows.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
                         const Context& context)
         : ScratchKernel(op, options, context) {
-        // The output has anchor numbers in fp32, which is exact below 2^24.
+        // The output has anchor numbers in fp32, which represents all integers below 2^24.
         ensure(op.anchors.count() < (1 << 24), "expected fewer than 2^24 anchors, got {}",
                op.anchors.count());
         for (std::size_t level = 0; level < grid_.levels(); ++level) {

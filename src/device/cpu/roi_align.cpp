@@ -29,8 +29,8 @@ public:
           axis_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
         ensure(op.pooled > 0 && op.pooled <= kMaxPooled && op.sampling_ratio > 0,
-               "regions of {} bins on a side with {} samples are not supported", op.pooled,
-               op.sampling_ratio);
+               "RoiAlign requires 1 to 16 bins and at least 1 sample per side, got {} and {}",
+               op.pooled, op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
             ensure(level[0] == op.regions[0] && level[3] == channels_,
                    "pyramid level {} does not match the first level, {}, or the regions, {}",
@@ -126,7 +126,7 @@ private:
         levels_[region] = kUnused;
         if (!(row[4] >= 0)) return;
         const ops::Box box = ops::box_of(row);
-        const int level = ops::pyramid_level(box);
+        const int level = ops::pyramid_level(box);  // the finest level is 2
         levels_[region] = level - 2;
         const Shape& shape = op_.pyramid[level - 2];
         const float scale = 1.0f / static_cast<float>(1 << level);

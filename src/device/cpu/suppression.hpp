@@ -14,6 +14,7 @@ namespace hpcai::device::cpu {
 /// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.
 inline std::uint64_t rank_key(float score, std::int64_t number) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
+    // As integers, the bits of positive numbers ascend and those of negative numbers descend.
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
     const std::uint32_t descending = score != score ? 0xffffffffu : ~ascending;
     return std::uint64_t{descending} << 32 | static_cast<std::uint32_t>(number);

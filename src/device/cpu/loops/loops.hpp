@@ -280,7 +280,7 @@ namespace avx512 {
 const SimdKernels& table();
 }
 
-// The next three functions are in isa_x86.cpp or isa_other.cpp, which CMake selects. In the latter
+// CMake compiles isa_x86.cpp or isa_other.cpp for the next three functions. In isa_other.cpp,
 // has_native_bf16() and has_native_int8() return false.
 /// Returns the engine's own loops, compiled for the instruction sets of this processor.
 const SimdKernels& loops_for_this_cpu();

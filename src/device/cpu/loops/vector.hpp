@@ -47,7 +47,7 @@ inline void store(float* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &values, sizeof values);
 }
 
-/// Rounds to nearest even. A NaN stays NaN if arithmetic produced its payload.
+/// Rounds to nearest even. A NaN from arithmetic stays NaN; another NaN may become a number.
 template <int Lanes>
 inline void store(Bf16* to, Floats<Lanes> values) {
     using Words = typename Vectors<Lanes>::Words;
