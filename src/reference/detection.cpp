@@ -5,7 +5,7 @@
 
 #include "solver.hpp"
 
-/// The operations of Faster R-CNN in double, as hpcai/ops/detection.hpp describes them.
+/// The operations of Faster R-CNN in double (definitions and columns: hpcai/ops/detection.hpp).
 namespace hpcai::naive {
 
 namespace {

@@ -152,7 +152,7 @@ DType ProblemRunner::input_dtype(std::size_t index) const {
     if (const auto* op = std::get_if<ops::InputNormalize>(&operation)) return op->dtype;
     const Shape& shape = problem_.inputs[index].shape;
     if (shape.rank() == 1 && index > 0) return DType::s32;  // labels and keys
-    const bool is_head_output =
+    const bool is_head_output =  // a Linear layer without a ReLU has an fp32 output
         shape.rank() == 2 && (ops::is_loss(operation) || !is_differentiable(operation));
     return shape.rank() == 3 || is_head_output ? DType::f32 : compute_;
 }

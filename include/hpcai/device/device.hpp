@@ -320,7 +320,6 @@ public:
     /// below `min_scale`. Then gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* scalars) = 0;
 
-    /// Returns whether the device supports resize_crops().
     virtual bool can_resize_crops() const { return false; }
     /// Enqueues work that resizes each view's crop to side x side (antialiased bilinear, with the
     /// bits of data::resize_bilinear) and then flips it. `batch` must have 1 to 65535 rows and a
@@ -331,7 +330,6 @@ public:
     /// may call this function. The device must outlive the result.
     virtual std::unique_ptr<JpegBatch> make_jpeg_batch() { return nullptr; }
 
-    /// Returns whether the device supports record().
     virtual bool can_record() const { return false; }
     /// Captures the work that `enqueue` enqueues on this device, without running it. `enqueue` must
     /// not wait for the device or upload to it, and everything it uses must outlive the Recording.

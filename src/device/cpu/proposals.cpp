@@ -82,7 +82,7 @@ private:
     }
 
     void write(std::int64_t image) {
-        float* out = output() + image * op_.limit * 5;
+        float* out = output() + image * op_.limit * 5;  // four coordinates, score (-1: unused)
         const std::int64_t written =
             for_each_best(&list(image, 0), levels_, next_ + image * levels_, op_.limit,
                           [&](const RankedBoxes& from, std::int64_t index) {
@@ -191,7 +191,7 @@ private:
     }
 
     void write(std::int64_t image) {
-        float* out = output() + image * op_.limit * 6;
+        float* out = output() + image * op_.limit * 6;  // four coordinates, score, class
         const std::int64_t written = for_each_best(
             &list(image, 1), op_.classes - 1, next_ + image * op_.classes, op_.limit,
             [&](const RankedBoxes& from, std::int64_t index) {

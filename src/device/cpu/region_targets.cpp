@@ -59,8 +59,8 @@ struct CellRow {
 };
 
 /// Parallel over the rows of cells of all images, then over the images. For each anchor, the
-/// workspace has the matching box and the IoU with it, or kForced if, for some box, no anchor has a
-/// higher IoU. For each box, the workspace has the highest IoU in each row and over all rows.
+/// workspace has the matching box and the IoU with it, or kForced if no anchor has a higher IoU
+/// with one of the overlapped boxes. For each box it has the highest IoU per row and in total.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
@@ -188,7 +188,7 @@ private:
         }
         const std::int64_t positives = positive.finish(op_.samples);
         const std::int64_t negatives = negative.finish(op_.samples - positives);
-        float* out = output() + image * op_.samples * 6;
+        float* out = output() + image * op_.samples * 6;  // columns as in write_positive()
         for (std::int64_t row = 0; row < op_.samples; ++row, out += 6) {
             std::fill_n(out, 6, 0.0f);
             if (row < positives) {
@@ -225,8 +225,8 @@ private:
     std::uint64_t* keys_ = nullptr;  // (images, 2, samples)
 };
 
-constexpr std::int64_t kBoxColumns = 5;
-constexpr std::int64_t kOutputColumns = 9;
+constexpr std::int64_t kBoxColumns = 5;     // four coordinates, and the class or score
+constexpr std::int64_t kOutputColumns = 9;  // four coordinates, class (-1: unused), four deltas
 
 /// Workspace: the matching box of each candidate, -1 for background, and the sampling keys.
 class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {

@@ -139,6 +139,7 @@ private:
                 const std::int64_t run =
                     std::min({count - channel, own_map.block - channel % own_map.block,
                               global_map.block - (first + channel) % global_map.block});
+                // Without other channels between its pixels, a run is one block of memory.
                 const bool is_dense = own_map.pixel_stride == run && global_map.pixel_stride == run;
                 const std::int64_t copies = is_dense ? 1 : pixels_;
                 const auto bytes = static_cast<std::size_t>(is_dense ? pixels_ * run : run) * size;

@@ -270,7 +270,7 @@ public:
 private:
     void check_architecture() {
         try {
-            kernels::fill(DType::f32, hash_.data(), 0, 2, stream_);
+            kernels::fill(DType::f32, hash_.data(), 0, 2, stream_);  // any kernel serves
             synchronize();
         } catch (const Error& error) {
             throw Error(ExitCode::usage,

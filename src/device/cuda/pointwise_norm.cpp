@@ -28,7 +28,8 @@ public:
         const std::int64_t n = norm_.shape().pixels, k = op.convolution.input[3];
         const std::int64_t c = op.convolution.filters;
         shape_ = {compute, n, k, c};
-        gram_.emplace(ProductShape{k, k, n, false, true, compute}, context);
+        constexpr bool kBTransposed = true;
+        gram_.emplace(ProductShape{k, k, n, false, kBTransposed, compute}, context);
         products_.emplace(ProductShape{k, c, k}, context);
         forward_.emplace(ProductShape{.rows = c,
                                       .columns = n,
@@ -40,8 +41,8 @@ public:
                                       .bias = true,
                                       .relu = op.norm.relu},
                          context);
-        gradient_products_.emplace(ProductShape{k, c, n, false, true, compute}, context);
-        y_products_.emplace(ProductShape{k, k, c, false, true}, context);
+        gradient_products_.emplace(ProductShape{k, c, n, false, kBTransposed, compute}, context);
+        y_products_.emplace(ProductShape{k, k, c, false, kBTransposed}, context);
         from_inputs_.emplace(ProductShape{.rows = k,
                                           .columns = n,
                                           .inner = k,

@@ -83,10 +83,10 @@ public:
     }
 
 private:
-    static constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
-    static constexpr std::size_t kFreshBytes = std::size_t{1} << 20;
-    static constexpr std::size_t kSmallBytes = 4096;
-    static constexpr std::size_t kSmallSlots = 32;
+    static constexpr std::size_t kChunkBytes = std::size_t{8} << 20;  // of a copy that waits
+    static constexpr std::size_t kFreshBytes = std::size_t{1} << 20;  // of a FreshSlot
+    static constexpr std::size_t kSmallBytes = 4096;                  // larger copies use a Slot
+    static constexpr std::size_t kSmallSlots = 32;                    // small copies in progress
 
     /// Buffers of a large pending copy. `uploads_` copies the bytes to a device buffer while
     /// `stream_` still executes earlier work; `stream_` then copies them to their destination.
