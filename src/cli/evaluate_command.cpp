@@ -71,9 +71,9 @@ void add_evaluate_command(Command parent) {
     command.add_text("--labels", options.labels, "FILE", "labels (npy): int32, shape (samples)");
     command.add_files("--predictions", options.predictions,
                       "each model's probabilities (npy): float32, shape (samples, classes)");
-    command.add_integer(
-        "--cells", options.cells, {1, std::int64_t{1} << 31},
-        "cells per sample for segmentation, where rows are cells; the quality is the mean IoU");
+    command.add_integer("--cells", options.cells, {1, std::int64_t{1} << 31},
+                        "cells per sample for segmentation, where rows of the files are cells and "
+                        "the quality is the mean IoU");
     command.add_text(
         "--aggregation", options.aggregation, "NAME",
         "wbf (default) or nms for detections, soft_vote (default) or majority for predictions");

@@ -120,11 +120,11 @@ void add_bench_command(Command parent) {
           "--json"}},
         bench);
     add_config_options(command, options.config, Presence::required);
-    command.add_integer("--steps", options.steps, {1, 1000}, "steps to measure; default: 10");
+    command.add_integer("--steps", options.steps, {1, 1000},
+                        "measurements of the step time; default: 10");
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, for --svg");
-    command.add_text("--svg", options.svg, "FILE",
-                     "file for the plot of each operation's speed under the ceilings");
+    command.add_text("--svg", options.svg, "FILE", "file for a roofline plot of the operations");
     add_json_flag(command, options.json);
 }
 
@@ -141,8 +141,8 @@ void add_roofline_command(Command parent) {
     command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
     command.add_text(
         "--precision", options.precision, "P",
-        "training.precision to measure alone; default: all that the device supports, but "
-        "training steps only in that of the configuration");
+        "training.precision of all measurements; default: all that the device supports; training "
+        "steps use that of the configuration");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "approximate duration in seconds, more if a few training steps take longer; "
                        "default: 20");
@@ -164,7 +164,7 @@ void add_validate_command(Command parent) {
         validate);
     add_config_options(command, options.config, Presence::required);
     command.add_integer("--runs", options.request.runs, {1, 1000},
-                        "measurements of each time; default: 30");
+                        "measurements of each duration; default: 30");
     command.add_flag("--quick", options.request.quick, "use a smaller batch");
     command.add_text("--output", options.output, "FILE", "file for the results (JSON)");
     add_json_flag(command, options.json);

@@ -287,14 +287,14 @@ void add_plan_command(Command parent) {
 }
 
 void add_flops_command(Command parent) {
-    const auto [command, options] =
-        parent.add_command({"flops",
-                            "Count a model's FLOPs by layer and pass in three ledgers, its "
-                            "parameters and its activations.",
-                            {"hpcai500 flops --config configs/imagenet_goyal.yaml",
-                             "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
-                             "workload.model=resnet50_v1 --json"}},
-                           flops);
+    const auto [command, options] = parent.add_command(
+        {"flops",
+         "Count a model's FLOPs by layer and pass in three conventions (ledgers), and "
+         "its parameters and activations.",
+         {"hpcai500 flops --config configs/imagenet_goyal.yaml",
+          "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
+          "workload.model=resnet50_v1 --json"}},
+        flops);
     add_config_options(command, options.config, Presence::required);
     add_json_flag(command, options.json);
 }

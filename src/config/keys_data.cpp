@@ -107,8 +107,8 @@ std::vector<Key> data_feeding_keys() {
              {remove_on_failure, "remove_on_failure"}},
             "When to remove a node's copies after its last rank ends: never, always, only if all "
             "its ranks succeeded, or only if one failed. The next run checks kept copies and "
-            "adds missing files. If the node needs other images, it packs them again. Killed runs "
-            "remove nothing."),
+            "adds missing files. If the node then needs other images, all its images are copied "
+            "again. Killed runs remove nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
             "Size of the files into which staged images are packed."),
         key("staging_reserve_mib", &C::staging_reserve_mib, between(0, kMaxInt, "MiB"),

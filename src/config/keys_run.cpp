@@ -198,8 +198,8 @@ std::vector<Key> detector_keys() {
     return {
         key("normalization", &C::normalization,
             {{batch, "batch"}, {frozen_batch, "frozen_batch"}, {group, "group"}},
-            "Backbone normalization: over the batch (batch), with the statistics of "
-            "training.initial_weights (frozen_batch), or over 32 channel groups per image."),
+            "Backbone normalization: over the batch (batch), with statistics of "
+            "training.initial_weights (frozen_batch), or in 32 channel groups per image (group)."),
         key("trained_stages", &C::trained_stages, between(0, 5),
             "Backbone stages to train, counted from the last; 5 is all, including the first "
             "convolution."),
@@ -270,9 +270,9 @@ std::vector<Key> parallel_keys() {
         key("mode", &C::mode,
             {{data, "data"}, {pipeline, "pipeline"}, {model, "model"}, {mixed, "mixed"}},
             "How the ranks of a base model divide a step: by samples (data), layers (pipeline), "
-            "channels of each layer (model), or all three (mixed). With data_degree, pipeline and "
-            "model also divide samples. Detection and segmentation support data only; GPUs support "
-            "no model parallelism."),
+            "channels of each layer (model), or all three (mixed). With data_degree above 1, "
+            "pipeline and model also divide samples. Detection and segmentation support data only; "
+            "GPUs support no model parallelism."),
         key("data_degree", &C::data_degree, between(1, kMaxInt, "ranks"),
             "Ranks among which the samples of a batch are divided; auto is P_degree divided by the "
             "other degrees."),

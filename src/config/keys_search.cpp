@@ -21,8 +21,8 @@ std::vector<Key> search_keys() {
         key("parent", &C::parent,
             {{evolution, "evolution"}, {bayesian, "bayesian"}, {random, "random"}},
             "Choice of a trial's parent: the best of ten of the newest 100 trials (evolution), the "
-            "largest mean + 2.576 deviations of a Gaussian process over edit distances (bayesian), "
-            "or any of them or the root (random)."),
+            "largest mean + 2.576 standard deviations of a Gaussian process over edit distances "
+            "(bayesian), or any of them or the root (random)."),
         key("history", &C::history,
             {{asynchronous, "asynchronous"}, {own, "own"}, {recorded, "recorded"}},
             "Trials that a proposal depends on: those of all groups so far (asynchronous), of its "
@@ -30,8 +30,8 @@ std::vector<Key> search_keys() {
         key("recorded", &C::recorded,
             "Result directory of the search that history recorded replays."),
         key("hold_out", &C::hold_out, between(0.01, 0.5, "fraction"),
-            "Share of the training samples, chosen by a hash of the name, that no trial trains on "
-            "and that compares the trials."),
+            "Share of the training samples, selected by a hash of their names, on which trials are "
+            "evaluated and not trained."),
         key("max_flops_factor", &C::max_flops_factor, between(1, 1000),
             "Most FLOPs of a trial's network, as a multiple of the root's."),
         key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
