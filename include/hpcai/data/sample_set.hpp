@@ -148,10 +148,9 @@ bool is_held_out(const std::string& name, double share);
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
 void require_data_paths(const config::DataConfig& data);
 
-/// Returns config::load(sources). Replaces workload.classes `auto` by the number of
-/// data.class_names or, if there are none, of the training samples' classes. Throws like
-/// config::load(), and Error(data) if the training samples cannot be read or a classifier has only
-/// one class.
+/// Returns config::load(sources) with workload.classes `auto` replaced by the number of
+/// data.class_names or, if there are none, of training classes. Throws like config::load(), and
+/// Error(data) if the training samples cannot be read or a classifier has only one class.
 config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws

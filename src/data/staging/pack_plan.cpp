@@ -41,8 +41,8 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
-/// Returns whether a rank of this node reads the group's training samples. It does if it has the
-/// first shard of the first pipeline stage.
+/// Returns whether this node has a rank that reads the group's training samples: one with the first
+/// shard of the first pipeline stage.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
         return rank.group == group && layout.partition_of(rank.group_rank) == 0;
