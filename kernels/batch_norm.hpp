@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // no mask: the ReLU passed where x scale + shift > 0
+    bool relu = false;                    // if no mask: the ReLU passed where x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -178,10 +178,10 @@ struct BatchNormDualGradientArguments {
 };
 /// Bytes of the workspace, which is also large enough for the statistics of each norm.
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
-/// Computes the gradients of both norms, with the bits of batch_norm_gradient_sums() and
-/// batch_norm_gradient_apply() for each. inner.dx temporarily holds the gradient of the ReLU's
-/// input. Reads 6, with dy1 7, and one bit; writes 3. Throws Error(internal) unless spans is 1
-/// and C a multiple of 8.
+/// Computes the gradients of both norms, bitwise equal to those of batch_norm_gradient_sums() and
+/// batch_norm_gradient_apply(). inner.dx temporarily holds the gradient of the ReLU's input. Reads
+/// 6, with dy1 7, and one bit; writes 3. Throws Error(internal) unless spans is 1 and C a multiple
+/// of 8.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);
 

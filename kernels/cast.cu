@@ -92,7 +92,7 @@ constexpr int kTileColumns = 64;
 constexpr int kMaxColumnBytes = 256;
 
 /// A thread block collects the blocks of up to kTileColumns columns of one row in shared memory,
-/// because adjacent columns have common blocks. A pixel has `units` of 8 bytes, a chunk 16 bytes.
+/// because adjacent columns have common blocks. A pixel has `units` x 8 bytes, a chunk 16 bytes.
 __global__ void to_blocks_kernel(Blocks blocks, int units, const uint2* from, uint4* to) {
     __shared__ uint4 tile[(kTileColumns + 1) * kMaxColumnBytes / sizeof(uint4)];
     auto* tile_units = reinterpret_cast<uint2*>(tile);

@@ -68,10 +68,10 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
     return reduce_warp(sum, Sum{});
 }
 
-/// Finds the matrix element that compensates the rounding error of a bias: the smallest, which has
-/// the finest steps, of those whose column of x has a sum of at least average magnitude.
+/// Finds the matrix element that compensates the rounding error of a bias. Of the elements whose
+/// column of x has a sum of at least average magnitude, it is the smallest: its steps are finest.
 struct Finest {
-    unsigned long long best = ~0ull;  // bits of the magnitude, which have its order; then the index
+    unsigned long long best = ~0ull;  // high half: bits of the magnitude; low half: index
 
     __device__ void offer(float factor, double sum, double average, std::int64_t index) {
         if (!(fabs(sum) >= average) || sum == 0) return;

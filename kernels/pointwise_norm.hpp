@@ -90,7 +90,7 @@ struct PointwiseFactorsArguments {
     const float* constants = nullptr;       // c (C)
     void* rounded_square = nullptr;         // f M (K, K), written, like all that follow
     void* bias = nullptr;                   // f times the last term of dx (K)
-    float* factors = nullptr;               // 1 and 1 / f
+    float* factors = nullptr;               // (2): 1 and 1 / f
 };
 /// Computes f, and f M and f c w for dx.
 void pointwise_factors(const PointwiseShape& shape, const PointwiseFactorsArguments& arguments,

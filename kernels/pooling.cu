@@ -104,12 +104,12 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
     }
 }
 
-/// The first and the last window that cover pixel `at` of an axis.
+/// The first and last window that cover a pixel of an axis; window p begins at p stride - padding.
 struct Windows {
     int first, last;
 };
 __device__ inline Windows windows_over(int at, int kernel, int stride, int padding, int outputs) {
-    const int past = at + padding - kernel + stride;  // the first window begins after at - kernel
+    const int past = at + padding - kernel + stride;
     return {past < 0 ? 0 : past / stride, clamped((at + padding) / stride, 0, outputs - 1)};
 }
 

@@ -14,10 +14,10 @@ namespace hpcai::kernels {
 inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
 /// Returns the sort key that puts higher scores first and, in a tie, the lower index; kNoKey for
-/// NaN.
+/// NaN. Bits of floats ascend with the magnitude, so those of positive scores are inverted.
 HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index) {
     if (score != score) return kNoKey;
-    const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 is 0
+    const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 becomes 0
     const std::uint32_t descending = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
     return std::uint64_t{descending} << 32 | index;
 }

@@ -24,8 +24,8 @@ template <typename T>
 struct Unscaled {
     using Stored = T;
     static constexpr bool kIsScaled = false;
-    __device__ static float scale_for(unsigned) { return 1; }
-    __device__ static float factor_for(unsigned) { return 1; }
+    __device__ static float decoding_scale_for(unsigned) { return 1; }
+    __device__ static float encoding_scale_for(unsigned) { return 1; }
     __device__ static Stored pack(float value, float) { return from_float<T>(value); }
     __device__ static float unpack(Stored stored, float) { return to_float(stored); }
 };
@@ -36,14 +36,14 @@ struct Fp16 {
     __device__ static unsigned exponent_of(unsigned largest) {
         return largest >> 23 > 15u ? largest >> 23 : 15u;
     }
-    __device__ static float scale_for(unsigned largest) {
+    __device__ static float decoding_scale_for(unsigned largest) {
         return __uint_as_float((exponent_of(largest) - 14) << 23);
     }
-    __device__ static float factor_for(unsigned largest) {
+    __device__ static float encoding_scale_for(unsigned largest) {
         return __uint_as_float((268 - exponent_of(largest)) << 23);
     }
-    __device__ static Stored pack(float value, float factor) {
-        return from_float<__half>(__fmul_rn(value, factor));
+    __device__ static Stored pack(float value, float encoding_scale) {
+        return from_float<__half>(__fmul_rn(value, encoding_scale));
     }
     __device__ static float unpack(Stored stored, float scale) {
         return __fmul_rn(to_float(stored), scale);
@@ -56,17 +56,17 @@ struct Int8 {
     static constexpr Stored kNotFinite = -128;        // decoded as +infinity
     static constexpr float kSmallestScaled = 1e-35f;  // blocks of smaller values are sent as 0
 
-    __device__ static float scale_for(unsigned largest) {
+    __device__ static float decoding_scale_for(unsigned largest) {
         const float value = __uint_as_float(largest);
         return value < kSmallestScaled ? 0 : value / 127.0f;
     }
-    __device__ static float factor_for(unsigned largest) {
+    __device__ static float encoding_scale_for(unsigned largest) {
         const float value = __uint_as_float(largest);
         return value < kSmallestScaled ? 0 : 127.0f / value;
     }
-    __device__ static Stored pack(float value, float factor) {
+    __device__ static Stored pack(float value, float encoding_scale) {
         if (!is_finite(value)) return kNotFinite;
-        return static_cast<Stored>(rintf(__fmul_rn(value, factor)));
+        return static_cast<Stored>(rintf(__fmul_rn(value, encoding_scale)));
     }
     __device__ static float unpack(Stored stored, float scale) {
         if (stored == kNotFinite) return __uint_as_float(kInfinity);
@@ -111,11 +111,12 @@ __global__ void encode_kernel(const float* values, float* residual, std::int64_t
             if (is_finite(exact[part])) largest = Maximum{}(largest, magnitude(exact[part]));
         }
         if (Format::kIsScaled) largest = reduce_warp(largest, Maximum{});
-        const float factor = Format::factor_for(largest), scale = Format::scale_for(largest);
+        const float encoding_scale = Format::encoding_scale_for(largest);
+        const float scale = Format::decoding_scale_for(largest);
         for (int part = 0; part < kPerLane; ++part) {
             const std::int64_t at = block * kBlock + part * kWarp + lane;
             if (at >= count) continue;
-            const typename Format::Stored packed = Format::pack(exact[part], factor);
+            const typename Format::Stored packed = Format::pack(exact[part], encoding_scale);
             stored[at] = packed;
             if (residual == nullptr) continue;
             const float lost = exact[part] - Format::unpack(packed, scale);

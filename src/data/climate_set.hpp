@@ -24,7 +24,8 @@ SampleSets make_synthetic_climate(const config::Config& config);
 
 /// Returns the statistics for generated fields and HDF5 files. The values are those of a CAM5 run,
 /// area-weighted over the sphere, except for two deviations. The run's deviation of the sea-level
-/// pressure is not plausible, so ClimateNet's is used; the deviation of Z1000 is derived from it.
+/// pressure is not plausible, so ClimateNet's is used, from which the deviation of Z1000 is
+/// derived.
 ChannelStatistics default_statistics();
 
 /// Returns the format of samples in data.climate_precision.

@@ -26,10 +26,10 @@ constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // between checks
 struct StagedSet {
     std::string name;  // of its subfolder in the staging folder
     Source source;
-    bool has_pictures = false;  // many to a pack; if false, each file is a pack of its own
+    bool has_pictures = false;  // true: a pack has many image files; false: one other file
     std::vector<Pack> packs;
     std::vector<std::byte> is_staged;  // by pack, 1 if an earlier run has apparently staged it
-    std::int64_t unstaged_files = 0;   // needed files that are not staged
+    std::int64_t unstaged_files = 0;   // needed files that are in no pack
 };
 
 /// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
@@ -195,8 +195,8 @@ struct DataDuplicator::State {
         result.lock = std::make_shared<StagingLock>(std::move(locked));
     }
     void require_disk_space() const {
-        constexpr std::int64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
-        constexpr std::int64_t kEntry = 67;    // bytes of a quoted SHA-256 and a comma in an index
+        constexpr std::int64_t kMaxUnusedBytes = 4096;  // in the last disk block of a file
+        constexpr std::int64_t kEntryBytes = 67;  // of a quoted SHA-256 and a comma in an index
         std::int64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
@@ -204,7 +204,7 @@ struct DataDuplicator::State {
             for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
                 if (set->is_staged[pack] != std::byte{0}) continue;
                 const std::int64_t index_bytes =
-                    kEntry * std::ssize(set->packs[pack].files) + 2 * kBlock;
+                    kEntryBytes * std::ssize(set->packs[pack].files) + 2 * kMaxUnusedBytes;
                 needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
             }
         }

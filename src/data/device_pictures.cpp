@@ -41,7 +41,7 @@ std::string DecodedPictures::prepare(const SampleSet& samples, std::uint32_t sam
     } catch (const DecodeError&) {  // training_sample() will report the error
     }
     if (!size || !can_resize(*size, samples)) {
-        ++prepared_;
+        ++host_images_;
         view = {};
         return samples.training_sample(sample, random, row);
     }
@@ -69,8 +69,8 @@ std::vector<std::int64_t> DecodedPictures::complete(std::span<device::PictureVie
         views[rows[i]].offset_bytes = files[i].offset_bytes;
         if (files[i].offset_bytes < 0) refused.push_back(rows[i]);
     }
-    prepared_ += std::ssize(refused);
-    decoded_ += std::ssize(rows) - std::ssize(refused);
+    host_images_ += std::ssize(refused);
+    device_images_ += std::ssize(rows) - std::ssize(refused);
     return refused;
 }
 
@@ -89,8 +89,8 @@ void DecodedPictures::enqueue(const Batch& batch, std::uint8_t* images) {
 }
 
 std::string DecodedPictures::summary() const {
-    return fmt::format("the GPU decoded {} training images of rank 0, the CPU {}", decoded_.load(),
-                       prepared_.load());
+    return fmt::format("the GPU decoded {} training images of rank 0, the CPU {}",
+                       device_images_.load(), host_images_.load());
 }
 
 }  // namespace hpcai::data

@@ -24,7 +24,7 @@ constexpr std::array<PixelColor, 9> kRamp{{{68, 1, 84},
                                            {170, 220, 50},
                                            {253, 231, 37}}};
 constexpr PixelColor kNotFiniteColor{255, 0, 255};
-constexpr PixelColor kUnknownCategory{255, 255, 255};
+constexpr PixelColor kUnknownCategoryColor{255, 255, 255};
 
 struct CategoryStyle {
     std::string_view name;
@@ -137,11 +137,11 @@ void draw_name(Image& image, int left, int top, const CategoryStyle& style) {
 }
 
 CategoryStyle style_of(std::int32_t category) {
-    if (category < 1 || category > kClimateCategories) return {"", kUnknownCategory};
+    if (category < 1 || category > kClimateCategories) return {"", kUnknownCategoryColor};
     return kStyles[category - 1];
 }
 
-/// Draws a frame and a label above it, or below if `is_detection`; inside if there is no space.
+/// Draws a frame and its label: above, for a detection below, or inside if there is no space.
 void draw_box(Image& image, const Box& box, int scale, bool is_detection) {
     const auto pixel = [scale = static_cast<float>(scale)](float edge, int limit) {
         const auto end = static_cast<float>(limit);

@@ -28,7 +28,7 @@ public:
                         data.vertical_flip_probability},
           image_size_(image_size),
           format_{image_size, image_size, kImageChannels} {
-        // A run needs digests only for staging, which precedes this. Those of ImageNet use 100 MB.
+        // A run needs digests only for staging, which is complete. ImageNet's digests use 100 MB.
         for (ShardRange& range : index_.ranges) std::string().swap(range.sha256);
         if (data.decoded_cache_mib > 0 || data.resident_mib > 0 ||
             data.decoder == config::Decoder::gpu) {

@@ -164,18 +164,19 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
 
 std::vector<fs::path> generate_mini(const fs::path& directory, int threads) {
     std::vector<fs::path> kept;
+    // 24 classes of 64 training and 64 test images, 64 pixels on the longer side; seed 500
     const GenerateOptions photographs{directory / "photographs", 24, 64, 64, 64, 500};
     if (!generate_photographs(photographs, threads)) kept.push_back(photographs.directory);
     const fs::path weather = directory / "weather";
     std::error_code error;
     fs::create_directories(weather, error);
     require(!error, ExitCode::usage, "{}: {}", weather.string(), error.message());
-    const ClimateSettings window{.height = 96, .width = 128, .seed = 500};
+    const ClimateSettings settings{.height = 96, .width = 128, .seed = 500};
     for (const auto& [name, split] :
          {std::pair{"train.h5", Split::training}, {"test.h5", Split::validation}}) {
         const bool is_kept = fs::exists(weather / name, error);
         if (is_kept) kept.push_back(weather / name);
-        if (!is_kept) generate_climate({weather / name, 512, split, window}, threads);
+        if (!is_kept) generate_climate({weather / name, 512, split, settings}, threads);
     }
     return kept;
 }

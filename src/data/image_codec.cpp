@@ -224,7 +224,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     start_decoding(reader, request, out);
     const bool is_read = read_jpeg_rows(reader, out.image);
     (is_read ? out.warning : out.damage) = reader.errors.calls.message();
-    // Decoding a region does not notice that the file is truncated after it.
+    // Decoding a region does not notice that the file is truncated after the region.
     if (is_read && !has_end(bytes)) out.damage = "the file ends early";
     return out;
 }
@@ -297,7 +297,7 @@ void read_png_rows(png_structp png, png_infop info, Image& image) {
     }
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "row size");
+    if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "unexpected row size");
     for (int pass = 0; pass < passes; ++pass) {
         for (int y = 0; y < image.height; ++y) {
             png_read_row(png, image.pixels.data() + y * row_bytes, nullptr);
@@ -346,10 +346,10 @@ std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file) {
     const bool is_baseline = info.progressive_mode == FALSE && info.arith_code == FALSE &&
                              info.data_precision == 8 && info.comps_in_scan == 3;
     if (!is_baseline || info.jpeg_color_space != JCS_YCbCr) return std::nullopt;
-    const std::span parts(info.comp_info, 3);
+    const std::span components(info.comp_info, 3);
     const bool is_supported =
-        std::max(parts[0].h_samp_factor, parts[0].v_samp_factor) <= 2 &&
-        std::ranges::all_of(parts.subspan(1), [](const jpeg_component_info& chroma) {
+        std::max(components[0].h_samp_factor, components[0].v_samp_factor) <= 2 &&
+        std::ranges::all_of(components.subspan(1), [](const jpeg_component_info& chroma) {
             return chroma.h_samp_factor * chroma.v_samp_factor == 1;
         });
     return is_supported ? std::optional(size) : std::nullopt;

@@ -33,7 +33,7 @@ std::string tar_header(const std::string& folder, std::string_view name, std::si
     put(116, "0000000");
     put(124, fmt::format("{:011o}", bytes));
     put(136, "00000000000");  // modification time
-    put(148, "        0");    // space for the checksum, regular file
+    put(148, "        0");    // spaces instead of the checksum; type 0: regular file
     put(257, std::string_view("ustar\00000", 8));
     put(345, folder);
     std::uint32_t sum = 0;
@@ -127,11 +127,11 @@ void prepare_output(const PackJob& job) {
     for (const auto& entry : fs::directory_iterator(job.output, error)) {
         const fs::path& path = entry.path();
         const std::string name = path.filename().string();
-        const auto is_part = [&](const Pack& shard) {
+        const auto is_temporary_of = [&](const Pack& shard) {
             return name.starts_with("." + shard.name + ".");
         };
         if (path.extension() == ".tmp" && (name.starts_with(fmt::format(".{}.", kShardIndexName)) ||
-                                           std::ranges::any_of(job.shards, is_part))) {
+                                           std::ranges::any_of(job.shards, is_temporary_of))) {
             incomplete.push_back(path);
         }
         const auto is_shard = [&](const Pack& shard) { return path == job.path_of(shard); };

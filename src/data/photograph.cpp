@@ -160,7 +160,7 @@ struct Scene {
     std::vector<Object> objects;  // from back to front
     Point gain_slope;             // relative change of the gain across the image
     double gain;
-    double noise;  // standard deviation of pixel noise, 0 to 1
+    double noise;  // standard deviation of pixel noise; colours are 0 to 1
 };
 
 ImageSize random_size(CounterStream& random, int longer) {

@@ -104,7 +104,7 @@ void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
 }
 
 int Prefetcher::next() {
-    const Stopwatch watch;  // threads that this call wakes may take its core
+    const Stopwatch watch;  // first, because threads that this call wakes may take its core
     std::unique_lock lock(mutex_);
     ensure(delivered_batches_ < batches_, "batch {} of {}", delivered_batches_, batches_);
     if (released_batches_ != delivered_batches_) {

@@ -12,7 +12,7 @@ ResidentPictures::ResidentPictures(device::Device& device, const MemoryBudget& b
     : DevicePictures(device, budget.rows) {
     try {
         memory_ = device.allocate(budget.bytes);
-        device.allocate(budget.spare_bytes);  // freed at once
+        device.allocate(budget.spare_bytes);  // freed at once; fails if less memory is free
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
                     fmt::format("data.resident_mib: {} MiB do not fit on {} next to the network "

@@ -142,7 +142,7 @@ public:
     std::int64_t integer(const json& object, const char* key, std::int64_t maximum) const {
         const json value = member<json>(object, key);
         require(value.is_number_integer() && value >= 0 && value <= maximum, ExitCode::data,
-                "{}: {} {}, expected 0 to {}", where(), key, value.dump(), maximum);
+                "{}: \"{}\": expected 0 to {}, got {}", where(), key, maximum, value.dump());
         return value.get<std::int64_t>();
     }
 

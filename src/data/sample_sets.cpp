@@ -213,7 +213,7 @@ void hold_out_samples(double share, SampleSets& sets) {
         (is_held_out(sets.training->name(sample), share) ? held_out : trained).push_back(sample);
     }
     require(!trained.empty() && !held_out.empty(), ExitCode::data,
-            "search.hold_out {} holds out {} of {} training samples; must be some but not all",
+            "search.hold_out {} holds out {} of {} training samples; expected some but not all",
             share, held_out.size(), sets.training->samples());
     sets.hold_out = make_subset(sets.training, std::move(held_out));
     sets.training = make_subset(sets.training, std::move(trained));

@@ -7,7 +7,7 @@ namespace hpcai::data {
 namespace {
 
 constexpr int kCells = 8;               // per side of a pattern
-constexpr std::uint32_t kPatterns = 2;  // in the stream's counter, in place of a Split
+constexpr std::uint32_t kPatterns = 2;  // value in the stream's counter, in place of a Split
 
 class SyntheticSamples : public SampleSet {
 public:

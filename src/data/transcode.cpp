@@ -99,9 +99,9 @@ bool is_finite(const SampleMoments& moments) {
                                [](const Moments& m) { return std::isfinite(m.mean + m.squares); });
 }
 
-/// Opens the files one after the other, calls `action` for each and returns their level. Throws
-/// Error(data) for a file that is invalid or differs from earlier files in the size of its fields
-/// or the pressure level of channel 13.
+/// Opens the files one after the other, calls `action` for each and returns the pressure level of
+/// channel 13. Throws Error(data) for a file that is invalid or differs from earlier files in the
+/// size of its fields or the pressure level of channel 13.
 GeopotentialLevel for_each_file(const std::vector<fs::path>& paths,
                                 const ClimateFileSettings& settings,
                                 const std::function<void(const ClimateFile&)>& action) {

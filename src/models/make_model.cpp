@@ -7,7 +7,6 @@
 namespace hpcai::models {
 namespace {
 
-/// Sets the options that all networks have.
 void set_common(const config::Config& config, const ModelInput& input, auto& options) {
     options.batch = input.batch;
     options.channels = config.workload.channels;
@@ -48,7 +47,6 @@ SegmentationNet segmentation_net_options(const config::Config& config, const Mod
 
 using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions of a model.
 struct Row {
     config::Model model;
     MakeGraph* make;

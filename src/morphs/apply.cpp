@@ -10,7 +10,7 @@
 namespace hpcai::morphs {
 namespace {
 
-/// What the changes of an edit follow from.
+/// The edit from which functions below derive the changes of a graph.
 struct Request {
     const Readers& readers;
     Place place;
@@ -27,7 +27,7 @@ struct Request {
     }
 };
 
-/// The old channels, and random ones of them as new channels.
+/// The origin of a parameter with the old channels, followed by copies of random ones.
 Origin copies_of(const Request& request, std::int64_t channels, std::int32_t parent) {
     CounterStream stream(request.seed, RandomPurpose::inheritance, request.position);
     Origin origin{Inheritance::gathered, parent, {}};
@@ -39,7 +39,7 @@ Origin copies_of(const Request& request, std::int64_t channels, std::int32_t par
     return origin;
 }
 
-/// The parameter with another extent of `axis`.
+/// The parameter with extent request.amount of `axis`.
 ChangedParameter changed(const Request& request, graph::ParameterId id, std::size_t axis,
                          Origin origin) {
     origin.parent = id;
@@ -51,7 +51,7 @@ ChangedParameter changed(const Request& request, graph::ParameterId id, std::siz
 Changes wider_changes(const Request& request) {
     const Readers& readers = request.readers;
     auto convolution = std::get<ops::Convolution>(request.node().operation);
-    const NodeId norm = readers.only(request.place.node), relu = readers.only(norm);
+    const NodeId norm = readers.only_reader(request.place.node), relu = readers.only_reader(norm);
     const std::int32_t statistics = readers.node(norm).statistics;
     const Origin copies = copies_of(request, convolution.filters, statistics);
     convolution.filters = request.amount;
@@ -114,8 +114,7 @@ constexpr std::array kEdits{wider_changes, kernel_changes, skip_changes,
 
 static_assert(kEdits.size() == kMorphNames.size());
 
-/// All edits of a kind, in the order of the graph.
-std::vector<Morph> all_of(const Readers& readers, MorphKind kind) {
+std::vector<Morph> all_edits(const Readers& readers, MorphKind kind) {
     const std::vector<graph::Node>& nodes = readers.graph().nodes();
     std::vector<Morph> all;
     const auto add = [&](Place place) {
@@ -144,7 +143,7 @@ std::vector<Morph> legal_morphs(const graph::Graph& graph) {
     const Readers readers(graph);
     std::vector<Morph> chosen;
     for (const MorphName& row : kMorphNames) {
-        const std::vector<Morph> all = all_of(readers, row.kind);
+        const std::vector<Morph> all = all_edits(readers, row.kind);
         const std::size_t count = std::min(all.size(), kMaxPlaces);
         for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[i * all.size() / count]);
     }

@@ -9,7 +9,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-/// The values of the channels on the first axis of (channels, ...).
+/// The values of `channels`, indices on the first axis of `parent` (parent_channels, ...).
 Values gathered(const Values& parent, const std::vector<std::int64_t>& channels,
                 std::size_t parent_channels) {
     const std::size_t columns = parent.size() / parent_channels;
@@ -22,7 +22,7 @@ Values gathered(const Values& parent, const std::vector<std::int64_t>& channels,
     return values;
 }
 
-/// Filters (K, R, S, C) in the middle of larger kernels, before new input channels.
+/// Filters (K, R, S, C) padded with zeros: around the kernel, and after the input channels.
 Values padded(const Values& parent, const tensor::Shape& from, const tensor::Shape& to) {
     Values values(static_cast<std::size_t>(to.elements()));
     const std::int64_t ring = (to[1] - from[1]) / 2;

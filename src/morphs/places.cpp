@@ -8,15 +8,15 @@
 namespace hpcai::morphs {
 namespace {
 
-/// What an edit does at a place.
+/// How an edit changes the graph at a place.
 struct Growth {
-    std::int64_t amount = 0;
+    std::int64_t amount = 0;      // Morph::amount
     std::int64_t parameters = 0;  // additional elements
 };
 
 using MaybeGrowth = std::optional<Growth>;
 
-/// Returns the convolution of a node that alone uses its filters; null for another node.
+/// Returns the convolution of a node if no other node uses its filters, else null.
 const ops::Convolution* own_convolution(const Readers& readers, NodeId id) {
     const auto* convolution = readers.as<ops::Convolution>(id);
     return convolution != nullptr && readers.owns_parameters(id) ? convolution : nullptr;
@@ -30,13 +30,13 @@ bool is_plain_norm(const Readers& readers, NodeId id) {
     return is_plain(readers.as<ops::BatchNorm>(id));
 }
 
-/// A convolution, BatchNorm and ReLU in sequence, of which only convolutions read the result.
+/// Allows a convolution, BatchNorm and ReLU in sequence whose result only convolutions read.
 MaybeGrowth wider_growth(const Readers& readers, Place place) {
     const auto* convolution = own_convolution(readers, place.node);
     if (convolution == nullptr) return std::nullopt;
-    const NodeId norm = readers.only(place.node);
+    const NodeId norm = readers.only_reader(place.node);
     if (!is_plain_norm(readers, norm) || !readers.owns_parameters(norm)) return std::nullopt;
-    const NodeId relu = readers.only(norm);
+    const NodeId relu = readers.only_reader(norm);
     if (readers.as<ops::Relu>(relu) == nullptr || readers.is_output(relu)) return std::nullopt;
     const std::int64_t window = convolution->kernel * convolution->kernel;
     std::int64_t per_filter = window * convolution->input[3] + 2;
@@ -48,7 +48,7 @@ MaybeGrowth wider_growth(const Readers& readers, Place place) {
     return Growth{2 * convolution->filters, convolution->filters * per_filter};
 }
 
-/// Every weight of the new kernel must be able to meet a pixel.
+/// Returns whether every weight of the kernel meets a pixel in some position of the window.
 bool fits(std::int64_t kernel, const tensor::Shape& image) {
     return kernel <= 2 * std::min(image[1], image[2]) - 1;
 }
@@ -63,11 +63,11 @@ MaybeGrowth kernel_growth(const Readers& readers, Place place) {
     return Growth{size, convolution->filters * convolution->input[3] * added};
 }
 
-/// Whether a convolution of `start` and a BatchNorm are already added to the output of `end`.
+/// Whether norm(convolution(output of place.node)) is already added to the output of place.end.
 bool has_skip(const Readers& readers, Place place) {
-    NodeId sum = readers.only(place.end);
+    NodeId sum = readers.only_reader(place.end);
     for (ValueId value = readers.node(place.end).output; readers.as<ops::Add>(sum) != nullptr;
-         sum = readers.only(sum)) {
+         sum = readers.only_reader(sum)) {
         const std::vector<ValueId>& inputs = readers.node(sum).inputs;
         const ValueId other = inputs[0] == value ? inputs[1] : inputs[0];
         value = readers.node(sum).output;
@@ -107,7 +107,7 @@ MaybeGrowth skip_growth(const Readers& readers, Place place) {
 }
 
 /// The first of the new convolutions has as many filters as the ReLU has channels, or a quarter as
-/// many after an addition, as in a bottleneck block.
+/// many if the ReLU follows an addition, as in a bottleneck block.
 MaybeGrowth deeper_growth(const Readers& readers, Place place) {
     const auto* relu = readers.as<ops::Relu>(place.node);
     if (relu == nullptr || readers.is_output(place.node) || !fits(3, relu->input)) {
@@ -118,7 +118,8 @@ MaybeGrowth deeper_growth(const Readers& readers, Place place) {
     const std::int64_t channels = relu->input[3];
     const bool is_sum = readers.as<ops::Add>(before) != nullptr;
     const std::int64_t filters = is_sum ? ceil_div(channels, 4) : channels;
-    return Growth{filters, (9 * channels + 2 + channels) * filters + 2 * channels};
+    const std::int64_t per_filter = 9 * channels + 2 + channels;  // of conv1, bn1 and conv2
+    return Growth{filters, per_filter * filters + 2 * channels};
 }
 
 constexpr std::array kRules{wider_growth, kernel_growth, skip_growth,
@@ -143,7 +144,7 @@ NodeId Readers::find(const std::string& name) const {
     return found == nodes.end() ? graph::kNoNode : static_cast<NodeId>(found - nodes.begin());
 }
 
-NodeId Readers::only(NodeId id) const {
+NodeId Readers::only_reader(NodeId id) const {
     const std::vector<NodeId>& all = of(node(id).output);
     return all.size() == 1 && !is_output(id) ? all.front() : graph::kNoNode;
 }

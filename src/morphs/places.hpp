@@ -23,8 +23,9 @@ public:
     /// The node with this name; kNoNode if there is none.
     NodeId find(const std::string& name) const;
     const std::vector<NodeId>& of(ValueId value) const { return readers_[value]; }
-    /// The only node that reads the node's output; kNoNode for no or several, and for an output.
-    NodeId only(NodeId id) const;
+    /// The only node that reads the node's output; kNoNode if none or several read it, or if it is
+    /// an output of the graph.
+    NodeId only_reader(NodeId id) const;
     /// Whether the graph's caller reads the node's output.
     bool is_output(NodeId id) const;
     /// Whether this node alone uses each of its parameters.

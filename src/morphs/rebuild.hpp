@@ -44,12 +44,12 @@ struct ChangedParameter {
 /// The differences of a child from its parent. Keys are indices of the parent's nodes, parameters
 /// and statistics.
 struct Changes {
-    std::map<NodeId, ops::Operation> operations;  // their inputs' shapes follow from the child
+    std::map<NodeId, ops::Operation> operations;  // rebuild() sets their input shapes
     std::map<graph::ParameterId, ChangedParameter> parameters;
     std::map<std::int32_t, Origin> statistics;
-    // Called after node `after` is copied, whose value in the child is the second argument: adds
-    // nodes, and returns the value that later nodes read in its place. The third argument returns
-    // the child's value for one of the parent.
+    // Called after node `after` is copied; the second argument is its output in the child. Adds
+    // nodes and returns the value that later nodes read instead of this output. The third argument
+    // returns the child's value for one of the parent.
     using ChildValue = std::function<ValueId(ValueId)>;
     std::function<ValueId(Builder&, ValueId, const ChildValue&)> insert;
     NodeId after = graph::kNoNode;

@@ -20,7 +20,7 @@ namespace {
 constexpr double kLowestTemperature = 1e-4;
 constexpr int kChildren = 8;
 constexpr double kDeviations = 2.576;    // 99 % of a normal distribution are within
-constexpr double kEqualDistance = 1e-5;  // below it, graphs are equal
+constexpr double kEqualDistance = 1e-5;  // graphs at a smaller distance count as equal
 
 /// A graph in the queue.
 struct Candidate {
@@ -75,7 +75,6 @@ public:
     }
 
 private:
-    /// The matrix of the distances between the known graphs.
     std::vector<double> distances() const {
         const std::size_t count = known_.size();
         std::vector<double> matrix(count * count);

@@ -13,13 +13,12 @@
 namespace hpcai::search {
 namespace {
 
-/// Checks the proposals of one group against the histories of all.
+/// Checks one proposal against the histories of all groups.
 class ProposalCheck {
 public:
     ProposalCheck(std::span<const History> histories, std::size_t group, const Trial& trial)
         : histories_(histories),
           proposed_(trial.proposed),
-          group_(group),
           at_(fmt::format("{}, line {}", histories[group].name(),
                           2 * std::int64_t{trial.proposed.sequence} + 1)) {}
 
@@ -52,7 +51,7 @@ public:
         require(extends, ExitCode::data, "{}: edits: expected those of the parent first", at_);
     }
 
-    /// Trials whose weights were gone had finished, in the lines seen.
+    /// Checks that trials whose weights were gone had finished in the lines seen.
     void check_missing() const {
         std::set<TrialId> before;
         for (const TrialId& id : proposed_.missing) {
@@ -72,7 +71,6 @@ private:
 
     std::span<const History> histories_;
     const ProposedTrial& proposed_;
-    std::size_t group_;
     std::string at_;
 };
 
@@ -130,8 +128,9 @@ private:
     }
 
     std::span<const History> histories_;
-    std::vector<Cursor> cursors_;                                         // of the groups
-    std::vector<std::set<std::pair<std::size_t, std::size_t>>> waiting_;  // (trials, group)
+    std::vector<Cursor> cursors_;  // of the groups
+    // [group]: the numbers of its trials that other groups need, with these groups
+    std::vector<std::set<std::pair<std::size_t, std::size_t>>> waiting_;
     std::vector<std::size_t> ready_;
 };
 

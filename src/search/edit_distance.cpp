@@ -35,49 +35,49 @@ Layer layer_of(const graph::Node& node) {
     return {node.operation.index(), attributes};
 }
 
-/// Where a node is in the longest chain, and where the way to it leaves the chain.
-struct Places {
-    std::vector<std::int64_t> length;    // [node] nodes of the longest chain that ends in it
-    std::vector<graph::NodeId> before;   // [node] the node before it in that chain
-    std::vector<std::int64_t> in_chain;  // [node] index in the longest chain; -1: not in it
+/// The longest chain of nodes that ends in each node, and the longest chain of the graph.
+struct Chains {
+    std::vector<std::int64_t> length;    // [node] number of nodes of its chain
+    std::vector<graph::NodeId> before;   // [node] the node before it in its chain
+    std::vector<std::int64_t> in_chain;  // [node] index in the graph's chain; -1: not in it
 };
 
-/// Calls visit(producer) for the inputs of a node that other nodes compute.
+/// Calls visit(producer) for each input of a node; the producer of a graph input is kNoNode.
 template <typename Visit>
 void for_each_producer(const graph::Graph& graph, const graph::Node& node, const Visit& visit) {
     for (const graph::ValueId input : node.inputs) visit(graph.value(input).producer);
 }
 
-Places find_chain(const graph::Graph& graph) {
+Chains find_chains(const graph::Graph& graph) {
     const std::size_t nodes = graph.nodes().size();
-    Places places{std::vector<std::int64_t>(nodes, 1),
+    Chains chains{std::vector<std::int64_t>(nodes, 1),
                   std::vector<graph::NodeId>(nodes, graph::kNoNode),
                   std::vector<std::int64_t>(nodes, -1)};
     for (std::size_t node = 0; node < nodes; ++node) {
         for_each_producer(graph, graph.nodes()[node], [&](graph::NodeId producer) {
             if (producer == graph::kNoNode) return;
-            const std::int64_t length = places.length[static_cast<std::size_t>(producer)] + 1;
-            if (length <= places.length[node]) return;
-            places.length[node] = length;
-            places.before[node] = producer;
+            const std::int64_t length = chains.length[static_cast<std::size_t>(producer)] + 1;
+            if (length <= chains.length[node]) return;
+            chains.length[node] = length;
+            chains.before[node] = producer;
         });
     }
     for (auto node = static_cast<graph::NodeId>(nodes) - 1; node != graph::kNoNode;) {
         const auto index = static_cast<std::size_t>(node);
-        places.in_chain[index] = places.length[index] - 1;
-        node = places.before[index];
+        chains.in_chain[index] = chains.length[index] - 1;
+        node = chains.before[index];
     }
-    return places;
+    return chains;
 }
 
-/// Returns the number of layers of the chain before the way that ends in `node` leaves it.
-double first_of(const Places& places, graph::NodeId node) {
-    while (node != graph::kNoNode && places.in_chain[static_cast<std::size_t>(node)] < 0) {
-        node = places.before[static_cast<std::size_t>(node)];
+/// Returns the number of layers of the graph's chain before the path to `node` leaves it.
+double layers_before_branch(const Chains& chains, graph::NodeId node) {
+    while (node != graph::kNoNode && chains.in_chain[static_cast<std::size_t>(node)] < 0) {
+        node = chains.before[static_cast<std::size_t>(node)];
     }
     return node == graph::kNoNode
                ? 0
-               : static_cast<double>(places.in_chain[static_cast<std::size_t>(node)] + 1);
+               : static_cast<double>(chains.in_chain[static_cast<std::size_t>(node)] + 1);
 }
 
 double relative_difference(double a, double b) {
@@ -94,8 +94,8 @@ double layer_distance(const Layer& a, const Layer& b) {
     return sum / static_cast<double>(a.attributes.size());
 }
 
-/// Returns the cost of the cheapest alignment that inserts or deletes at most `band` layers more
-/// than it deletes or inserts before.
+/// Returns the cost of the cheapest alignment in which the numbers of inserted and deleted layers
+/// never differ by more than `band`.
 double banded_cost(std::span<const Layer> a, std::span<const Layer> b, std::size_t band) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::vector<double> above(b.size() + 1, kInfinity), row(b.size() + 1, kInfinity);
@@ -158,20 +158,20 @@ double skips_cost(std::span<const Skip> fewer, std::span<const Skip> more) {
 }  // namespace
 
 Descriptor describe(const graph::Graph& graph) {
-    const Places places = find_chain(graph);
+    const Chains chains = find_chains(graph);
     Descriptor descriptor;
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-        if (places.in_chain[node] < 0) continue;
+        if (chains.in_chain[node] < 0) continue;
         const graph::Node& joined = graph.nodes()[node];
-        const auto last = static_cast<double>(places.in_chain[node]);
+        const auto last = static_cast<double>(chains.in_chain[node]);
         descriptor.layers.push_back(layer_of(joined));
         bool is_chain_passed = false;
         for_each_producer(graph, joined, [&](graph::NodeId producer) {
-            if (producer == places.before[node] && !is_chain_passed) {
+            if (producer == chains.before[node] && !is_chain_passed) {
                 is_chain_passed = true;
             } else if (producer != graph::kNoNode) {
                 descriptor.skips.push_back(
-                    {first_of(places, producer), last, joined.operation.index()});
+                    {layers_before_branch(chains, producer), last, joined.operation.index()});
             }
         });
     }

@@ -24,8 +24,8 @@ struct Layer {
 /// A way around a part of the longest chain.
 struct Skip {
     double first = 0;      // number of layers of the chain before it
-    double last = 0;       // and before the layer that joins it to the chain
-    std::size_t kind = 0;  // of that layer
+    double last = 0;       // number of layers of the chain before the layer that joins it
+    std::size_t kind = 0;  // of the layer that joins it
 };
 
 struct Descriptor {
@@ -38,11 +38,10 @@ struct Descriptor {
 Descriptor describe(const graph::Graph& graph);
 
 /// Returns the cost of the cheapest alignment of the layers plus that of the cheapest assignment of
-/// the skips. An inserted or deleted layer costs 1, a layer in place of another kind 1, in place of
-/// its own kind the mean of |x - y| / max(x, y) over the attributes. A skip of L layers from u
-/// costs
-/// (|u - u'| + |L - L'|) / (max(u, u') + max(L, L')), in place of another kind 1, without
-/// partner 1.
+/// the skips. An inserted or deleted layer costs 1. A replaced layer costs 1 if the kinds differ,
+/// else the mean of |x - y| / max(x, y) over the attributes x and y. A skip without partner costs
+/// 1, as does a pair of different kinds. Other pairs of skips, of L and L' layers after u and u'
+/// layers, cost (|u - u'| + |L - L'|) / (max(u, u') + max(L, L')).
 double edit_distance(const Descriptor& a, const Descriptor& b);
 
 /// Returns the smallest sum of costs[row * columns + column] over assignments of each row to a

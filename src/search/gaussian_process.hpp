@@ -11,8 +11,8 @@ namespace hpcai::search {
 class GaussianProcess {
 public:
     /// `distances` is a symmetric matrix of points x points. The variance of the noise is 0.01,
-    /// because equal graphs may have different accuracies, or, if that leaves the covariance
-    /// indefinite, the smallest larger power of ten that does not.
+    /// because equal graphs may have different accuracies. If the covariance is then not positive
+    /// definite, the smallest power of ten that makes it so is used.
     GaussianProcess(std::span<const double> distances, std::span<const double> values);
 
     struct Prediction {

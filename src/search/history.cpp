@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = std::size_t{4} << 20;
 
-/// Also checks that the line is as the program writes it.
+/// Parses a line and checks that it is exactly as the program writes it.
 template <typename Record>
 Record record_of(std::string_view line, std::string_view at) {
     Record record = records::from_json<Record>(line, at);
@@ -24,7 +24,7 @@ Record record_of(std::string_view line, std::string_view at) {
     return record;
 }
 
-/// Checks what follows from the file's own lines before.
+/// Checks the values that the earlier lines of the same file determine.
 void check_order(const std::string& previous, int sequence, const History& history,
                  std::string_view at) {
     require(previous == history.last_sha256(), ExitCode::data,

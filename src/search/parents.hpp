@@ -22,14 +22,14 @@ struct Completed {
 std::vector<Completed> completed_trials(std::span<const SeenTrial> trials,
                                         std::span<const TrialId> missing, std::size_t newest);
 
-/// Aging evolution (Real et al. 2019): draws min(tournament, population.size()) trials without
-/// replacement and returns the one with the highest accuracy, of equal ones the first in
-/// `population`, whose weights are not missing; nothing if there is none. Without missing trials
-/// and equal accuracies, rank r of n wins with probability C(n - r, S - 1) / C(n, S).
+/// Aging evolution (Real et al. 2019): draws S = min(tournament, population.size()) trials without
+/// replacement. Of those whose weights are not missing, returns the one with the highest accuracy,
+/// in a tie the first in `population`; nothing if there is none. Without missing trials and ties,
+/// the trial of rank r among n wins with probability C(n - r, S - 1) / C(n, S).
 std::optional<std::size_t> tournament_winner(std::span<const Completed> population, int tournament,
                                              CounterStream& draws);
 
-/// Returns one of the trials whose weights are not missing or, as nothing, the root; all with equal
+/// Returns one of the trials whose weights are not missing, or nothing for the root; all have equal
 /// probability.
 std::optional<std::size_t> random_parent(std::span<const Completed> population,
                                          CounterStream& draws);

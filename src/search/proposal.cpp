@@ -20,7 +20,7 @@
 namespace hpcai::search {
 namespace {
 
-constexpr double kTolerance = 1e-9;  // relative, of drawn numbers of another C library
+constexpr double kTolerance = 1e-9;  // relative difference of numbers drawn with other C libraries
 
 CounterStream draws_of(const Basis& basis, RandomPurpose purpose, const Request& request) {
     return {basis.seed, purpose, static_cast<std::uint32_t>(request.group),
@@ -33,7 +33,7 @@ struct Ancestry {
     std::vector<EditRecord> edits;
 };
 
-/// Returns a child of one morph or, without `has_edit`, with its parent's graph.
+/// Returns a child with one morph more than its parent or, without `has_edit`, the same graph.
 Ancestry draw_child(const Basis& basis, std::span<const Completed> population, bool has_edit,
                     CounterStream& draws) {
     const auto index = basis.settings.parent == ParentRule::random
@@ -53,7 +53,7 @@ Ancestry draw_child(const Basis& basis, std::span<const Completed> population, b
 }
 
 /// Returns a child by simulated annealing. The Gaussian process also knows trials that are too old
-/// to be parents.
+/// to be parents, marked as missing.
 std::optional<Ancestry> annealed_child(const Basis& basis, std::span<const SeenTrial> seen,
                                        std::span<const TrialId> missing, CounterStream& draws) {
     const Settings& settings = basis.settings;
@@ -82,7 +82,7 @@ Ancestry draw_ancestry(const Basis& basis, const Request& request,
 double value_of(const ProposedTrial& trial, const Settings& settings, std::size_t dimension) {
     const bool has = trial.hyper_parameters.size() == settings.dimensions.size() &&
                      trial.hyper_parameters[dimension].name == settings.dimensions[dimension].name;
-    require(has, ExitCode::data, "a trial {} lacks the hyper-parameter {}", trial.sequence,
+    require(has, ExitCode::data, "trial {} lacks the hyper-parameter {}", trial.sequence,
             settings.dimensions[dimension].name);
     return trial.hyper_parameters[dimension].value;
 }
@@ -136,7 +136,7 @@ void check_edits(const Settings& settings, const ProposedTrial& trial,
                                             .trials()[static_cast<std::size_t>(parent.sequence)]
                                             .proposed.edits.size();
     const std::size_t most =
-        inherited + (settings.parent == ParentRule::bayesian ? kMostAnnealedMorphs : 1);
+        inherited + (settings.parent == ParentRule::bayesian ? kMaxAnnealedMorphs : 1);
     require(trial.edits.size() <= most, ExitCode::data, "{}: edits: expected at most {}, got {}",
             at, most, trial.edits.size());
 }
@@ -150,8 +150,8 @@ struct Line {
     }
 };
 
-/// The proposals, those that have seen fewer lines first: usually, the first wrong one is then that
-/// which was forged.
+/// The proposals, ordered by the number of lines seen. The first wrong proposal is then usually the
+/// forged one, not one that depends on it.
 std::vector<Line> lines_by_time(std::span<const History> histories) {
     std::vector<Line> lines;
     for (const History& history : histories) {
@@ -183,8 +183,8 @@ void check_hyper_parameters(const Settings& settings, const ProposedTrial& trial
             values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
         require(is_in(settings.dimensions[i], values[i]), ExitCode::data,
-                "{}: hyper_parameters[{}]: expected a value of {}, got {} of {}", at, i,
-                settings.dimensions[i].name, values[i].value, printable(values[i].name));
+                "{}: hyper_parameters[{}]: expected a legal value of {}, got {} = {}", at, i,
+                settings.dimensions[i].name, printable(values[i].name), values[i].value);
     }
 }
 

@@ -23,7 +23,7 @@ std::size_t choice_index(const Dimension& dimension, double value) {
     return static_cast<std::size_t>(found - dimension.choices.begin());
 }
 
-/// Returns the index that the cumulative sum of `weights`, whose sum is 1, passes at `quantile`.
+/// Returns the first index at which the cumulative sum of `weights` (total 1) exceeds `quantile`.
 std::size_t index_at(std::span<const double> weights, double quantile) {
     double sum = 0;
     for (std::size_t index = 0; index + 1 < weights.size(); ++index) {
@@ -39,8 +39,8 @@ double log_normal_mass(double a, double b) {
     return std::log1p(-below(a) - below(-b));
 }
 
-/// Returns the deviations of sorted centres: the larger distance to the neighbours. The bounds are
-/// neighbours only of a single centre, and for the outer side of no other.
+/// Returns the deviations of sorted centres: the larger of the distances to both neighbours. The
+/// first and last of several centres have one neighbour; a single centre has both bounds instead.
 std::vector<double> deviations(std::span<const double> sorted, double low, double high) {
     const std::size_t count = sorted.size();
     std::vector<double> result(count);

@@ -39,7 +39,7 @@ struct AnnotatedPictures {
 
 /// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // by category - 1; if empty, all that occur, sorted by bytes
+    std::vector<std::string> names;  // by category - 1; if empty: all that occur, in byte order
     bool ignore_others = false;      // if false, an object of a class not in `names` is an error
 };
 

@@ -17,7 +17,7 @@ inline constexpr int kMinClimateSide = 64;  // pixels, of a window
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; smaller than 768 x 1152: windows of the full grid
+    int height = kClimateRows;    // pixels; a smaller size makes windows of the full grid
     int width = kClimateColumns;  // pixels
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor of the effect of events (storms) on the fields

@@ -23,8 +23,8 @@ namespace hpcai::data {
 /// files must match their listed digests, if any: shards.jsonl lists those of images in shards, a
 /// manifest.sha256 in the source's root those of other files.
 ///
-/// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
-/// start of a run. An error on one rank is thrown on all.
+/// The constructor, add_pictures(), add_files() and run() are collective over all ranks. An error
+/// on one rank is thrown on all.
 class DataDuplicator {
 public:
     /// Each rank copies with `threads` threads. Nothing is written before run().

@@ -23,7 +23,7 @@ public:
                                 const CounterStream& random, const SampleView& row,
                                 device::PictureView& view) = 0;
     /// Completes a batch, whose `views` prepare() has set. Returns the rows that the host must
-    /// prepare after all, and unsets their views. Thread-safe.
+    /// prepare after all, and makes offset_bytes of their views negative. Thread-safe.
     virtual std::vector<std::int64_t> complete(std::span<device::PictureView> /*views*/) {
         return {};
     }
@@ -69,8 +69,8 @@ public:
 private:
     device::JpegBatch& batch_of(const device::PictureView* views);
 
-    std::atomic<std::int64_t> decoded_{0}, prepared_{0};  // images: by the device, by the host
-    std::mutex mutex_;                                    // guards the members below
+    std::atomic<std::int64_t> device_images_{0}, host_images_{0};  // prepared by each
+    std::mutex mutex_;                                             // guards the members below
     std::unordered_map<const device::PictureView*, device::JpegFile> files_;  // to decode, by view
     /// By the first view of a batch, because the source prefetches several batches.
     std::unordered_map<const device::PictureView*, std::unique_ptr<device::JpegBatch>> batches_;

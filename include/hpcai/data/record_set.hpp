@@ -38,7 +38,7 @@ struct RecordIndex {
     std::size_t record_bytes() const;
 };
 
-/// Returns the CRC-32 of `bytes` after earlier bytes, whose CRC-32 is `before`.
+/// Returns the CRC-32 of earlier bytes, whose CRC-32 is `before`, followed by `bytes`.
 std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 /// Durably writes records.json in `folder`. Throws Error(usage) if it cannot be written.

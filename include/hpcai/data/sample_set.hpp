@@ -79,12 +79,12 @@ public:
     /// an image file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 
-    /// Returns the undamaged images that any call has decoded with a decoder's warning so far. The
-    /// images of make_subset() count in the whole set.
+    /// Returns the undamaged images for which the decoder has issued a warning so far. Images that
+    /// are decoded for a subset (make_subset()) are recorded in the whole set.
     BadSampleReport decoder_warnings() const { return warned_.report(); }
 
 protected:
-    /// Adds an undamaged image to decoder_warnings() if it has a warning. Returns it.
+    /// Adds an undamaged image to decoder_warnings() if it has a warning. Returns `decoded`.
     DecodedImage noted(std::uint32_t sample, DecodedImage decoded) const;
 
 private:
@@ -119,8 +119,8 @@ struct SampleSets {
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
     StagingResult staging = {};
-    /// For an architecture search: the training samples that compare its trials. `training` does
-    /// not have them. Null for other workloads.
+    /// For an architecture search: samples held out from `training`, on which the accuracy of its
+    /// trials is measured. Null for other workloads.
     std::shared_ptr<const SampleSet> hold_out = nullptr;
 };
 
@@ -148,9 +148,9 @@ bool is_held_out(const std::string& name, double share);
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
 void require_data_paths(const config::DataConfig& data);
 
-/// Returns config::load(sources). The number of data.class_names or, without these, of classes in
-/// the training samples replaces workload.classes `auto`. Throws as config::load(), and Error(data)
-/// if the training samples cannot be read or a classifier has only one class.
+/// Returns config::load(sources) with workload.classes `auto` replaced by the number of
+/// data.class_names or, if there are none, of training classes. Throws like config::load(), and
+/// Error(data) if the training samples cannot be read or a classifier has only one class.
 config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws

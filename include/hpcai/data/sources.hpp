@@ -11,8 +11,8 @@ namespace hpcai::data {
 /// The rows of batches that a rank prepares, and the resources to prepare them.
 struct SourceSettings {
     int batch_size = 1;        // of all replicas in training, of this rank in evaluation
-    int share = 0;             // this rank's share: in training its replica, else its group rank
-    int shares = 1;            // in training, number of replicas; in evaluation, of group ranks
+    int share = 0;             // index: in training, of the replica; in evaluation, the group rank
+    int shares = 1;            // number: in training, of replicas; in evaluation, of group ranks
     int prefetch_batches = 3;  // prepared ahead of the batch in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;

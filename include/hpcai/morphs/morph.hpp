@@ -7,21 +7,21 @@
 
 /// Edits of a classifier's graph that preserve the function it computes. A child inherits the
 /// weights of its parent, and its outputs equal the parent's in inference and in training, up to
-/// rounding. No edit changes the width of a trunk, whose channels an addition ties together.
+/// rounding. No edit changes the number of channels of the operands of an addition.
 namespace hpcai::morphs {
 
 enum class MorphKind {
-    // Doubles the filters of `node`, a convolution inside a block. New filters copy random old
-    // ones; the next convolutions ignore the new channels at first (zero weights).
+    // Doubles the filters of `node`, a convolution that feeds only convolutions (after norm and
+    // ReLU). New filters copy random old ones; weights that read them are zero at first.
     wider,
     // Enlarges the kernel of `node`, a convolution, by two pixels and its padding by one. The new
-    // weights are zero.
+    // weights are zero at first.
     kernel,
     // Adds norm(convolution(x)) to the output of `end`, a BatchNorm, where x is the output of
-    // `node`, an earlier ReLU. The convolution is 1 x 1 with a stride of 2^n pixels; gamma is zero.
+    // `node`, an earlier ReLU. The convolution is 1 x 1 with stride 2^n; gamma is zero at first.
     skip,
     // Replaces the output x of `node`, a ReLU, by relu(x + norm(conv(relu(norm(conv(x)))))), with
-    // 3 x 3, then 1 x 1 convolutions. The last gamma is zero.
+    // 3 x 3, then 1 x 1 convolutions. The last gamma is zero at first.
     deeper,
 };
 
@@ -40,7 +40,7 @@ struct Morph {
     MorphKind kind = MorphKind::wider;
     std::string node;
     std::string end;          // of a skip; otherwise empty
-    std::int64_t amount = 0;  // new filters, new kernel size, stride, filters of the first conv
+    std::int64_t amount = 0;  // by kind: filters, kernel size, stride, filters of the first conv
 
     bool operator==(const Morph&) const = default;
 };
@@ -51,14 +51,14 @@ inline constexpr std::size_t kMaxPlaces = 75;
 inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 30;
 
 /// Returns the possible edits of an unfused graph, in the order of MorphKind and then of the graph;
-/// where a kind has more than kMaxPlaces, that many at equal distances. The edits do not depend on
-/// the batch size. A child may have too many FLOPs or need too much memory; the caller checks that.
+/// at most kMaxPlaces of each kind, chosen at equal distances. The edits do not depend on the batch
+/// size. A child may have too many FLOPs or need too much memory; the caller checks that.
 std::vector<Morph> legal_morphs(const graph::Graph& graph);
 
 /// How a parameter of a child gets its initial values.
 enum class Inheritance {
     copied,    // those of the parent's parameter `parent`
-    gathered,  // its filters or channels `channels` of the parent's parameter
+    gathered,  // the filters or channels Origin::channels of the parent's parameter
     padded,    // the parent's parameter in the middle of the kernel and the first input channels;
                // zeros elsewhere
     initial,   // as in a new model: filters drawn, gamma 1 or 0, beta 0 (graph::initial_values)
@@ -69,7 +69,7 @@ enum class Inheritance {
 struct Origin {
     Inheritance rule = Inheritance::copied;
     std::int32_t parent = -1;            // index of the parent's parameter or statistics; -1: none
-    std::vector<std::int64_t> channels;  // for `gathered`: one of the parent's for each channel
+    std::vector<std::int64_t> channels;  // for `gathered`: the parent's channel of each channel
 };
 
 /// The graph that an edit makes of another.

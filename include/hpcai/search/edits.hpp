@@ -9,8 +9,7 @@
 
 namespace hpcai::search {
 
-/// The morphs of a record and the records of morphs. morphs_of throws Error(data) for an unknown
-/// kind.
+/// Convert records to morphs and back. morphs_of throws Error(data) for an unknown kind.
 std::vector<morphs::Morph> morphs_of(std::span<const EditRecord> edits);
 std::vector<EditRecord> edits_of(std::span<const morphs::Morph> morphs);
 

@@ -18,17 +18,16 @@ struct Trial {
     std::optional<double> accuracy() const;
 };
 
-/// The lines of one group's `trials.jsonl`: in turn a proposed and its finished trial, each with
-/// the SHA-256 of the line before.
+/// The lines of one group's `trials.jsonl`: alternately a ProposedTrial and its FinishedTrial, each
+/// with the SHA-256 of the line before.
 class History {
 public:
     /// `name` is the file's name in messages.
     History(int group, std::string name);
 
-    /// Adds a line, which is hostile until checked. Throws Error(data) naming the file, the line
-    /// and the key if it is no such record, does not continue the chain, or contradicts the lines
-    /// before it; the history is then unchanged. Does not check facts of other groups, which
-    /// check_histories() does.
+    /// Checks and adds a line. Throws Error(data) naming the file, the line and the key if it is
+    /// not the expected record, does not continue the chain, or contradicts the lines before it;
+    /// the history is then unchanged. Does not check facts of other groups; check_histories() does.
     void add_line(std::string_view line);
 
     int group() const noexcept { return group_; }
@@ -36,8 +35,8 @@ public:
     std::int64_t lines() const noexcept { return lines_; }
     /// In order of their sequence.
     const std::vector<Trial>& trials() const noexcept { return trials_; }
-    /// The SHA-256 of the last line, which the next line contains; 64 zeros if there is none.
-    /// A record of it detects removed last lines.
+    /// The SHA-256 of the last line, which the next line contains; 64 zeros if there is none. A
+    /// stored copy of it reveals whether last lines were removed.
     const std::string& last_sha256() const noexcept { return last_sha256_; }
 
 private:
@@ -51,11 +50,10 @@ private:
     std::string last_sha256_;
 };
 
-/// How far a search is.
 struct Progress {
     std::int64_t trials = 0;  // completed
     std::int64_t epochs = 0;  // of the completed trials
-    double end_seconds = 0;   // of the last finished trial
+    double end_seconds = 0;   // FinishedTrial::end_seconds of the last finished trial
 };
 
 /// Returns the progress before the last `dropped` completed trials. `dropped` is at most their
@@ -113,18 +111,19 @@ private:
 
 /// Checks the facts that concern several groups; histories[m] is that of group m. Throws
 /// Error(data) naming file and line if a proposal has seen more lines than there are or lines that
-/// depend on itself, if its parent had not completed in what it saw, if trials without weights had
-/// not finished in what it saw or occur twice, or if its edits do not begin with the parent's.
+/// depend on itself, if its parent had not completed in what it saw, if a trial in `missing` had
+/// not finished in what it saw or occurs twice, or if its edits do not begin with the parent's.
 void check_histories(std::span<const History> histories);
 
-/// The finished and running trials of all groups in the lines that a proposal has seen, ordered by
-/// (sequence, group). This order is independent of clocks, so that a replay has it too.
+/// A trial in the lines that a proposal has seen.
 struct SeenTrial {
     TrialId id;
     const Trial* trial = nullptr;
     std::optional<double> accuracy;  // of completed trials
     bool is_running = false;         // proposed and not finished in the lines seen
 };
+/// Returns the finished and running trials in the first seen[m] lines of each group m, ordered by
+/// (sequence, group). This order does not depend on clocks, so a replay has the same order.
 std::vector<SeenTrial> seen_trials(std::span<const History* const> histories,
                                    std::span<const std::int64_t> seen);
 

@@ -18,13 +18,13 @@ struct Basis {
     graph::Graph root;       // unfused
 };
 
-/// What a proposal depends on, besides the basis and the histories. The line `proposed` stores it.
+/// What a proposal depends on, besides the basis and the histories; ProposedTrial stores these.
 struct Request {
     int group = 0;
     int sequence = 0;
     int draw = 0;                    // increased by one when the trainer has refused a proposal
     std::vector<TrialId> missing;    // trials whose weights are gone
-    std::vector<std::int64_t> seen;  // lines of each group to use; those of the own group: all
+    std::vector<std::int64_t> seen;  // number of lines of each group to use; all of the own group
 };
 
 /// Returns the request of a stored proposal, with which propose() computes it again.
@@ -32,11 +32,11 @@ Request request_of(int group, const ProposedTrial& trial);
 
 /// Returns the trial (group, sequence): parent, edit script of the child, hyper-parameters, and the
 /// request; `previous` is empty. A pure function of its arguments: it reads no lines beyond
-/// request.seen. Sequence 0 is the root itself, without edits. Without completed trials the parent
-/// is the root. A parent whose graph allows no morph has a child with the same graph. From draw
-/// settings.max_draws on, the child has the graph of its parent, which no trainer refuses. Throws
-/// Error(data) if the lines seen have edits that do not apply to the root, and Error(internal) if
-/// request.seen does not match the histories.
+/// request.seen. Sequence 0 has the root's graph, without edits. Without completed trials the
+/// parent is the root. A parent whose graph allows no morph has a child with the same graph. From
+/// draw settings.max_draws on, the child has the graph of its parent, which no trainer refuses.
+/// Throws Error(data) if the lines seen have edits that do not apply to the root, and
+/// Error(internal) if request.seen does not match the histories.
 ///
 /// With ParentRule::bayesian, a child may have several morphs more than its parent. Drawn
 /// hyper-parameters may differ in the last bits between C libraries; see has_same_proposal().
@@ -45,8 +45,8 @@ ProposedTrial propose(const Basis& basis, const Request& request,
 ProposedTrial propose(const Basis& basis, const Request& request,
                       std::span<const History> histories);
 
-/// Throws Error(data), with `at` in front, if the trial has other hyper-parameters than the search
-/// or impossible values.
+/// Throws Error(data), whose message begins with `at`, if the trial has other hyper-parameters than
+/// the search or impossible values.
 void check_hyper_parameters(const Settings& settings, const ProposedTrial& trial,
                             std::string_view at);
 

@@ -6,7 +6,7 @@
 
 #include <hpcai/records/trial_record.hpp>
 
-/// What a search proposes, without the data and the trainer.
+/// Settings of a search that determine its proposals.
 namespace hpcai::search {
 
 /// How the parent of a trial is chosen.
@@ -29,8 +29,8 @@ struct Dimension {
 
 struct Settings {
     ParentRule parent = ParentRule::evolution;
-    int population = 100;  // the newest completed trials, which may be parents by all rules
-    int tournament = 10;
+    int population = 100;   // newest completed trials that may be parents, by all rules
+    int tournament = 10;    // trials of which evolution draws the best as parent
     int history_cap = 256;  // newest completed trials that the Gaussian process knows
     int max_draws =
         kMaxRefusedDraws;  // refused proposals of a trial; the next one has its parent's network

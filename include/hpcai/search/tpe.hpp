@@ -12,16 +12,16 @@
 /// with the constants of optuna 5.0.0 with multivariate=False.
 namespace hpcai::search {
 
-/// A trial in the order of its number.
+/// A trial. A list of observations has the order of seen_trials().
 struct Observation {
     double value = 0;     // of the hyper-parameter
     double accuracy = 0;  // of a finished trial
     bool is_finished = true;
 };
 
-/// A mixture of one component per observation, and a prior. Of a number: normal distributions that
-/// are truncated to [low, high], of its logarithm if the dimension is logarithmic. Of choices:
-/// each component has the weight 1/(k + 1) for every choice and 1 more for the observed one.
+/// A mixture of one component for each of k observations, and a prior. For a number: normal
+/// distributions, truncated to [low, high], of it or of its logarithm (logarithmic dimension). For
+/// choices: the weight 1/(k + 1) for every choice, and 1 more for the observed one.
 class ParzenEstimator {
 public:
     /// Throws Error(data) if a value is not in the dimension.
@@ -36,7 +36,7 @@ private:
     struct Component {
         double centre = 0;            // of a number
         double deviation = 0;         // of a number
-        double log_mass = 0;          // of a number: of the normal distribution in [low, high]
+        double log_mass = 0;          // of a number: log of the normal mass in [low, high]
         std::vector<double> weights;  // of choices
     };
 
@@ -52,8 +52,8 @@ private:
     std::vector<Component> components_;
 };
 
-/// Returns the weights of k observations in order and of the prior: 1, but with more than 25
-/// observations the oldest have linspace(1/k, 1, k - 25). Their sum is 1.
+/// Returns the weights of k observations in order, then of the prior, divided by their sum. Each is
+/// 1, except that with k > 25 the oldest k - 25 are linspace(1/k, 1, k - 25).
 std::vector<double> component_weights(std::size_t observations);
 
 /// The values of the best min(ceil(0.1 n), 25) of n finished trials, and of the others, including

@@ -6,7 +6,7 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr double kVisibleShare = 0.35;    // water at the edge of a plume's box / Plume::water
+constexpr double kVisibleShare = 0.35;    // share of Plume::water at the edge of a plume's box
 constexpr double kRiverDistance = 3.5e5;  // m, reserved around a plume's path
 constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
@@ -116,7 +116,7 @@ private:
         weather_.labels.push_back({category, extent, std::move(parts), dropped});
     }
 
-    /// Returns a random box around an event of radii `radius_y` and `radius_x`, in metres.
+    /// Returns a random box around an event with radii of `radius_y` and `radius_x` metres.
     Extent draw_box(double latitude, double longitude, double radius_y, double radius_x) {
         // Drawn before the call, because C++ does not order the evaluation of arguments.
         const double reach_x = radius_x * lognormal_factor(settings_.extent_spread);

@@ -50,7 +50,6 @@ struct Patch {
     int columns = 0;
 
     std::size_t pixels() const { return std::size_t{1} * rows * columns; }
-    /// Returns the grid row of patch row `r`.
     int grid_row(int r) const { return std::clamp(row + r, 0, kClimateRows - 1); }
     int grid_column(int c) const {
         return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;

@@ -192,15 +192,16 @@ void paint_plume_pixel(const Plume& plume, const Nearest& nearest, Snapshot& s, 
 }
 
 void paint_plume(const Plume& plume, Snapshot& s) {
+    constexpr double kNorthMargin = 8, kEastMargin = 15;  // degrees around the path's ends
     const Path path(plume);
     const auto [south, north] = std::minmax(plume.latitude_0, plume.latitude_1);
     const auto [west, east] = std::minmax(plume.longitude_0, plume.longitude_1);
     for (int r = 0; r < s.patch.rows; ++r) {
         const double latitude = s.patch.latitude(r);
-        if (latitude < south - 8 || latitude > north + 8) continue;
+        if (latitude < south - kNorthMargin || latitude > north + kNorthMargin) continue;
         for (int c = 0; c < s.patch.columns; ++c) {
             const double longitude = s.patch.grid_column(c) * kDegreesPerColumn;
-            if (longitude < west - 15 || longitude > east + 15) continue;
+            if (longitude < west - kEastMargin || longitude > east + kEastMargin) continue;
             const Nearest nearest = nearest_on(path, latitude, longitude);
             if (nearest.squared_distance > square(4 * plume.width)) continue;
             paint_plume_pixel(plume, nearest, s, s.patch.at(r, c));

@@ -11,6 +11,7 @@ struct Noise {
     Field pressure, planetary, moisture, temperature, fine;
 };
 
+/// The numbers are those of WaveSpectrum: waves, lowest, highest, slope, spacing.
 Noise make_noise(const Patch& patch, const SampleKey& key) {
     return {random_field({80, 6, 26, 2.6, 4}, key.stream(kPressure), patch),
             random_field({24, 2, 6, 1.5, 4}, key.stream(kPlanetary), patch),

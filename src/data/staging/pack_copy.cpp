@@ -61,10 +61,10 @@ std::int64_t for_each_block(const storage::Descriptor& file, const std::filesyst
 
 /// A pack that is written sequentially.
 struct NewPack {
-    std::filesystem::path path;  // when it is complete
+    std::filesystem::path path;  // of the complete pack
     storage::Descriptor file;
 
-    /// Throws Error(usage) with errno unless a system call has succeeded.
+    /// Throws Error(usage) with the text of errno if a system call has failed.
     void check(bool has_succeeded) const {
         require(has_succeeded, ExitCode::usage, "cannot write '{}' (data.staging_directory): {}",
                 path.string(), std::strerror(errno));
@@ -137,7 +137,7 @@ std::string copy_or_skip(const CopyContext& context, std::uint32_t number, std::
     return "";
 }
 
-bool has_digests(const CopyContext& context, const Pack& pack, const PackIndex& index) {
+bool matches_digests(const CopyContext& context, const Pack& pack, const PackIndex& index) {
     const std::filesystem::path path = context.folder / pack.name;
     const storage::Descriptor file = storage::open_for_reading(path);
     if (read_metadata(file).bytes != pack.bytes) return false;
@@ -201,7 +201,7 @@ bool verify_or_remove(const CopyContext& context, const Pack& pack) {
     bool is_sound = false;
     try {
         is_sound = index && index->matches(pack) && index->is_complete() &&
-                   has_digests(context, pack, *index);
+                   matches_digests(context, pack, *index);
     } catch (const Error&) {  // the pack cannot be read
     }
     if (is_sound) {

@@ -61,7 +61,7 @@ struct CopyCounters {
 /// Parameters that all copies of a set share.
 struct CopyContext {
     const Source& source;
-    bool has_pictures;             // images, which are omitted if unreadable; else other files
+    bool has_pictures;             // true: images, omitted if unreadable; false: other files
     std::filesystem::path folder;  // of this set, in the staging folder
     const std::atomic<bool>& stop;
     CopyCounters& counters;

@@ -41,8 +41,8 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
-/// Returns whether this node has a rank of the group with the first shard of the first stage, which
-/// reads samples.
+/// Returns whether this node has a rank that reads the group's training samples: one with the first
+/// shard of the first pipeline stage.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
         return rank.group == group && layout.partition_of(rank.group_rank) == 0;
@@ -83,10 +83,10 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
     for (const int group : groups) {
         if (reads_training_samples(place, group, layout)) add_bootstrap(sampler, group, needed);
         if (!with_evaluation || !config.bagging.out_of_bag) continue;
-        const std::vector<std::uint8_t> out = sampler.out_of_bag(static_cast<std::uint32_t>(group));
+        const auto is_out_of_bag = sampler.out_of_bag(static_cast<std::uint32_t>(group));
         evaluated.clear();
         for (std::uint32_t sample = 0; sample < samples; ++sample) {
-            if (out[sample] != 0) evaluated.push_back(sample);
+            if (is_out_of_bag[sample] != 0) evaluated.push_back(sample);
         }
         for (const plan::RankPlace& rank : place.ranks) {
             if (rank.group == group) add_share(evaluated, rank.group_rank, layout.degree, needed);

@@ -318,9 +318,9 @@ void StagingLock::release(bool completed) noexcept {
         state->folder.unlock();
         if (!state->folder.lock_exclusive()) return;  // other ranks of the node still read
         const bool all_completed = completed && state->folder.all_completed();
-        const auto removed_after = all_completed ? config::StagingCleanup::remove_on_success
-                                                 : config::StagingCleanup::remove_on_failure;
-        if (state->cleanup == config::StagingCleanup::remove || state->cleanup == removed_after) {
+        const auto cleanup_now = all_completed ? config::StagingCleanup::remove_on_success
+                                               : config::StagingCleanup::remove_on_failure;
+        if (state->cleanup == config::StagingCleanup::remove || state->cleanup == cleanup_now) {
             state->folder.remove();
         }
     } catch (const std::exception&) {  // the copies stay, which only costs space
