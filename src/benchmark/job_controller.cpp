@@ -20,7 +20,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Returns the world ranks of the leaders that took part in the agreement, without the writer.
+/// Returns the world ranks of the leaders that agreed, except the leader that writes the result.
 std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> ranks;
     for (const comm::GroupStatus& status : decision.statuses()) {
