@@ -167,8 +167,8 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and the ranks per node, or those of --roofline, or M x P_degree. A
-/// GPU has one rank.
+/// Sets the number of ranks, unless --ranks or --sweep sets it: --nodes x the ranks per node, else
+/// the ranks of --roofline, else M x P_degree. With --gpus-per-node, each GPU has one rank.
 void set_ranks(const PlanOptions& options, const config::BaggingConfig& bagging,
                prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
@@ -207,7 +207,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     require(
         request.ranks > 0, ExitCode::usage,
         "plan: --ranks or --nodes: expected a number, got none; the default is the number of ranks "
-        "of --roofline, else M x P_degree, but one of these is auto");
+        "of --roofline, else M x P_degree, but M or P_degree is auto");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
     PlanRecord plan;
