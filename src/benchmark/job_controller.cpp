@@ -130,7 +130,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
 }
 
 /// Waits for the other groups, because the exit of this process would end all ranks. Afterwards
-/// this process can exit and thus end the job, although the leader hangs.
+/// this process can exit and thus end the job, even if the leader hangs.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
     constexpr std::chrono::seconds kTimeToLog{60};  // for the acting leader, which logs

@@ -69,8 +69,8 @@ std::string machine_file(const std::string& name) {
                     fmt::join(names, ", "), in_quotes(name), config::did_you_mean(name, names)));
 }
 
-/// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it,
-/// except with a roofline of a CPU.
+/// Reads --roofline and --machine. If the machine has GPUs, sets --gpus-per-node if it is absent,
+/// but not with a roofline of a CPU.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
     if (!options.roofline.empty()) {

@@ -149,10 +149,10 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     if (!one.is_verified) {
         const verification::Finding& first = checked.findings.front();
         require(unverified && checked.record, ExitCode::mismatch,
-                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
+                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` prints all{}",
                 printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
                 first.text,
-                checked.record ? ", --unverified lists it anyway"
+                checked.record ? ", and --unverified lists the result"
                                : "; " + unread_file + " cannot be read");
     }
     one.record = *checked.record;
@@ -167,7 +167,7 @@ ExitCode rank(const RankOptions& options, const Context& context) {
     std::map<std::string, std::string> seen;  // directory of each manifest
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
         verification::Submission one = submission_of(directory, options.unverified);
-        if (one.is_verified) {  // else its files need not be those of its manifest
+        if (one.is_verified) {  // else its files may differ from its manifest
             const auto [first, is_new] = seen.emplace(one.manifest, directory);
             require(is_new, ExitCode::mismatch,
                     "rank: {}: is the same result as {}, with manifest {}", printable(directory),

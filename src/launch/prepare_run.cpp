@@ -282,8 +282,8 @@ OpenedDevice open_rank_device(const config::Config& config,
     require(config.communication.backend != config::CommunicationBackend::nccl ||
                 layout.degree == 1 || sharing.empty(),
             ExitCode::launch,
-            "communication.backend: expected auto or mpi, as NCCL needs a GPU for each rank and "
-            "{}, got 'nccl'",
+            "communication.backend: expected auto or mpi, got 'nccl', which needs a GPU for each "
+            "rank, but {}",
             sharing);
     found.threads =
         device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);

@@ -65,7 +65,7 @@ public:
         });
     }
 
-    /// Enqueues an all-reduce on `stream`, or captures it while `stream` captures a CUDA graph.
+    /// Enqueues an all-reduce on `stream`, or captures it if `stream` is being captured.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
         enqueue("enqueueing an all-reduce over GPUs", options_.wait_seconds, [&] {
             return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
