@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when the code exceeds its budgets: length of files and functions, parameters, feature #if.
+"""Fail when the code exceeds its budgets: lengths of files and functions, parameters of a function, #if lines.
 
 C++ functions are found by their braces, after comments and strings are blanked. The text must be
 formatted by clang-format: a blank precedes the brace of a body, but not that of an initializer.
@@ -106,6 +106,7 @@ def functions_of(text):
 
 
 def p90(values):
+    """The 90th percentile by the nearest-rank method: the value of rank ceil(0.9 x count); 0 without values."""
     return sorted(values)[max(0, -(-9 * len(values) // 10) - 1)] if values else 0
 
 

@@ -5,7 +5,7 @@
 # parts after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
 # this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
-# the run continues there, with the same program and GPU: parts that passed are not repeated. --parts
+# the run continues there; program and GPU must be the same. Parts that passed are not repeated. --parts
 # selects parts by name or pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need
 # PyTorch with torchvision, compute-sanitizer or ncu are skipped if these are missing. PYTHON selects python3.
 # Exit code: 0 all parts passed or were skipped, 1 some failed or were not completed in time,
@@ -238,8 +238,8 @@ training_speed() {
             printf "epoch %d: %.0f images/s\n", i + 1, images[i] / (end[i] - end[i - 1]) }' \
         training_speed/groups/0/steps.csv
 }
-# Measures the sources of images for the step of bench_mixed_400: 256 pixels, and about the size of
-# ImageNet's. Then trains on images that the GPU decodes.
+# Measures the sources of images for the step of bench_mixed_400, with sides of 256 pixels and of 500,
+# about the size of ImageNet's. Then trains on images that the GPU decodes.
 input() {
     local size
     for size in 256 500; do

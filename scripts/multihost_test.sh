@@ -17,11 +17,12 @@ and disk. Links of rate R (1gbit, in the format of tc) in each direction connect
 is trained on all hosts, with one and with two ranks per host: with every communication.algorithm and
 communication.precision, with BatchNorm statistics of all ranks ("statistics"), and with one stage of
 the model on each host ("pipeline"). Each case has a run of S + 2 steps (S is 10) and a run of 2 steps.
-"measured" is the difference of the two runs in bytes that left the busiest host, without headers and
-retransmitted segments ("retx"). It must be S times "counted", the bytes per step in the result, to
-within T (0.01). "counted" must be "formula", the prediction of `hpcai500 plan`, to within 0.02. Both
-are out_of_node_bytes_per_step, in a pipeline plus message_bytes_per_step of each rank of a host. Then
-the script stages photographs to the disks of the hosts (data.staging) twice and checks the files.
+"measured" is the number of bytes per step that left the busiest host, without headers and
+retransmitted segments ("retx"): the difference of the two runs, divided by S. "counted" is the number in
+the result. The ratio measured / counted must be 1 to within T (0.01). "formula" is the prediction of
+`hpcai500 plan`. The ratio counted / formula must be 1 to within 0.02. Both are
+out_of_node_bytes_per_step, in a pipeline plus message_bytes_per_step of each rank of a host. Then the
+script stages photographs to the disks of the hosts (data.staging) twice and checks the files.
 
   --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8", "pipeline" or "staging"
   --program FILE  default build/release/hpcai500

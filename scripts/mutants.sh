@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/mutants.sh [NAME...]
-# Checks that wrong formulas fail tests. Every tests/mutants/*.patch whose name contains a NAME
+# Checks that tests detect wrong formulas. Every tests/mutants/*.patch whose name contains a NAME
 # (default: all) is applied to a copy of the working tree in build/mutants and built, and the tests in
 # its header are run. Prints which tests failed. Fails if a mutant survives, exceeds the time limit, or
 # no longer applies or compiles.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/sanitize.sh thread | address [TEST...]
-# thread: builds the modules that use threads with ThreadSanitizer in build/thread-sanitize, and runs their
+# thread: with ThreadSanitizer, builds the modules that use threads in build/thread-sanitize, and runs their
 # unit tests, the MPI tests on 2 and 4 ranks, and the program on 1, 2 and 4 ranks. address: builds the
 # unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in build/debug-sanitize and runs them.
 # TEST is a test such as meters or, for thread, mpi_2_ranks or program_4_ranks (default: all). Prints a

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/simulate_scale.sh [--ranks A..B] [--group P] [--machine NAME] [--parts NAMES]
-#        [--algorithms NAMES] [--backward S] [--seconds S] [--build FOLDER]
+#        [--algorithms NAMES] [--backward T] [--seconds S] [--build FOLDER]
 # Simulates a launch on A (64), 4 A, 16 A, ... up to B (1024) ranks in groups of P (8), with SimGrid's
 # SMPI (Debian package libsimgrid-dev), in at most S seconds (600) for each part of NAMES:
 #   start   start-up, split into groups, agreement of the groups' leaders
@@ -10,12 +10,12 @@
 #           passes of 0.1 and 0.2 ms, vote on 50,000 x 1,024 values
 #   silent  the agreement if the last leader does not answer for 0.2 s
 # NAMES of algorithms are all_reduce, torus_2d, hierarchical and native (default: all).
-# The all-reduces overlap with a backward pass of S (0) seconds, which are not in their time.
+# The all-reduces overlap with a backward pass of T (0) seconds, which are not in their time.
 # NAME is fat_tree (default), dragonfly or torus; tests/scale/platform.cpp describes these machines.
 # A row has the number of ranks, the phase, simulated seconds, messages and bytes of the busiest rank,
-# wall seconds, and the peak resident memory in MB. In `step`, gradients and bandwidths are 1 / 390.625
-# of the real ones: so are the bytes, and the times are real. `step` needs a number of groups that is a
-# power of two. Each call builds the program again, in FOLDER (build/scale).
+# wall seconds, and the peak resident memory in MB. In `step`, the numbers of values and the bandwidths
+# are 1 / 390.625 of the real ones. Thus the bytes are smaller by this factor, and the times are not.
+# `step` needs a number of groups that is a power of two. Each call builds the program again, in FOLDER (build/scale).
 # Exit code: 0 all simulations ended, 1 some did not, 2 usage, 3 no SimGrid.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -16,7 +16,8 @@ Usage: scripts/slurm_test.sh [--hosts N] [--only PATTERN]... [--long] [--install
 
 Creates N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts Slurm on
 them with its own configuration, and submits the scripts of `hpcai500 sbatch`. A case passes if the
-job's exit code and the last line of its log are as expected; several cases write that line themselves.
+job's exit code and the last line of its log are as expected. In some cases the test appends that line,
+with what it has observed.
 ctest runs the cases mpirun and srun if it can.
 
   mpirun, srun    a run on all hosts
@@ -33,8 +34,8 @@ ctest runs the cases mpirun and srun if it can.
   unannounced_*   the same at a site without preempt_send_user_signal
   evicted_*       the same without a grace time: the run is killed and resumes from its latest
                   checkpoint
-  dead_*          the only rank of a group is killed (-9): the other group's result is PARTIAL; with
-                  --long only, because its leader waits ten minutes for the dead leader
+  dead_*          the only rank of a group is killed (-9), so that the result is PARTIAL. Only with --long,
+                  because the leader of the other group waits ten minutes for the dead rank
   lost_rank_*     the first rank of a group on the second host is killed (-9). Under mpirun the others
                   are then stopped; after the requeue, the run ends with the digests of an
                   uninterrupted run. Under srun, Slurm's PMIx plugin ends all ranks

@@ -12,7 +12,7 @@ namespace {
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// Prefers SIGUSR1, because a launcher may also send SIGTERM if it has lost a rank.
+/// SIGUSR1 takes precedence: a launcher that has lost a rank may send SIGTERM in addition.
 extern "C" void record_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
     int expected = 0;

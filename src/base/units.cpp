@@ -49,7 +49,7 @@ std::string format_seconds(double seconds) {
     if (!std::isfinite(seconds)) return std::string(kNotAvailable);
     if (seconds < 0) return fmt::format("-{}", format_seconds(-seconds));
     if (seconds < 59.95) return format_si(seconds, "s");
-    if (seconds >= 8.64e13) return fmt::format("{:.3g} d", seconds / 86400);
+    if (const double days = seconds / 86400; days >= 1e9) return fmt::format("{:.3g} d", days);
     const auto rounded = static_cast<std::int64_t>(std::llround(seconds));
     if (rounded < 3600) return fmt::format("{} min {:02} s", rounded / 60, rounded % 60);
     const std::int64_t minutes = rounded / 60;

@@ -20,7 +20,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Returns the world ranks of the leaders that took part in the agreement, without the writer.
+/// Returns the world ranks of the leaders that agreed, except the leader that writes the result.
 std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> ranks;
     for (const comm::GroupStatus& status : decision.statuses()) {
@@ -130,7 +130,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
 }
 
 /// Waits for the other groups, because the exit of this process would end all ranks. Afterwards
-/// this process can exit and thus end the job, although the leader hangs.
+/// this process can exit and thus end the job, even if the leader hangs.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
     constexpr std::chrono::seconds kTimeToLog{60};  // for the acting leader, which logs

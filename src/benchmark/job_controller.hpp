@@ -30,8 +30,8 @@ public:
     /// Ends the run on this rank. If the result has this rank's group, returns after the result is
     /// complete. All ranks agree whether another run follows. Reports errors on standard error and
     /// returns their code; never throws. The exit codes are:
-    ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
-    ///    another run follows, then the worst code of all runs.
+    ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok if
+    ///    another run follows, else the worst code of all runs.
     ///  * If a group has stopped, there is no vote. The writer prints the step and the command that
     ///    resumes the run. It returns stopped; internal if a checkpoint could not be written; or
     ///    watchdog if SIGTERM stopped groups after another group had failed.

@@ -30,7 +30,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Writes the labels and names of the samples that have compared the trials of a search.
+/// Writes labels and names of the hold-out samples, on which a search compared its trials.
 void write_hold_out(const results::LaunchedRun& run) {
     if (run.samples.hold_out == nullptr) return;
     const data::SampleSet& samples = *run.samples.hold_out;
@@ -45,7 +45,7 @@ void write_hold_out(const results::LaunchedRun& run) {
     storage::write_file_durably(run.context.output / verification::kHoldOutNames, names);
 }
 
-/// Removes the weights of trials, from which no group inherits any more.
+/// Removes the weights of a search's trials. Only later trials would inherit from them.
 void remove_trial_weights(const context::RunContext& context) {
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const auto folder = results::trial_weights(context.output, group, 0).parent_path();

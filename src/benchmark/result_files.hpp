@@ -20,9 +20,9 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 enum class Origin { this_run, stored_groups };
 
 /// Scores the run and writes all files of its result, the manifest last, because it marks a
-/// complete result. Prints the summary to text_stream(); with this_run, also if writing fails.
-/// Returns the record. Throws Error(usage) if writing fails, Error(mismatch) with stored_groups if
-/// `verify` would reject the result.
+/// complete result. Prints the summary to results::text_stream(); with this_run, also if writing
+/// fails. Returns the record. Throws Error(usage) if writing fails, Error(mismatch) with
+/// stored_groups if `verify` would reject the result.
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 

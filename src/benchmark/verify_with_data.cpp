@@ -33,12 +33,12 @@ using workloads::Inspector;
 // the last bits of each layer's output. Other precisions round more coarsely. A device without the
 // run's precision recomputes the predictions in fp32.
 constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
-constexpr int kMaxLossSteps = 20;  // maximum steps per stored loss if run.loss_steps is 0
-// Maximum relative differences of losses. The first two are multiplied by the number of steps done.
-// kDetectorLoss is added once, because a detector samples other regions if scores are nearly equal.
+constexpr int kMaxLossSteps = 20;  // maximum steps between two stored losses if run.loss_steps is 0
+// Maximum relative differences of losses; the first two are per repeated step. kDetectorLoss is
+// added once, because rounding may change the order of scores and so the regions that are sampled.
 constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
 constexpr double kMinLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
-constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;  // maximum differences
+constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;  // maximum differences of a quality
 
 /// Replaces the common folder C of the data paths by folder/<name of C> if all paths exist there,
 /// else by `folder`. Throws Error(data) if a path does not exist in `folder` either.
@@ -178,7 +178,7 @@ private:
                 stored.search ? search::morphs_of(stored.search->edits) : group::Edits{}};
     }
 
-    /// Compares the samples that have compared the trials of a search.
+    /// Compares the hold-out samples, on which the search compared its trials.
     void check_hold_out(const data::SampleSet& samples) {
         std::string names;
         std::vector<std::int32_t> labels;
@@ -282,7 +282,7 @@ private:
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(
-                    file, "loss of step {} is {}; must be {} within {}, according to the replay",
+                    file, "loss of step {} is {}; the replay yields {}, with tolerance {}",
                     stored[step].step, loss, expected, allowed);
             sum = steps = 0;
         }
@@ -313,10 +313,9 @@ private:
         const double value = quality.value.value_or(0);
         const double expected = rescored.quality.value.value_or(0);
         if (std::abs(value - expected) > allowed)
-            inspector_.report(
-                "result.json",
-                "quality.members[{}] is {}; must be {} within {}, according to the weights", group,
-                value, expected, allowed);
+            inspector_.report("result.json",
+                              "quality.members[{}] is {}; the weights yield {}, with tolerance {}",
+                              group, value, expected, allowed);
     }
 
     const RunRecord& record_;
@@ -344,8 +343,8 @@ verification::Verification verify_with_data(const fs::path& directory, const Dat
         "got {} and {}",
         config::value_text(config, "parallel.mode"), config.parallel.micro_batches);
     require(with.steps == 0 || !config::is_search(config.workload), ExitCode::usage,
-            "verify: --replay: expected a run without an architecture search, which search.history "
-            "recorded repeats");
+            "verify: --replay: expected a run without an architecture search; to repeat a search, "
+            "run it again with search.history recorded");
     require(with.steps == 0 || (precision != "mixed" && precision != "fp16"), ExitCode::usage,
             "verify: --replay: expected a run in fp32, tf32, bf16 or int8, which CPUs can repeat, "
             "got {}",

@@ -25,9 +25,9 @@ void add_rank_command(Command parent);
 void add_report_command(Command parent);
 void add_table_command(Command parent);
 void add_export_command(Command parent);
-/// Returns lines of Python that predict with the files `settings` (JSON) and `weights`
-/// (safetensors) of `export`, and with its network if torchvision does not have the classifier.
-/// Empty for other models that torchvision does not have.
+/// Returns lines of Python that predict with the files of `export`: `settings` (JSON), `weights`
+/// (safetensors) and, for a classifier that torchvision lacks, the network (Python). Empty for
+/// segmentation_net, and for a detector that torchvision lacks.
 std::string python_lines(const config::Config& config, const std::string& settings,
                          const std::string& weights);
 void add_energy_command(Command parent);

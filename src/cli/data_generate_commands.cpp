@@ -136,7 +136,7 @@ constexpr const char* kMiniWeather =
     "bagging: {aggregation: wbf, out_of_bag: false}\n"
     "data: {kind: climate_hdf5, path: '-', validation_path: '-', climate_precision: bf16}";
 
-/// Throws Error(data), with the command that removes the set, if its samples are not those of mini.
+/// Throws Error(data), with the command that removes the set, if the set has other samples.
 void check_mini_set(const std::filesystem::path& training, const std::filesystem::path& validation,
                     const char* settings) {
     config::Config config = config::parse(settings, "problem class mini", {});

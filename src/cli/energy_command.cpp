@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;  // of the CSV file
 constexpr double kDaySeconds = 86400;
 constexpr const char* kMeterLevel =
-    "depends on the meter: if it covers every node with power supplies and the network during the "
-    "whole core phase at least once a second, the result may meet Level 1 or more of the "
-    "methodology of the Energy Efficient HPC Working Group";
+    "depends on the meter: the result may meet Level 1 or more of the methodology of the Energy "
+    "Efficient HPC Working Group if the meter reads all nodes, including power supplies, and the "
+    "network, at least once a second during the whole core phase";
 
 struct EnergyOptions {
     std::string directory;
@@ -45,11 +45,11 @@ struct MeteredResult {
 
 double core_time(const EnergyOptions& options, const char* key, const std::string& text) {
     const auto seconds = meters::parse_utc(text);
-    require(seconds.has_value(), ExitCode::data,
-            "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
-            "needs groups that finished, none of them resumed, hosts whose clocks agree, and no "
-            "evaluation between epochs (run.evaluate_epochs 0)",
-            printable(options.directory), key, printable(text));
+    require(
+        seconds.has_value(), ExitCode::data,
+        "{}: result.json: energy.{} is \"{}\"; expected a UTC time; a run records it only if "
+        "groups finished, none was resumed, the hosts' clocks agree and run.evaluate_epochs is 0",
+        printable(options.directory), key, printable(text));
     return *seconds;
 }
 

@@ -11,7 +11,7 @@ namespace hpcai::cli {
 namespace {
 
 /// Rejects ensemble options without effect.
-void check_fusion(const EvaluateOptions& options, bool detection) {
+void reject_unused_options(const EvaluateOptions& options, bool detection) {
     struct Option {
         const char* name;
         bool is_given;
@@ -41,7 +41,7 @@ ExitCode evaluate(const EvaluateOptions& options, const Context& context) {
             "evaluate: expected --annotations with --detections, or --labels with --predictions");
     require(!detection || options.cells == 0, ExitCode::usage,
             "evaluate: --cells: expected with --predictions only");
-    check_fusion(options, detection);
+    reject_unused_options(options, detection);
     const EvaluationReport report = detection           ? evaluate_detections(options)
                                     : options.cells > 0 ? evaluate_segmentation(options)
                                                         : evaluate_classification(options);

@@ -69,8 +69,8 @@ std::string machine_file(const std::string& name) {
                     fmt::join(names, ", "), in_quotes(name), config::did_you_mean(name, names)));
 }
 
-/// Reads --roofline and --machine. If the machine has GPUs and --gpus-per-node is absent, sets it,
-/// except with a roofline of a CPU.
+/// Reads --roofline and --machine. If the machine has GPUs, sets --gpus-per-node if it is absent,
+/// but not with a roofline of a CPU.
 void read_machine(PlanOptions& options) {
     prediction::EstimateRequest& request = options.request;
     if (!options.roofline.empty()) {
@@ -167,8 +167,8 @@ config::Config load_for_devices(const PlanOptions& options) {
     return data::load_config(sources);
 }
 
-/// Sets the ranks from --nodes and the ranks per node, or those of --roofline, or M x P_degree. A
-/// GPU has one rank.
+/// Sets the number of ranks, unless --ranks or --sweep sets it: --nodes x the ranks per node, else
+/// the ranks of --roofline, else M x P_degree. With --gpus-per-node, each GPU has one rank.
 void set_ranks(const PlanOptions& options, const config::BaggingConfig& bagging,
                prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
@@ -207,7 +207,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     require(
         request.ranks > 0, ExitCode::usage,
         "plan: --ranks or --nodes: expected a number, got none; the default is the number of ranks "
-        "of --roofline, else M x P_degree, but one of these is auto");
+        "of --roofline, else M x P_degree, but M or P_degree is auto");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
     PlanRecord plan;

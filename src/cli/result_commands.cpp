@@ -59,7 +59,7 @@ void write_or_print(const std::string& option, const std::string& text, const st
     if (output.empty()) {
         context.out << text;
     } else {
-        // Such as "Ranking of"; all pages begin with the document type.
+        // 10 bytes identify a text ("Ranking of"); HTML pages differ only after the doctype.
         require_replaceable(option, output, text.substr(0, text.starts_with('<') ? 32 : 10));
         storage::write_file_durably(output, text);
         context.out << "wrote " << printable(output) << '\n';
@@ -113,7 +113,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     verification::Submission one{.directory = directory};
     verification::Verification checked;
     std::filesystem::path run = directory;
-    std::string unread = "result.json";  // if `checked` has no record
+    std::string unread_file = "result.json";  // if `checked` has no record
     if (verification::has_repetitions(directory)) {
         const auto series = verification::verify_repetitions(directory, results::verify_result);
         const std::size_t index =
@@ -122,7 +122,7 @@ verification::Submission submission_of(const std::string& directory, bool unveri
         checked.findings = series.findings;
         const std::string name = verification::repetition_name(static_cast<int>(index) + 1);
         run /= name;
-        unread = series.record ? name + "/result.json" : verification::kRepetitionsName;
+        unread_file = series.record ? name + "/result.json" : verification::kRepetitionsName;
         const auto is_counted = [&](const RepetitionRecord& repetition) {
             const bool is_mini = checked.record->workload.problem_class == "mini";
             return repetition.counted && repetition.vflops.value &&
@@ -141,19 +141,19 @@ verification::Submission submission_of(const std::string& directory, bool unveri
         }
     } else {
         const bool is_parent = !verification::describe_runs_inside(directory).empty();
-        if (is_parent) verification::require_result(directory);  // else names the runs inside
+        if (is_parent) verification::require_result(directory);  // throws, naming the runs inside
         verification::require_finished(directory);
         checked = results::verify_result(directory);
     }
     one.is_verified = checked.findings.empty();
     if (!one.is_verified) {
         const verification::Finding& first = checked.findings.front();
-        require(
-            unverified && checked.record, ExitCode::mismatch,
-            "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` lists them{}",
-            printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
-            first.text,
-            checked.record ? ", --unverified lists it anyway" : "; " + unread + " cannot be read");
+        require(unverified && checked.record, ExitCode::mismatch,
+                "rank: {}: does not verify ({}; {}: {}); `hpcai500 verify` prints all{}",
+                printable(directory), counted(std::ssize(checked.findings), "finding"), first.file,
+                first.text,
+                checked.record ? ", and --unverified lists the result"
+                               : "; " + unread_file + " cannot be read");
     }
     one.record = *checked.record;
     one.manifest = checked.manifest;
@@ -167,7 +167,7 @@ ExitCode rank(const RankOptions& options, const Context& context) {
     std::map<std::string, std::string> seen;  // directory of each manifest
     const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
         verification::Submission one = submission_of(directory, options.unverified);
-        if (one.is_verified) {  // else its files need not be those of its manifest
+        if (one.is_verified) {  // else its files may differ from its manifest
             const auto [first, is_new] = seen.emplace(one.manifest, directory);
             require(is_new, ExitCode::mismatch,
                     "rank: {}: is the same result as {}, with manifest {}", printable(directory),

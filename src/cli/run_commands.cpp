@@ -46,8 +46,8 @@ struct StatusOptions {
     double interval_seconds = 2;
 };
 
-/// Reads the status. If the run is ending, first waits at most 5 s for the end of its processes, so
-/// that a script that asks when mpirun has returned reads the final exit code.
+/// Reads the status. If the run is ending, first waits at most 5 s for the end of its processes.
+/// Thus a script that calls `status` immediately after mpirun gets the final exit code.
 results::RunStatus read_settled_status(const std::string& directory) {
     constexpr double kMaxSeconds = 5;
     const Stopwatch watch;

@@ -99,8 +99,8 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
     const int idle = job.gpus_per_node - used;
     if (idle <= 0) return;
     std::cerr << fmt::format(
-        "sbatch: warning: {} of the {} of each node would be idle, as it has "
-        "{} and device.kind is {}\n",
+        "sbatch: warning: {} of the {} of each node would be idle, because "
+        "it has {} and device.kind is {}\n",
         idle, counted(job.gpus_per_node, "GPU"), counted(job.ranks_per_node, "rank"),
         config::value_text(config, "device.kind"));
 }
@@ -152,7 +152,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
                  job.results,
                  std::filesystem::path(config.training.initial_weights).parent_path().string()};
     for (const std::string& file : options.config.files) job.binds.push_back(file);
-    for (std::string& path : job.binds) {  // ".." leaves the working directory
+    for (std::string& path : job.binds) {  // makes paths outside the working directory absolute
         if (std::filesystem::path(path).lexically_normal().string().starts_with(".."))
             path = std::filesystem::absolute(path).lexically_normal().string();
     }

@@ -38,7 +38,7 @@ nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& f
 std::string build_note(const RunRecord& record) {
     const bool is_mine = std::ranges::includes(record.environment, context::describe_build());
     return is_mine ? ""
-                   : "note: another build of the program wrote this result; its texts may differ\n";
+                   : "note: another build of the program wrote this result; wording may differ\n";
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {

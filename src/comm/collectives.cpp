@@ -27,12 +27,13 @@ void collective_try(Communicator& ranks, const std::function<void()>& work) {
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine) {
     const auto size = static_cast<std::size_t>(ranks.size());
     const std::string first = broadcast(ranks, std::string(mine));
-    std::array<double, 2> largest{mine == first ? 0.0 : 1.0, static_cast<double>(mine.size())};
-    ranks.all_reduce_max(largest);
-    if (largest[0] == 0.0) return std::vector(size, first);
+    // Whether a string differs from the first, and the maximum size.
+    std::array<double, 2> maxima{mine == first ? 0.0 : 1.0, static_cast<double>(mine.size())};
+    ranks.all_reduce_max(maxima);
+    if (maxima[0] == 0.0) return std::vector(size, first);
 
     std::string padded(mine);
-    padded.resize(static_cast<std::size_t>(largest[1]) + 1);
+    padded.resize(static_cast<std::size_t>(maxima[1]) + 1);
     std::string all(padded.size() * size, '\0');
     ranks.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
     std::vector<std::string> strings;

@@ -184,7 +184,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = now + deadlines_.status_seconds;
-    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but at least two replies
+    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but time for two replies
         phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
     }
     reminder_ = (now + phase_end_) / 2;
@@ -292,9 +292,9 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
 
 void MembershipAgreement::continue_collecting(double now) {
     // Until a group completes or stops, all groups that have not reported may still be training.
-    const std::optional<double> grace = stopped_deadline_ ? stopped_deadline_ : completed_deadline_;
+    const std::optional<double> until = stopped_deadline_ ? stopped_deadline_ : completed_deadline_;
     const double end =
-        grace ? std::max(*grace, phase_end_) : phase_end_ + deadlines_.longest_seconds;
+        until ? std::max(*until, phase_end_) : phase_end_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) propose(now);
 }
 

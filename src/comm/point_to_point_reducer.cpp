@@ -196,8 +196,8 @@ void PointToPointReducer::remove(PointToPointRequest& request) {
 
 /// Clears the residuals after a skipped step, because its gradients may be far too large and its
 /// loss scale is no longer used. Residuals are not rescaled when the loss scale doubles, which
-/// happens once in thousands of steps. Each residual then loses half of its weight, which is at
-/// most half of one step's rounding error
+/// happens once in thousands of steps. Each residual then counts only half. This error is at most
+/// half of one step's rounding error
 /// (AllReduceSchedules.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;

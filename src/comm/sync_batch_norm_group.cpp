@@ -17,8 +17,8 @@ int smallest_factor(int number) {
     return number;
 }
 
-/// Returns the ranks that exchange sums in each round of `rank`, including `rank`. Before a round
-/// they have sums over disjoint sets of ranks, so all ranks have the total after the last round.
+/// Returns, for each round, the ranks that exchange sums with `rank`, including `rank`. They differ
+/// in one mixed-radix digit of the rank (one per prime factor), and have sums over disjoint sets.
 std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
     std::vector<std::vector<int>> rounds;
     for (int stride = 1; stride < ranks;) {

@@ -19,8 +19,8 @@ constexpr float kMinScaled = 1e-35F;
 
 // Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
 // vectorize the loops for every instruction set. Conversions to fp16 use bit patterns of fp32:
-// 0x38800000 is 2^-14, the smallest normal fp16. 0x37fff001 is 0x38000000 - 0xfff: subtracting it
-// converts the exponent from the bias of fp32 to that of fp16, and adds 0xfff to round.
+// 0x38800000 is 2^-14, the smallest normal fp16. Subtracting 0x37fff001 = 0x38000000 - 0xfff sets
+// the exponent bias of fp16 and adds 0xfff. Adding the lowest kept bit then rounds ties to even.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
@@ -61,7 +61,7 @@ struct Fp16 {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
     }
     static float encoding_scale_for(std::uint32_t largest) {
-        return std::bit_cast<float>((268 - exponent_of(largest)) << 23);
+        return std::bit_cast<float>((127 + 14 - (exponent_of(largest) - 127)) << 23);
     }
     /// Returns tensor::to_f16(value * encoding_scale), infinite only if `value` is not finite.
     static Stored pack(float value, float encoding_scale) {

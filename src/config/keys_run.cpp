@@ -122,7 +122,7 @@ std::vector<Key> run_lifecycle_keys() {
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
             "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
             "the group ends. A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
-            "longest time between reads, but at least 300 s and the time until the first read."),
+            "longest time between reads, but not less than 300 s or the time until the first."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Finished groups wait this long for a silent group, or half of their own training time "
             "if that is longer. They then evaluate the ensemble without it."),

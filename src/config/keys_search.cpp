@@ -33,9 +33,9 @@ std::vector<Key> search_keys() {
             "Share of the training samples, selected by a hash of their names, on which trials are "
             "evaluated and not trained."),
         key("max_flops_factor", &C::max_flops_factor, between(1, 1000),
-            "Most FLOPs of a trial's network, as a multiple of the root's."),
+            "Maximum FLOPs of a trial's network, as a multiple of the root's."),
         key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
-            "Residual blocks in the four stages of the root; 3, 4, 6, 3 is ResNet-50."),
+            "Residual blocks in each stage of the root, the first network; 3, 4, 6, 3: ResNet-50."),
         key("rate_factors", &C::rate_factors, between(0.001, 1000),
             "Lowest and highest factor of training.learning_rate that a trial may draw."),
         key("weight_decays", &C::weight_decays, between(0.0000001, 1),

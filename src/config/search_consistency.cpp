@@ -37,9 +37,9 @@ public:
               "the largest of search.epochs" + as("search.epochs"));
         check(config_.training.warmup_epochs < std::ranges::min(search.epochs),
               "training.warmup_epochs", "less than the smallest of search.epochs");
-        const std::int64_t longest = std::ranges::max(search.epochs);
-        check(search.trials * longest <= kMaxSearchEpochs, "search.trials",
-              fmt::format("at most {}", kMaxSearchEpochs / longest) + as("search.epochs"));
+        const std::int64_t most_epochs = std::ranges::max(search.epochs);
+        check(search.trials * most_epochs <= kMaxSearchEpochs, "search.trials",
+              fmt::format("at most {}", kMaxSearchEpochs / most_epochs) + as("search.epochs"));
         check(search.max_flops_factor > 1, "search.max_flops_factor",
               "a number above 1, as every edit adds FLOPs");
         check(search.root_blocks.size() == 4, "search.root_blocks", "4 values, one for each stage");

@@ -20,7 +20,7 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // that support it, as the end of an error; "": all
+    std::string_view hint;  // end of an error message: devices that support it; "": all do
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},
@@ -139,7 +139,7 @@ device::Precision choose_precision(config::Precision requested, const DeviceForm
     require(found != available.end(), ExitCode::usage,
             "training.precision: expected auto or a precision of {} ({}), got '{}'{}",
             formats.is_gpu ? "this GPU" : "this CPU", fmt::join(names, ", "),
-            name_of(row.precision), row.devices);
+            name_of(row.precision), row.hint);
     return *found;
 }
 

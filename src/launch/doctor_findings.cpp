@@ -114,7 +114,7 @@ Finding check_binding(LaunchRanks ranks, const LaunchCommand& launch) {
     if (!restricted.empty()) {
         const RankHealth& first = ranks[restricted.front()];
         return fail("binding",
-                    fmt::format("{} may use {} of {} for {}", names_of(ranks, restricted),
+                    fmt::format("{} may use {} of {}, shared by {}", names_of(ranks, restricted),
                                 first.allowed_cores, counted(first.cores, "core"),
                                 counted(first.ranks_sharing_cores, "rank")),
                     unbound_command(ranks.size(), launch), ExitCode::ok);
@@ -200,8 +200,8 @@ Finding check_golden_steps(LaunchRanks ranks) {
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place) {
     if (!is_restricted(cores, place.ranks_sharing_cores, place.ranks_on_node)) return "";
-    return "\n" + wrap(fmt::format("warning: rank 0 may use {} of {} for {}; start with `mpirun "
-                                   "--bind-to none` or `srun --cpu-bind=none`",
+    return "\n" + wrap(fmt::format("warning: rank 0 may use {} of {}, shared by {}; start with "
+                                   "`mpirun --bind-to none` or `srun --cpu-bind=none`",
                                    cores.allowed, counted(cores.machine, "core"),
                                    counted(place.ranks_sharing_cores, "rank")),
                        4);

@@ -66,7 +66,7 @@ fs::path output_of(const context::RepeatedRuns& series) {
 struct Resumption {
     LaunchRecord launch;      // of the earlier launches; its topology is complete on rank 0 only
     bool is_trained = false;  // whether all groups have finished
-    std::shared_ptr<storage::FileLock> lock;  // of rank 0
+    std::shared_ptr<storage::FileLock> lock;  // of the run's directory; held by rank 0
 
     bool has_begun() const { return !launch.started_utc.empty(); }
 
@@ -97,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts the facts, because any rank may write a result, but no topology. Collective.
+    /// Broadcasts the launch record without topology: any rank may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // the map of all ranks would be large
@@ -244,7 +244,7 @@ data::SampleSets open_samples(const config::Config& config,
 /// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
 /// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
-    // Distinguishes what training.precision auto may choose; mine.compute is 0 or larger.
+    // One number for each precision that auto may choose; those of `compute` are at least 0.
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum
     everyone.all_reduce_max(extremes);
@@ -282,8 +282,8 @@ OpenedDevice open_rank_device(const config::Config& config,
     require(config.communication.backend != config::CommunicationBackend::nccl ||
                 layout.degree == 1 || sharing.empty(),
             ExitCode::launch,
-            "communication.backend: expected auto or mpi, as NCCL needs a GPU for each rank and "
-            "{}, got 'nccl'",
+            "communication.backend: expected auto or mpi, got 'nccl', which needs a GPU for each "
+            "rank, but {}",
             sharing);
     found.threads =
         device::threads_for_rank(config.device.threads, cores, place.ranks_sharing_cores);

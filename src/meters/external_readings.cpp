@@ -115,7 +115,7 @@ MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
         const double last = interpolate(left, right, to);
         energy.joules += readings.is_counter ? last - first : (first + last) / 2 * (to - from);
         energy.longest_gap_seconds = std::max(energy.longest_gap_seconds, gap);
-        energy.readings += energy.readings == 0 ? 2 : 1;
+        energy.readings += energy.readings == 0 ? 2 : 1;  // the first gap has two readings
     }
     energy.average_watts = energy.joules / (end - begin);
     return energy;

@@ -7,7 +7,7 @@
 namespace hpcai::metrics {
 namespace {
 
-/// The nearest-rank quantile: the smallest value that at least `share` of the values do not exceed.
+/// Returns the nearest-rank quantile: the smallest value v for which a `share` of values is <= v.
 double nearest_rank(std::span<const double> sorted, double share) {
     const double rank = std::ceil(share * static_cast<double>(sorted.size()));
     return sorted[static_cast<std::size_t>(rank) - 1];

@@ -163,7 +163,7 @@ TEST(Plan, HasTheRanksOfTheConfigurationByDefault) {
     EXPECT_EQ(nlohmann::json::parse(outcome.out)["layout"]["ranks"], 3);
     for (const char* automatic : {"bagging.M=auto", "bagging.P_degree=auto"})
         expect_refused(mini({"--set", automatic}), 2,
-                       "else M x P_degree, but one of these is auto");
+                       "else M x P_degree, but M or P_degree is auto");
     expect_refused(mini({"--set", "bagging.M=1000000000"}), 2,
                    "--ranks: expected 1 to 10000000, got 10000001");
 }

@@ -147,8 +147,8 @@ TEST(Sbatch, WarnsOfGpusThatNoRankCanUse) {
     const Outcome outcome = with_gpus("2", "8", {"device.kind=auto"});
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.error,
-              "sbatch: warning: 6 of the 8 GPUs of each node would be idle, as it has 2 ranks and "
-              "device.kind is auto\n");
+              "sbatch: warning: 6 of the 8 GPUs of each node would be idle, because it has 2 "
+              "ranks and device.kind is auto\n");
     EXPECT_TRUE(outcome.out.starts_with("#!/bin/bash\n"));
     EXPECT_EQ(with_gpus("2", "2", {"device.kind=auto"}).error, "");
 }

@@ -193,7 +193,7 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
     expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10,
-                   "`hpcai500 verify` lists them; result.json cannot be read");
+                   "`hpcai500 verify` prints all; result.json cannot be read");
     expect_refused(run_in(folder.path(), {"rank", ".", "--format", "htm"}), 2,
                    "expected text, csv, json or html, got 'htm'; did you mean 'html'?");
     run_in(folder.path(), {"rank", ".", "--format", "csv", "--output", "f.csv"});
@@ -206,7 +206,7 @@ TEST(Rank, NamesTheFileOfASeriesThatCannotBeRead) {
     const std::vector<std::string> words{"rank", "series", "--unverified"};
     expect_refused(run_in(folder.path(), words), 10, "; repetition_1/result.json cannot be read");
     std::ofstream(folder / "series/repetitions.json") << "{}\n";
-    expect_refused(run_in(folder.path(), words), 10, "lists them; repetitions.json cannot be read");
+    expect_refused(run_in(folder.path(), words), 10, "prints all; repetitions.json cannot be read");
 }
 
 TEST(Rank, NamesAllResultsThatDoNotVerify) {

@@ -69,7 +69,7 @@ TEST(Doctor, CorrectsABindingThatLeavesCoresIdle) {
     auto ranks = four_ranks();
     ranks[0].allowed_cores = 1;
     const Finding finding = finding_of(ranks, "binding");
-    EXPECT_EQ(finding.text, "rank 0 on host0 may use 1 of 8 cores for 1 rank");
+    EXPECT_EQ(finding.text, "rank 0 on host0 may use 1 of 8 cores, shared by 1 rank");
     EXPECT_EQ(finding.remedy, "mpirun -np 4 --bind-to none hpcai500 run --config a.yaml");
     EXPECT_EQ(finding.code, ExitCode::ok) << "a run would start";
 }
@@ -77,8 +77,8 @@ TEST(Doctor, CorrectsABindingThatLeavesCoresIdle) {
 TEST(Doctor, WarnsARunOfTheDefaultBindingOfMpirun) {
     const device::Cores bound{.machine = 8, .allowed = 1}, unbound{.machine = 8, .allowed = 8};
     EXPECT_EQ(describe_restricted_binding(bound, {.ranks_sharing_cores = 1, .ranks_on_node = 2}),
-              "\nwarning: rank 0 may use 1 of 8 cores for 1 rank; start with `mpirun --bind-to\n"
-              "    none` or `srun --cpu-bind=none`");
+              "\nwarning: rank 0 may use 1 of 8 cores, shared by 1 rank; start with `mpirun\n"
+              "    --bind-to none` or `srun --cpu-bind=none`");
     EXPECT_EQ(describe_restricted_binding(unbound, {.ranks_sharing_cores = 2, .ranks_on_node = 2}),
               "");
 }

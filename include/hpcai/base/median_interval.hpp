@@ -13,14 +13,14 @@ struct MedianInterval {
     std::optional<std::pair<double, double>> bounds;  // absent below 6 values
 };
 
-/// Returns the ranks, from 1, of the two order statistics of `count` independent values that
-/// enclose the median of their distribution with a probability of at least 95 %, for any continuous
-/// distribution: the closest ranks l and count + 1 - l with binomial P(X < l) <= 2.5 % for p = 1/2.
-/// Returns nothing below 6 values, for which there are no such ranks. Throws Error(internal) above
-/// 1000 values.
+/// Returns two ranks, from 1, among `count` independent values in ascending order. The values of
+/// these ranks enclose the median of any continuous distribution with a probability of at least
+/// 95 %. The ranks are l and count + 1 - l. l is the largest number with P(X < l) <= 2.5 %, where X
+/// has the binomial distribution of `count` trials with p = 1/2. Returns nothing below 6 values,
+/// for which there is no such l. Throws Error(internal) above 1000 values.
 std::optional<std::pair<int, int>> median_ranks(int count);
 
-/// Returns the median of `values` and the order statistics of median_ranks(). Throws
+/// Returns the median of `values` and the values at the ranks of median_ranks(). Throws
 /// Error(internal) if there are no values or more than 1000. No value may be NaN.
 MedianInterval median_interval(std::vector<double> values);
 

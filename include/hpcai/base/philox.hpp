@@ -41,7 +41,7 @@ enum class RandomPurpose : std::uint8_t {
     climate = 9,            // the climate generator
     regions = 10,           // anchors and regions sampled for the losses of one training sample
     rounding = 11,          // stochastic rounding of gradients to int8
-    inheritance = 12,       // of one trial of a search: filters that are copied, seed of new ones
+    inheritance = 12,       // filters that a trial of a search copies, and seed of its new ones
     proposal = 13,          // parent and morphs of a trial of a search
     hyper_parameters = 14,  // of a trial of a search
 };

@@ -17,7 +17,7 @@ struct ProcessId {
 ProcessId this_process();
 
 enum class ProcessState {
-    unknown,  // of another PID namespace, such as that of another container, or not readable
+    unknown,  // in another PID namespace, such as that of another container, or not readable
     running,
     stopped,  // for example by SIGSTOP
     ended,

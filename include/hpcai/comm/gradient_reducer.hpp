@@ -9,8 +9,8 @@ namespace hpcai::comm {
 
 /// Time of a step's all-reduces, by the clock of the device that runs them.
 struct AllReduceSeconds {
-    double exposed = 0;    // in which other work waited for all-reduces
-    double in_flight = 0;  // sum over the all-reduces, including the wait for other ranks
+    double exposed = 0;    // time in which other work waited for all-reduces
+    double in_flight = 0;  // sum of the all-reduces' durations, with their waits for other ranks
 };
 
 /// Bytes of the messages that a rank sends in all-reduces.
@@ -62,9 +62,9 @@ public:
     /// ranks. May wait for all work enqueued on the device.
     virtual void check() = 0;
 
-    /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at
-    /// most one step ahead of the device. Thus Device::enqueue_upload does not block for the first
-    /// four uploads of more than 4096 bytes and the first 32 smaller ones of each step.
+    /// Call it after a step with all-reduces has been enqueued. May wait until the host is at most
+    /// one step ahead of the device. Then the device has free buffers for uploads of the next step:
+    /// Device::enqueue_upload does not block for four of more than 4096 bytes and 32 smaller ones.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: error feedback must

@@ -124,8 +124,8 @@ struct AddressedMessage {
 /// Following: each leader sends its status to a collector, first the leader of group 0. If the
 /// collector is lost, or silent for status_seconds, the leader follows the leader of the next
 /// group. After the leaders of groups 0 to 3, or when its own group is next, it becomes a
-/// collector. As the scheduler may end the job soon, the leader of a stopped group waits only
-/// stopped_seconds in all, but at least 2 x reply_seconds for each collector.
+/// collector. After a stop, the scheduler may end the job soon. The leader of a stopped group
+/// therefore waits only stopped_seconds in all, but at least 2 x reply_seconds for each collector.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
 /// completed groups, including its own, are over. Failed groups do not count, so an early failure

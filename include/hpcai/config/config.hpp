@@ -56,7 +56,7 @@ struct RunConfig {
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
     double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none there
-    double time_limit_seconds = 0;    // of a launch, which stops at a checkpoint earlier; 0: none
+    double time_limit_seconds = 0;    // of a launch, with the checkpoint at which it stops; 0: none
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
@@ -110,7 +110,7 @@ struct DetectorConfig {
 
 struct BaggingConfig {
     std::optional<int> groups;  // M; absent: ranks / P_degree
-    std::optional<int> degree;  // P_degree; absent: ranks / M, without M the ranks of one node
+    std::optional<int> degree;  // P_degree; absent: ranks / M; M absent too: the ranks of one node
     Sampler sampler = Sampler::poisson;
     double subsample_fraction = 0.632;
     Aggregation aggregation = Aggregation::soft_vote;
@@ -120,10 +120,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees, or 1 without stages
+    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees; 1 without stages
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // absent: P_degree / given degrees, or 1 without shards
+    std::optional<int> model_degree;  // absent: P_degree / given degrees; 1 without shards
 };
 
 struct DataConfig {
@@ -212,12 +212,12 @@ struct DeviceConfig {
 struct SearchConfig {
     int trials = 0;               // per group; 0: search.duration_seconds ends the search
     double duration_seconds = 0;  // from the end of start-up; 0: search.trials ends the search
-    std::vector<int> epochs = {15, 30, 45, 60};  // of a group's trials in order; then the last
+    std::vector<int> epochs = {15, 30, 45, 60};  // of trial 1, 2, ... of a group; then the last
     ParentChoice parent = ParentChoice::evolution;
     SearchHistory history = SearchHistory::asynchronous;
     std::string recorded;         // history recorded: the result directory to replay
-    double hold_out = 0.1;        // share of the training samples that select the models
-    double max_flops_factor = 4;  // of a child's FLOPs to the root's
+    double hold_out = 0.1;        // share of the training samples, used only to compare trials
+    double max_flops_factor = 4;  // maximum FLOPs of a trial's network / FLOPs of the root
     std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the root
     std::vector<double> rate_factors = {0.5, 2};           // range of the factor of learning_rate
     std::vector<double> weight_decays = {0.00001, 0.001};  // range of training.weight_decay

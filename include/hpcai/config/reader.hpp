@@ -19,8 +19,8 @@ struct Sources {
 /// workload.classes may be `auto`, for which data::load_config() counts the classes.
 Config load(const Sources& sources);
 
-/// Returns `message`. If it begins with a key ("data.path: ..."), puts the place where the sources
-/// set the key before it ("quickstart.yaml:4:9: ") unless a file is invalid or not a regular file.
+/// Returns `message`. Before a key at its beginning ("data.path: ..."), inserts the place where
+/// this key is set ("quickstart.yaml:4:9: "), unless a file is invalid or not a regular file.
 std::string locate(const Sources& sources, const std::string& message);
 
 /// Returns work(). An Error that it throws gets the message of locate().

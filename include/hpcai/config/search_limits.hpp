@@ -5,7 +5,7 @@
 
 namespace hpcai::config {
 
-/// Most epochs of all trials of a group of a search, whose numbers have 16 bits in random streams.
+/// Maximum number of epochs of all trials of a group. Random streams number them with 16 bits.
 inline constexpr std::int64_t kMaxSearchEpochs = 65536;
 
 }  // namespace hpcai::config

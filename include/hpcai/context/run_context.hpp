@@ -24,7 +24,7 @@ struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;  // for environment.json
-    std::string resume = {};   // folder of a run or several; then config.files and output are empty
+    std::string resume = {};  // directory to resume, if any; then config.files and output are empty
 
     /// Returns the sources of the configuration: for `resume`, the stored file and the overrides.
     config::Sources sources() const {

@@ -24,7 +24,7 @@ struct UnknownReasons {
     std::string overlapped_communication;
 };
 
-/// Summarizes the ranks of `group`: the median of their median steps; the minimum, median, p99
+/// Summarizes the ranks of `group`: the median of their median step times; the minimum, median, p99
 /// (nearest-rank method) and maximum of each phase and of overlapped communication; the stragglers.
 /// `stage` has the pipeline stage of each rank. A rank's work is the sum of input wait, forward and
 /// backward, without phases that are unknown on any rank of its stage.

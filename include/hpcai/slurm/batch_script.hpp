@@ -22,8 +22,8 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 /// script exits with the code of `hpcai500 status`, with two exceptions if the launch wrote
 /// nothing. If the launcher failed, the script exits with the launcher's code. Otherwise, if
 /// `status` reports a stop, which is that of an earlier launch, it exits with 1. Throws
-/// Error(usage) as directives() does, and for control characters or another value that the script
-/// cannot contain.
+/// Error(usage) as directives() does, and for values that the script cannot contain, such as
+/// control characters.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm

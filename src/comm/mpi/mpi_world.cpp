@@ -23,7 +23,7 @@ constexpr int kVotersTag = 3;
 constexpr int kTagsPerRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
 constexpr double kFinalizeShareIfLost = 0.1;  // of finalize_seconds: lost ranks will not join
-// Shares of the waiting time until a leader logs that it waits: 10 s of 10 min, 5 s of 30 s.
+// A leader logs its wait after this share of the time limit: 10 s of 10 min, 5 s of 30 s.
 constexpr double kQuietShareOfGrace = 1.0 / 60;
 constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
 
@@ -64,7 +64,7 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
 void log_wait_for_groups(const GroupStatus& mine, double grace_seconds) {
     std::cerr << fmt::format(
         "group {} has {} and waits for the other groups; silent groups time out {:.0f} s after the "
-        "last group {}\n",
+        "latest report of a group that {}\n",
         mine.group, mine.has_stopped() ? "stopped" : "ended", grace_seconds,
         mine.has_stopped() ? "stopped" : "finished");
 }
@@ -228,7 +228,7 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
     }
     AgreedMembers agreed{agreement.decision(), nullptr};
     others_may_work_ = agreed.decision.has_absent_group();
-    // The scheduler that requested the stop may end the run soon.
+    // After a stop, absent groups count as lost, because the scheduler may end the job soon.
     has_lost_ranks_ = agreed.decision.has_lost_rank() ||
                       (agreed.decision.has_stopped_group() && agreed.decision.has_absent_group());
     if (agreed.decision.votes(mine.group)) {

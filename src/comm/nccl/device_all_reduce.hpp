@@ -75,8 +75,8 @@ public:
         nccl.connect({sends, receives, static_cast<std::byte*>(messages->data())}, stream);
     }
 
-    /// Enqueues the all-reduce of prepared values on `stream`, or captures it while `stream`
-    /// captures a CUDA graph. All calls must use the same stream.
+    /// Enqueues the all-reduce of prepared values on `stream`, or captures it if `stream` is being
+    /// captured as a CUDA graph. All calls must use the same stream.
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream) {
         const Sum& sum = find_sum(device_values);
         has_enqueued_ = true;
@@ -196,7 +196,7 @@ private:
     Buffer wire_;                    // used by every all-reduce
     Buffer skip_flag_;               // int, nonzero: a sum is not finite or skip_step() was called
     bool has_enqueued_ = false;      // all-reduces were enqueued
-    bool has_counted_step_ = false;  // sent_ has this step; false: the step may replay a graph
+    bool has_counted_step_ = false;  // sent_ includes this step; false: it may replay a graph
     SentBytes sent_per_recording_;   // bytes sent by one replay of the CUDA graph
     SentBytes sent_;
 };

@@ -65,7 +65,7 @@ public:
         });
     }
 
-    /// Enqueues an all-reduce on `stream`, or captures it while `stream` captures a CUDA graph.
+    /// Enqueues an all-reduce on `stream`, or captures it if `stream` is being captured.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
         enqueue("enqueueing an all-reduce over GPUs", options_.wait_seconds, [&] {
             return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
@@ -128,13 +128,13 @@ public:
     /// Ends the communicator together with the other ranks or, after a failure, alone. Returns
     /// whether all of its work has left the GPU.
     bool end() noexcept {
-        if (left_gpu_) return *left_gpu_;
+        if (has_left_gpu_) return *has_left_gpu_;
         if (std::uncaught_exceptions() > exceptions_) abort();
         if (handle_ != nullptr) end_together();
-        left_gpu_ = !is_aborted_ ||
-                    (aborted_.valid() && aborted_.wait_for(Seconds(options_.finish_seconds)) ==
-                                             std::future_status::ready);
-        return *left_gpu_;
+        has_left_gpu_ = !is_aborted_ ||
+                        (aborted_.valid() && aborted_.wait_for(Seconds(options_.finish_seconds)) ==
+                                                 std::future_status::ready);
+        return *has_left_gpu_;
     }
 
 private:
@@ -214,8 +214,8 @@ private:
     int exceptions_;
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
-    std::optional<bool> left_gpu_;  // result of end(); empty: not ended
-    std::future<void> aborted_;     // ready when NCCL has aborted; invalid: none began
+    std::optional<bool> has_left_gpu_;  // result of end(); empty: not ended
+    std::future<void> aborted_;         // ready when NCCL has aborted; invalid: none began
 };
 
 }  // namespace hpcai::comm
