@@ -175,7 +175,8 @@ class SearchCheck:
                 history.name, f"line {line}: the search proposes another trial from the lines seen")
         elif not all(exceeds[:-1]):
             self.run.findings.add(
-                history.name, f"line {line}: draw: proposal {exceeds.index(False)} was not to be refused")
+                history.name, f"line {line}: draw: proposal {exceeds.index(False)} does not exceed "
+                              "search.max_flops_factor")
         elif exceeds[-1]:
             self.run.findings.add(history.name, f"line {line}: edits: exceed search.max_flops_factor")
 

@@ -60,7 +60,7 @@ public:
         update_seconds_.push_back(seconds.back());
     }
 
-    const training::StepLog& phases() const { return step_.phases(); }
+    const training::StepLog& step_log() const { return step_.log(); }
 
     /// Returns the median seconds of a clock reading, with its share of the time to log a step.
     double reading_seconds() {
@@ -104,7 +104,7 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    /// Must follow the first steps, in which libraries may allocate, because a CUDA graph cannot.
+    /// Call it after the first steps: libraries may allocate in these, but not in a CUDA graph.
     void make_timed() {
         std::vector<Work> pieces;
         for (const graph::KernelCall& call : calls_) {
@@ -128,7 +128,7 @@ private:
     void describe(const graph::KernelCall& call, BenchOperation& operation) const {
         const graph::Graph& graph = step_.network().graph();
         const auto node = std::ranges::find(graph.nodes(), call.name, &graph::Node::name);
-        operation.operation = "gradient_accumulator";
+        operation.operation = "gradient_accumulator";  // the only calls without a node
         if (node == graph.nodes().end()) return;
         operation.operation = ops::name_of(node->operation);
         operation.moved_bytes =
@@ -160,14 +160,13 @@ std::string rate(double amount, double seconds, double unit) {
     return amount > 0 && seconds > 0 ? fmt::format("{:.4g}", amount / seconds / unit) : "-";
 }
 
-/// Returns the line with the interval of the median, or nothing.
 std::string interval_line(const BenchReport& report) {
     if (!report.low_step_seconds.value) return "";
     return fmt::format("          {:.4f} to {:.4f} s with 95 % confidence\n",
                        *report.low_step_seconds.value, *report.high_step_seconds.value);
 }
 
-/// A name that is longer than its column has a line of its own.
+/// Returns the row of an operation. A name that is longer than its column has its own line.
 std::string row(const BenchOperation& operation, double step_seconds) {
     const bool is_long = operation.name.size() > kNameWidth;
     return fmt::format("{}{:<{}} {:<15} {:>8.3f} {:>8.3f} {:>5.1f} {:>7} {:>8}\n",
@@ -199,7 +198,8 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);
     report.steps = steps;
-    report.clock_readings_per_step = bench.phases().readings() / std::ssize(bench.phases().steps());
+    report.clock_readings_per_step =
+        bench.step_log().readings() / std::ssize(bench.step_log().steps());
     report.measuring_seconds_per_step =
         static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
@@ -270,7 +270,7 @@ std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline)
                              report.batch_size, report.image_size, report.image_width);
     const CeilingRecord ceiling = ceiling_from(roofline.operations, report.precision);
     require(ceiling.ceiling_flops.value.has_value(), ExitCode::data,
-            "roofline file: expected rates in {}, got none; measure with training.precision {}",
+            "roofline file: expected rates in {}, got none; measure it with training.precision {}",
             report.precision, report.precision);
     if (ceiling.gemm_flops.value) {
         plot.ceilings.push_back({"large matrix product", *ceiling.gemm_flops.value});

@@ -34,8 +34,6 @@
 namespace hpcai::speed {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Returns the SHA-256 of the parameters after 20 training steps on the configured device: a
 /// ResNet-50, 4 random images of 32 x 32 pixels, fp32, run.deterministic. All ranks with the same
 /// kind of device must get the same digest. Not collective.
@@ -56,7 +54,7 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
          context::choose_precision(small.training.precision, context::formats_of(*device)),
          *reducer, kSamples});
     // A call of run() makes one step or, with a CUDA graph, 20.
-    while (std::ssize(step.phases().steps()) < kSteps) step.run();
+    while (std::ssize(step.log().steps()) < kSteps) step.run();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
 }
@@ -106,7 +104,8 @@ public:
 
 private:
     static constexpr double kStageSeconds = 120;
-    static constexpr double kSilentSeconds = 2;  // of a check before it is named
+    static constexpr double kSilentSeconds = 2;  // after which rank 0 prints the running stage
+    static constexpr int kStages = 7;            // without the golden steps
 
     void stage(const char* name, const std::function<void()>& work,
                double seconds = kStageSeconds) {
@@ -114,7 +113,7 @@ private:
         std::optional<LateLine> late_line;
         if (world_.rank() == 0) {
             const std::string line = fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
-                                                 request_.golden ? 8 : 7, name, seconds);
+                                                 kStages + int{request_.golden}, name, seconds);
             late_line.emplace(std::cerr, line, kSilentSeconds);
         }
         const comm::DeadlineGuard guard(seconds, ExitCode::launch,
@@ -148,7 +147,7 @@ private:
 
     void read_configuration() {
         config_ = launch::agree_on_config(request_.config, everyone());
-        std::string digest;  // empty if unreadable here; a run sends the configuration of rank 0
+        std::string digest;  // empty if this rank cannot read the files; a run needs only rank 0's
         try {
             const std::string text = config::to_yaml(config::load(request_.config));
             digest = storage::sha256_hex(storage::bytes_of(text));

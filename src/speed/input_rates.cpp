@@ -14,12 +14,12 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kRates = 18;  // timed rows with 256 cores and a GPU; each gets the same time
+constexpr double kMaxRows = 18;  // timed rows with 256 cores and a GPU, each of equal time
 
 class InputBench {
 public:
     InputBench(const config::Config& config, double seconds)
-        : config_(config), seconds_(seconds / kRates) {}
+        : config_(config), seconds_(seconds / kMaxRows) {}
 
     std::string table() {
         const bool has_decoder = device_->make_jpeg_batch() != nullptr;

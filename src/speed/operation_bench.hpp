@@ -78,11 +78,12 @@ double median_seconds(int calls, const std::function<double()>& measure);
 std::pair<Quantity, Quantity> bounds_of(const MedianInterval& interval);
 
 /// Returns how often to run `work`, which has no upload, between two time marks. On a device with
-/// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and
-/// first runs `work`, because libraries may allocate. Returns 1 on any other device.
+/// CUDA graphs, whose clock is coarse, returns 1 to 20 runs that together take about a
+/// millisecond. First runs `work`, because libraries may allocate memory in the first run. Returns
+/// 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
 
-/// Counts how long the thread that makes it waits for a core (Linux with schedstat).
+/// Counts how long the thread that constructs the object waits for a core (Linux with schedstat).
 class CoreWait {
 public:
     CoreWait() : begin_(read()) {}
@@ -91,7 +92,7 @@ public:
 
 private:
     struct Times {
-        double running = 0, waiting = 0;  // ns; 0 if unknown
+        double running = 0, waiting = 0;  // nanoseconds; 0: unknown
     };
     static Times read();
 

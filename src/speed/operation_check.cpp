@@ -28,14 +28,15 @@ bool is_fused(const ops::Operation& operation) {
 
 device::Tolerance tolerance_of(const ops::Operation& operation, const device::Precision& precision,
                                bool is_gpu) {
-    device::Tolerance once = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
-                                    : device::tolerance_of(precision.compute);
+    auto tolerance = is_gpu ? device::gpu_tolerance_of(precision.compute, precision.tf32)
+                            : device::tolerance_of(precision.compute);
     if (const auto* op = std::get_if<ops::MaxPool>(&operation)) {
-        // Windows that contain a pixel, along one axis
+        // The gradient of an input pixel is a rounded sum over the windows that contain the pixel:
+        // along each axis, at most this number.
         const std::int64_t windows = (op->kernel + op->stride - 1) / op->stride;
-        once = device::rounded(static_cast<int>(windows * windows), once);
+        tolerance = device::rounded(static_cast<int>(windows * windows), tolerance);
     }
-    return is_fused(operation) ? device::fused_tolerance_of(once) : once;
+    return is_fused(operation) ? device::fused_tolerance_of(tolerance) : tolerance;
 }
 
 bool has_filters(const ops::Operation& operation) {
@@ -65,12 +66,13 @@ std::int64_t terms_of_channel(const ops::Operation& operation) {
     return shape.elements() / *(shape.end() - 1);
 }
 
-/// Returns the tolerance of a sum of `terms` in fp32: the error grows with their square root.
+/// Returns the tolerance of an fp32 sum of `terms`: the error grows with the root of their number.
 double tolerance_of_terms(std::int64_t terms) {
     return std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
 }
 
-/// Returns the naive solution; precision int8 rounds factors of convolutions to integers.
+/// Returns the solution to compare with: `exact`, or with precision int8 that of a convolution
+/// whose factors are rounded to integers.
 naive::Solution solve_as(const naive::Problem& problem, const naive::Solution& exact,
                          const device::Precision& precision) {
     const auto* op = std::get_if<ops::Convolution>(&problem.operation);
@@ -102,7 +104,7 @@ Quantity finite_or_reason(double number) {
 /// Compares `got`, a tensor that the device computed, with the naive `want`.
 TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
                     double tolerance) {
-    double largest = 1e-30, sum = 1e-30, squares = 1e-30;
+    double largest = 1e-30, sum = 1e-30, squares = 1e-30;  // not 0, because they are divisors
     for (const double value : want.values) {
         largest = std::max(largest, std::abs(value));
         sum += std::abs(value);
@@ -141,7 +143,7 @@ naive::Tensor row_of(const naive::Tensor& sums, std::int64_t row) {
     return values;
 }
 
-/// Compares the results of a kernel, each in the pass that computes it.
+/// Compares the results of a kernel. A pass has the comparisons of the results that it computes.
 class Comparison {
 public:
     Comparison(const naive::Solution& got, const naive::Solution& want,
@@ -149,15 +151,15 @@ public:
         : got_(got), want_(want), tolerance_(tolerance) {}
 
     std::vector<TensorCheck> tensors(const ops::Operation& operation, ops::Pass pass) {
-        const double of_channel = tolerance_of_terms(terms_of_channel(operation));
-        const double sums = std::max(tolerance_.stored, of_channel);
-        const double fp32_sums = std::max(tolerance_.fp32, of_channel);
-        least_ = tolerance_of_terms(terms_of(operation, pass));
+        const double channel_sum = tolerance_of_terms(terms_of_channel(operation));
+        const double stored_sums = std::max(tolerance_.stored, channel_sum);
+        const double fp32_sums = std::max(tolerance_.fp32, channel_sum);
+        min_tolerance_ = tolerance_of_terms(terms_of(operation, pass));
         if (pass == ops::Pass::forward) {
             const bool is_fp32 = output_dtype(operation) == tensor::DType::f32;
             add("output", got_.output, want_.output, is_fp32 ? tolerance_.fp32 : tolerance_.stored);
-            add("channel_sums", row_of(got_.sums, 0), row_of(want_.sums, 0), sums);
-            add("channel_squares", row_of(got_.sums, 1), row_of(want_.sums, 1), sums);
+            add("channel_sums", row_of(got_.sums, 0), row_of(want_.sums, 0), stored_sums);
+            add("channel_squares", row_of(got_.sums, 1), row_of(want_.sums, 1), stored_sums);
             const tensor::Shape input = input_shapes(operation)[0];
             add("losses", got_.losses, want_.losses,
                 std::max(tolerance_.fp32, tolerance_of_terms(input.elements() / input[0])));
@@ -175,7 +177,7 @@ public:
             (has_filters(operation) ? ops::Pass::weight_gradient : ops::Pass::input_gradient)) {
             const bool is_convolution = std::holds_alternative<ops::Convolution>(operation);
             add_all("parameter_gradient", got_.parameter_gradients, want_.parameter_gradients,
-                    std::max(is_convolution ? tolerance_.filters : tolerance_.fp32, of_channel));
+                    std::max(is_convolution ? tolerance_.filters : tolerance_.fp32, channel_sum));
         }
         return std::move(tensors_);
     }
@@ -184,7 +186,8 @@ private:
     void add(std::string name, const naive::Tensor& got, const naive::Tensor& want,
              double tolerance) {
         if (want.values.empty()) return;
-        tensors_.push_back(compare(std::move(name), got, want, std::max(tolerance, least_)));
+        tensors_.push_back(
+            compare(std::move(name), got, want, std::max(tolerance, min_tolerance_)));
     }
     void add_all(const std::string& name, const std::vector<naive::Tensor>& got,
                  const std::vector<naive::Tensor>& want, double tolerance) {
@@ -198,7 +201,7 @@ private:
     const naive::Solution& got_;
     const naive::Solution& want_;
     device::Tolerance tolerance_;
-    double least_ = 0;  // tolerance
+    double min_tolerance_ = 0;  // in the current pass
     std::vector<TensorCheck> tensors_;
 };
 
@@ -222,7 +225,7 @@ void measure(device::Device& device, const Work& work, int runs, PassCheck& chec
     std::tie(check.low_seconds, check.high_seconds) = bounds_of(interval);
 }
 
-/// Returns the shape of an operation and the options that its name does not have.
+/// Returns the shape of an operation and its options that the name does not include.
 std::string description_of(const ops::Operation& operation) {
     std::string text = shape_text(operation);
     if (const auto* op = std::get_if<ops::Convolution>(&operation)) {

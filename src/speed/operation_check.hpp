@@ -7,8 +7,8 @@
 
 namespace hpcai::speed {
 
-inline constexpr int kComparedRuns = 10;
-inline constexpr double kGradientTolerance = 1e-5;
+inline constexpr int kComparedRuns = 10;            // of an operation, to compare their bits
+inline constexpr double kGradientTolerance = 1e-5;  // of OperationCheck::gradient_error
 
 /// An operation with one shape, and the nodes that have it.
 struct DistinctOperation {

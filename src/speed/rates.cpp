@@ -13,7 +13,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kWarmupRuns = 4;  // before the first run that counts, on a GPU
+constexpr int kWarmupRuns = 4;  // runs on a GPU before the first run that counts
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
 // Run time and setup time grow at most by these factors from one large operation to the next,

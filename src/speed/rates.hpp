@@ -31,7 +31,7 @@ public:
         return limit_seconds_ - elapsed;
     }
     /// Calls `measure` for parts 0 to `parts` - 1, each with an equal share of the seconds that are
-    /// left before the limit of the constructor. Omits the parts for which none are left.
+    /// left before the limit of the constructor. Omits the parts for which no time is left.
     void share_left(std::size_t parts, const std::function<void(std::size_t, double)>& measure);
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
@@ -70,8 +70,8 @@ std::vector<MeasuredOperation> large_convolutions();
 std::string shape_text(const ops::Operation& operation);
 
 /// Returns whether `shape`, a shape_text(), is of a convolution whose kernel is over half as wide
-/// as its input. Many of its taps then multiply padding: libraries skip them, but the FLOPs count
-/// them.
+/// as the smaller side of its input. Many of its products then have padding as a factor. Libraries
+/// skip these products, but the FLOPs count them.
 bool is_mostly_padded(const std::string& shape);
 
 /// Measures the rates of all passes of `operations` within about `seconds`. If no time is left, the
@@ -104,9 +104,10 @@ struct CalibrationSetup {
 };
 
 /// Measures whole training steps of the configured model on all ranks at once: with a quarter of
-/// the samples of a rank, then with a half and all of them if they end within three quarters of the
-/// meter's time; the record's reason names those that do not. Each number of samples takes about a
-/// third of `seconds`. With a reducer, also measures steps with all-reduces. Collective.
+/// the samples of a rank, then with half and with all of them. Each of these takes about a third of
+/// `seconds`. Omits a number of samples whose steps would end after three quarters of the meter's
+/// time, and names it in the record's reason. With a reducer, also measures steps with all-reduces.
+/// Collective.
 CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds);
 
 }  // namespace hpcai::speed

@@ -8,7 +8,7 @@
 namespace hpcai::speed {
 
 /// Makes the JSON of a report's record. A number that is missing is null, and "<key>_reason" has
-/// the reason. The JSON library calls it.
+/// the reason. nlohmann::json finds this function by its name.
 template <typename Record>
 requires requires(Record record) {
     record.record_values();

@@ -24,7 +24,7 @@ constexpr std::string_view kSamplesKey = "training.batch_size=";
 constexpr double kCalibrationShare = 0.25;
 constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;
-// For large operations, and again for model operations.
+// Share of the large operations in the configured precision, and again of the model's operations.
 constexpr double kMinOperationsShare = 0.1, kMaxOperationsShare = 0.25;
 
 struct MeasuredRanks {

@@ -20,11 +20,11 @@ namespace hpcai::speed {
 namespace {
 
 constexpr double kLogSeconds = 10;  // between two lines of progress
-// Maxima for all forward passes. The naive loops need seven times as many FLOPs, and compute about
-// 10^9 per second.
-constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
+// Maximum FLOPs of all forward passes. The naive loops need seven times as many FLOPs, and compute
+// about 10^9 per second.
+constexpr std::int64_t kMaxFlops = 50'000'000'000, kMaxQuickFlops = 12'000'000'000;
 // The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.
-constexpr std::int64_t kMostElements = (1 << 24) - 1;
+constexpr std::int64_t kMaxElements = (1 << 24) - 1;
 
 /// Returns the number of elements of the largest input or output of an operation.
 std::int64_t largest_tensor(const ops::Operation& operation) {
@@ -38,9 +38,9 @@ std::int64_t largest_tensor(const ops::Operation& operation) {
 /// Returns why an operation cannot be checked; empty if it can.
 std::string_view obstacle(const ops::Operation& operation) {
     if (!naive::has_random_problem(operation)) {
-        return "boxes of detectors, shards and norms over fewer than 16 values are not compared";
+        return "boxes of detectors, shards and norms of under 16 values cannot be compared";
     }
-    return largest_tensor(operation) > kMostElements ? "a tensor has 2^24 numbers or more" : "";
+    return largest_tensor(operation) > kMaxElements ? "a tensor has 2^24 numbers or more" : "";
 }
 
 graph::Graph model_graph(const config::Config& config, device::Device& device,
@@ -62,9 +62,9 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
         flops += ops::flops(distinct.operation, ops::Ledger::two_mac, false).forward;
         elements = std::max(elements, largest_tensor(distinct.operation));
     }
-    if (precision.int8) flops *= 2;  // naive convolutions of integers, too
+    if (precision.int8) flops *= 2;  // also computes naive convolutions of integers
     const std::int64_t most =
-        std::min((request.quick ? kMostQuickFlops : kMostFlops) / flops, kMostElements / elements);
+        std::min((request.quick ? kMaxQuickFlops : kMaxFlops) / flops, kMaxElements / elements);
     return std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
 }
 
@@ -72,7 +72,7 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
     return fmt::format("({})", fmt::join(numbers, ", "));
 }
 
-/// Returns a number as text, or "none".
+/// Returns a number as text; "none" if it was not finite.
 std::string number_text(const Quantity& number) {
     return number.value ? fmt::format("{:.1e}", *number.value) : "none";
 }
@@ -170,7 +170,8 @@ std::string verdict_text(const ValidateReport& report) {
            fmt::format("; worst {:.2f} of its tolerance\n", worst.tensor->severity());
 }
 
-/// Checks an operation. An Error is its failure, unless the device no longer works.
+/// Checks an operation. Stores the message of an Error in `failure`; throws it if the device no
+/// longer works.
 OperationCheck check_or_failure(const DistinctOperation& distinct, device::Device& device,
                                 const device::Precision& precision, int runs) {
     try {
@@ -244,8 +245,8 @@ std::string validate_text(const ValidateReport& report) {
                          report.device),
              10);
     text += fmt::format(
-        "\nErrors are relative to the largest number of the naive tensor; of: tolerance.\n"
-        "Times are medians of {} with 95 % intervals.\n\n",
+        "\nErrors are relative to the largest number of the naive tensor. The tolerance\n"
+        "follows `of`. Times are medians of {} with 95 % intervals.\n\n",
         counted(report.runs, "run"));
     for (const OperationCheck& check : report.operations) text += operation_text(check);
     for (const std::string& name : report.unchecked) text += wrap("not checked: " + name, 2) + "\n";

@@ -81,7 +81,8 @@ std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& 
             bytes = random_images<std::uint8_t>(
                 value.shape, seed, [](CounterStream& random) { return random.next_u32(); });
         } else {
-            ensure(value.dtype == tensor::DType::f32, "random images of {}", name_of(*value.dtype));
+            ensure(value.dtype == tensor::DType::f32, "images of type {} cannot be drawn",
+                   name_of(*value.dtype));
             bytes = random_images<float>(value.shape, seed,
                                          [](CounterStream& random) { return random.normal(); });
         }
@@ -102,12 +103,12 @@ WholeStep::WholeStep(const Setup& setup)
                    ? graph::fuse_for_device(graph_, setup.device, options_of(setup.precision))
                    : graph_,
                setup.device, store_, options_of(setup.precision)),
-      phases_({[this] { return clock_.seconds(); }}, setup.device),
-      step_({setup.config, network_, setup.device, store_, setup.reducer, &phases_}),
+      log_({[this] { return clock_.seconds(); }}, setup.device),
+      step_({setup.config, network_, setup.device, store_, setup.reducer, &log_}),
       batch_(random_inputs(graph_, setup.config.workload.classes, setup.config.run.seed)),
       samples_(setup.samples) {
     training::initialize(graph_, setup.config.run.seed, 0, store_);
-    phases_.set_communication_clock([this] { return step_.communication_seconds(); });
+    log_.set_communication_clock([this] { return step_.communication_seconds(); });
 }
 
 void WholeStep::upload() {
@@ -117,15 +118,15 @@ void WholeStep::upload() {
 double WholeStep::run() {
     const std::int64_t steps = step_.steps_between_reads();
     const Stopwatch watch;
-    phases_.begin();
+    log_.begin();
     for (std::int64_t i = 0; i < steps; ++i) {
-        phases_.enter(training::Phase::input_wait);
-        phases_.enter(training::Phase::forward);
+        log_.enter(training::Phase::input_wait);
+        log_.enter(training::Phase::forward);
         upload();
         step_.run(kLearningRate);
         const bool is_last = i + 1 == steps;
         if (is_last) results_ = step_.read();
-        phases_.end_step({}, is_last);
+        log_.end_step({}, is_last);
     }
     const double seconds = watch.seconds();
     results_.samples = steps * samples_;

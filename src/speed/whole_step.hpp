@@ -37,8 +37,7 @@ public:
 
     /// Sets the inputs of the network to the batch.
     void upload();
-    /// The log of the steps so far.
-    const training::StepLog& phases() const { return phases_; }
+    const training::StepLog& log() const { return log_; }
     /// As training::StepRunner::communication_seconds().
     double communication_seconds() const { return step_.communication_seconds(); }
     graph::ParameterStore& store() { return store_; }
@@ -53,7 +52,7 @@ private:
     graph::ParameterStore store_;
     graph::Network network_;
     const Stopwatch clock_;
-    training::StepLog phases_;
+    training::StepLog log_;
     training::TrainingStep step_;
     std::map<std::string, std::vector<std::byte>> batch_;  // by input of the network
     int samples_;

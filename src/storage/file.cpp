@@ -92,7 +92,7 @@ template <typename Content>
 Content read_content(const fs::path& path, std::size_t limit_bytes) {
     const Descriptor file = open_for_reading(path);
     struct stat status {};
-    ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+    ensure(::fstat(file.number(), &status) == 0, "fstat failed for '{}'", path.string());
     const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
     require(size_bytes <= limit_bytes, ExitCode::data, "'{}' has {} bytes; the limit is {}",
             path.string(), size_bytes, limit_bytes);

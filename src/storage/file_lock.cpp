@@ -6,7 +6,7 @@
 namespace hpcai::storage {
 namespace {
 
-/// Opens the file for writing if possible, as NFS requires it for an exclusive lock.
+/// Opens the file for writing if possible, because NFS requires that for an exclusive lock.
 Descriptor open_to_lock(const fs::path& path) {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.is_open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -116,7 +116,7 @@ private:
         check(dtype.is_string(), name, "'dtype' is not a string");
         const auto* row =
             std::ranges::find(kTypes, dtype.get_ref<const std::string&>(), &TypeRow::name);
-        check(row != kTypes.end(), name, "'dtype' is unknown");
+        check(row != kTypes.end(), name, fmt::format("'dtype' is unknown: {}", dtype.dump()));
         return row->type;
     }
 
@@ -176,7 +176,7 @@ std::string header_of(const std::vector<const StoredTensor*>& tensors, const Met
         position += bytes;
     }
     std::string text = header.dump();
-    text.append((8 - text.size() % 8) % 8, ' ');
+    text.append((8 - text.size() % 8) % 8, ' ');  // elements begin at a multiple of 8 bytes
     return text;
 }
 

@@ -12,8 +12,6 @@
 namespace hpcai::training {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kDigits = 12;
 constexpr std::size_t kMaxMarkerBytes = 4096;

@@ -72,7 +72,7 @@ ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
 std::uint64_t ReplicaAudit::hash_optimizer_state() {
-    constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+    constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio, an odd number
     std::uint64_t hash = 0;
     for (int state = 0; state < store_.states(); ++state) {
         hash = hash * kFactor + device_.hash(store_.state(state));
@@ -98,8 +98,8 @@ void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     const std::vector<ReplicaHashes> all = comm::all_gather(group_, mine);
     if (auto divergence = find_divergence(all, shards_, step)) {
         divergence->passed_before = passed_;
-        // No rank may throw before all have the hashes: it would announce its failure, which ends
-        // the calls of other ranks before they can report the difference.
+        // No rank may throw before all have the hashes. A rank that throws announces its failure,
+        // which ends the calls of other ranks before they can report the difference.
         try {
             group_.barrier();
         } catch (const Error&) {

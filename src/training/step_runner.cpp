@@ -25,7 +25,7 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
-    policy.min_scale = policy.loss_weight / 2;  // only reached if the unscaled loss overflows
+    policy.min_scale = policy.loss_weight / 2;  // only reached if gradients overflow with scale 1
     policy.max_scale = kMaxDynamicScale * policy.loss_weight;
     return policy;
 }

@@ -84,10 +84,10 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-/// Reads the tensors of `all`. The name of any other tensor must end in `num_batches_tracked` or,
-/// if `ignored` is not empty, begin with it.
+/// Reads the tensors of `all`. The name of any other tensor must end in `.num_batches_tracked` or,
+/// if the prefix `skipped` is not empty, begin with this prefix.
 void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
-              const std::vector<Entry>& all, std::string_view ignored,
+              const std::vector<Entry>& all, std::string_view skipped,
               graph::ParameterStore& store) {
     std::set<std::string> known;
     std::vector<const storage::StoredTensor*> tensors;
@@ -97,7 +97,7 @@ void load_all(const std::filesystem::path& path, const storage::SafetensorsFile&
     }
     for (const storage::StoredTensor& tensor : file.tensors()) {
         const bool is_ignored = tensor.name.ends_with(".num_batches_tracked") ||
-                                (!ignored.empty() && tensor.name.starts_with(ignored));
+                                (!skipped.empty() && tensor.name.starts_with(skipped));
         require(known.contains(tensor.name) || is_ignored, ExitCode::data,
                 "{}: tensor {} does not belong to this model", path.string(), tensor.name);
     }

@@ -24,7 +24,7 @@ struct Claim {
     const plan::ParallelismController& controller;
 };
 
-/// Epochs of one configuration that a group has trained one after the other: all of a base model,
+/// Consecutive epochs that a group has trained with one configuration: all epochs of a base model,
 /// or those of a trial.
 struct TrainedEpochs {
     config::Config config;  // with the epochs of its schedule in workload.epochs
@@ -35,7 +35,7 @@ struct TrainedEpochs {
 std::vector<TrainedEpochs> trained_epochs(const config::Config& config,
                                           const search::History* history);
 
-/// Compares the files in the directory, except summary.txt and checkpoints/, with manifest.sha256.
+/// Compares the files in the directory, except unlisted_files(), with manifest.sha256.
 /// Returns the SHA-256 of manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
@@ -46,8 +46,8 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
                                       Inspector& inspector);
 
 /// Reads the histories of an architecture search and checks their chains, proposals and hold-out.
-/// Returns one for each group; none for other workloads, and none, with a finding, if they have
-/// impossible lines, whose edits must not be applied.
+/// Returns one history for each group. Returns none for other workloads. Also returns none, with a
+/// finding, if a line is impossible, because its edits must not be applied.
 std::vector<search::History> check_search(const Claim& claim, Inspector& inspector);
 
 /// Checks the trials of a finished group against its record, steps and predictions. The caller has

@@ -24,8 +24,6 @@
 namespace hpcai::verification {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
 constexpr double kSameRelative = 0.02;   // smaller relative differences do not count
 constexpr double kRatioRounding = 1e-9;  // relative

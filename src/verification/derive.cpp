@@ -105,7 +105,6 @@ namespace {
 
 constexpr const char* kNoGroupFinished = "no group finished";
 
-/// Returns the FLOPs of training in all trials of the finished groups.
 double searched_flops(const std::vector<GroupResult>& groups) {
     double flops = 0;
     for (const GroupResult& group : groups)
@@ -173,7 +172,7 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-/// Returns VFLOPS by eq. 7 and 8 at both ends of members_interval, else of confidence_interval.
+/// Returns VFLOPS (docs/PAPER.md, eq. 7) at both ends of members_interval or confidence_interval.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();

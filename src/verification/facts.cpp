@@ -20,8 +20,8 @@ void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
     }
 }
 
-/// Adds the clocks of a group whose advance differs from that of UTC by more than 1 % plus 1 s. NTP
-/// changes the speed of a clock by less than 0.1 %.
+/// Adds a message for each clock of a group whose advance (in seconds) differs from the advance of
+/// UTC by more than 1 % plus 1 s. NTP changes the speed of a clock by less than 0.1 %.
 void add_clocks(const GroupResult& group, std::vector<std::string>& not_rankable) {
     for (const CounterRecord& clock : group.counters) {
         if (!clock.name.starts_with(kClockPrefix) || clock.readings.empty()) continue;

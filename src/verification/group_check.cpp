@@ -22,10 +22,10 @@ struct Model {
     std::int64_t training_flops_per_sample;
 };
 
-using Owners = std::map<std::string, int>;  // groups by digests
+using Owners = std::map<std::string, int>;  // group by digest
 
-/// What the checks of all groups have in common.
-struct Checked {
+/// Shared by the checks of all groups.
+struct SharedState {
     Inspector& inspector;
     Owners owners = {};
 };
@@ -34,12 +34,12 @@ class GroupCheck {
 public:
     /// `history` is null except in an architecture search.
     GroupCheck(const Claim& claim, const Model& model, const search::History* history,
-               Checked& checked, int group)
+               SharedState& shared, int group)
         : claim_(claim),
           model_(model),
           history_(history),
-          inspector_(checked.inspector),
-          owners_(checked.owners),
+          inspector_(shared.inspector),
+          owners_(shared.owners),
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    /// Recomputes what a group states about its search, and checks its trials.
+    /// Recomputes `search` of the group's result, and checks the trials.
     void recompute_search(GroupResult& result) {
         result.search.reset();
         if (history_ == nullptr) return;
@@ -273,7 +273,7 @@ private:
         if (digest && *digest) result.training_digest = **digest;
     }
 
-    /// The stored model, which may be without weights, is that of the best trial.
+    /// Checks that the stored model, whose weights may be missing, is that of the best trial.
     void check_best_digest(const GroupResult& result) {
         const auto best = static_cast<std::size_t>(result.search->best);
         const std::string& digest = history_->trials()[best].finished->digest;
@@ -331,10 +331,10 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
     const Model model{models::make_model(claim.config),
                       flops_of_model(claim.config).training_per_sample};
     std::vector<GroupResult> results;
-    Checked checked{inspector};
+    SharedState shared{inspector};
     for (int group = 0; group < claim.controller.layout().groups; ++group) {
         const search::History* const history = histories.empty() ? nullptr : &histories[group];
-        results.push_back(GroupCheck(claim, model, history, checked, group).check(predictions));
+        results.push_back(GroupCheck(claim, model, history, shared, group).check(predictions));
     }
     return results;
 }

@@ -70,7 +70,7 @@ RankingRow row_of(const Submission& submission) {
     return row;
 }
 
-/// Returns the number that orders a ranking: for a search, OPS regulated by the error.
+/// Returns the number that orders a ranking: SearchRecord::regulated of a search, else VFLOPS.
 std::optional<double> score_of(const Submission* submission) {
     const RunRecord& record = submission->record;
     if (record.workload.kind != kSearchKind) return record.scores.vflops.value;

@@ -21,8 +21,6 @@
 namespace hpcai::verification {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kConfigName = "config.yaml";
 
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*key) {

@@ -15,7 +15,7 @@ namespace hpcai::verification {
 namespace {
 
 constexpr double kRounding = 1e-6;  // seconds
-// A group may read its clock this long before it notices that search.duration_seconds are over.
+// The last trial may end this long before the group checks search.duration_seconds.
 constexpr double kPauseAtEnd = 5;  // seconds
 
 std::string trials_file(int group) {
@@ -80,7 +80,7 @@ void check_own_history(std::span<const search::History> histories) {
     }
 }
 
-/// Checks that a trial was proposed only after the draws before it had too many FLOPs.
+/// Checks that a trial is the first draw whose network has at most `limit` FLOPs per sample.
 void check_draws(const search::Basis& basis, double limit, const search::History& history,
                  std::span<const search::History> histories, const ProposedTrial& trial) {
     const auto exceeds = [&](const ProposedTrial& proposed) {
@@ -91,15 +91,14 @@ void check_draws(const search::Basis& basis, double limit, const search::History
     search::Request request = search::request_of(history.group(), trial);
     for (request.draw = 0; request.draw < trial.draw; ++request.draw) {
         require(exceeds(search::propose(basis, request, histories)), ExitCode::mismatch,
-                "{}, line {}: draw: proposal {} was not to be refused", history.name(),
-                2 * trial.sequence + 1, request.draw);
+                "{}, line {}: draw: proposal {} does not exceed search.max_flops_factor",
+                history.name(), 2 * trial.sequence + 1, request.draw);
     }
     require(!exceeds(trial), ExitCode::mismatch,
             "{}, line {}: edits: exceed search.max_flops_factor", history.name(),
             2 * trial.sequence + 1);
 }
 
-/// The trials of a finished group.
 class TrialsCheck {
 public:
     TrialsCheck(const Claim& claim, const search::Basis& basis, const search::History& history,
@@ -156,15 +155,15 @@ private:
                    fmt::format("is {}; must be {}", finished.samples_evaluated, evaluated));
     }
 
-    /// Whether a search may end `seconds` after its start. A replay ends where the other did.
+    /// Whether a search may end `seconds` after its start. A replay ends with the recorded trials.
     bool is_time_over(double seconds) const {
         const config::SearchConfig& search = claim_.config.search;
         return (search.duration_seconds > 0 && seconds + kPauseAtEnd >= search.duration_seconds) ||
                search.history == config::SearchHistory::recorded;
     }
 
-    /// Checks the number of trials of a group that has trained `epochs` in `seconds`. Only
-    /// the writer knows whether failed trials count.
+    /// Checks the number of trials of a group that has trained `epochs` in `seconds`. search.trials
+    /// may count any number of the failed trials.
     void check_end(std::int64_t epochs, double seconds) {
         const config::SearchConfig& search = claim_.config.search;
         const auto all = std::ssize(history_.trials());
@@ -184,7 +183,7 @@ private:
                           all, seconds, search.trials);
     }
 
-    /// The parts of a trial do not take longer than the trial.
+    /// Checks that the parts of a trial do not take longer than the trial.
     void check_spent(const search::Trial& trial) {
         const FinishedTrial& finished = *trial.finished;
         const double parts = finished.proposing_seconds + finished.building_seconds +
@@ -203,7 +202,7 @@ private:
         });
     }
 
-    /// Checks the last accuracy against the predicted classes, and that all are possible.
+    /// Checks the last accuracy by the predicted classes, and that all accuracies are possible.
     void check_classes(const search::Trial& trial) {
         const std::string name = fmt::format(
             "{}trials/{}.npy", workloads::group_prefix(history_.group()), trial.proposed.sequence);
@@ -238,7 +237,7 @@ private:
         });
     }
 
-    /// Compares the seconds of training with those of the epochs from number `first` on.
+    /// Compares the trial's training seconds with those of its epochs. `first` is its first epoch.
     void check_times(const search::Trial& trial, const GroupRecord& record, std::size_t first) {
         const std::vector<double>& seconds = record.epoch_seconds;
         if (first + epochs_of(trial) > seconds.size()) return;  // check_epochs() reports it
@@ -251,7 +250,7 @@ private:
                                trial.finished->training_seconds, sum));
     }
 
-    /// An epoch's evaluation ends after its last step and before the next step.
+    /// Checks that an epoch's evaluation ends between the epoch's last step and the next step.
     void check_step_times(const std::vector<StepRecord>& steps) {
         auto step = steps.begin();
         int epoch = 0;
@@ -287,8 +286,8 @@ private:
     Inspector& inspector_;
 };
 
-/// A hash of the name holds out each sample, so their number is within 10 standard deviations of
-/// the mean.
+/// Checks the number of held-out samples. A hash of its name selects each of them, so their number
+/// must be within 10 standard deviations of the mean.
 void check_share(const Claim& claim, std::int64_t held_out, Inspector& inspector) {
     const double share = claim.config.search.hold_out;
     const auto all = static_cast<double>(held_out + claim.record.workload.training_samples);
@@ -299,7 +298,6 @@ void check_share(const Claim& claim, std::int64_t held_out, Inspector& inspector
                      held_out, all, share * all);
 }
 
-/// Checks the names and the number of the held-out samples.
 void check_hold_out(const Claim& claim, Inspector& inspector) {
     inspector.attempt(kHoldOutLabels, [&] {
         const auto labels = storage::read_npy(inspector.checked_path(kHoldOutLabels));

@@ -12,7 +12,7 @@ namespace hpcai::verification {
 namespace {
 
 constexpr int kCurvePoints = 100;
-constexpr const char* kWorkLedger = "aiperf";
+constexpr const char* kWorkLedger = "aiperf";  // of SearchRecord::work
 
 std::string official_ledger() {
     for (const ops::LedgerName& row : ops::kLedgers)
@@ -26,7 +26,7 @@ const SampleFlops& flops_in(const std::vector<SampleFlops>& flops, const std::st
     return *found;
 }
 
-/// Returns the FLOPs of one epoch: all epochs of a trial have equal numbers of samples.
+/// Returns the FLOPs of one epoch with its evaluation. A trial's epochs have equally many samples.
 double work_of_epoch(const FinishedTrial& trial) {
     const auto epochs = static_cast<double>(trial.accuracy.size());
     const SampleFlops& flops = flops_in(trial.flops, kWorkLedger);
@@ -36,20 +36,20 @@ double work_of_epoch(const FinishedTrial& trial) {
                epochs;
 }
 
-std::vector<const FinishedTrial*> finished_trials(const search::History& history) {
+std::vector<const FinishedTrial*> completed_trials(const search::History& history) {
     std::vector<const FinishedTrial*> trials;
     for (const search::Trial& trial : history.trials())
         if (trial.accuracy()) trials.push_back(&*trial.finished);
     return trials;
 }
 
-/// The members of a search, and the number of samples that compare their trials.
+/// The members of a search, and the number of samples on which their trials are evaluated.
 struct Members {
     std::span<const search::History* const> histories;
     std::int64_t hold_out_samples = 0;
 };
 
-/// An error below half a sample counts as half a sample, because none can be measured.
+/// Returns `ops` x -ln(error). The error of half a sample replaces smaller ones (not measurable).
 double regulated_of(double ops, double accuracy, std::int64_t samples) {
     return ops * -std::log(std::max(1 - accuracy,
                                     0.5 / static_cast<double>(std::max<std::int64_t>(samples, 1))));
@@ -70,7 +70,7 @@ const FinishedTrial& last_trial(const search::History& history) {
             })->finished;
 }
 
-/// `end_seconds` is the end of the last trial.
+/// Adds the seconds of `trials`. `other` is the rest until `end_seconds`, the last trial's end.
 SearchSeconds spent_by(const std::vector<const FinishedTrial*>& trials, double end_seconds) {
     SearchSeconds spent;
     for (const FinishedTrial* trial : trials) {
@@ -89,7 +89,7 @@ SearchPoint point_at(double seconds, const Members& members) {
     SearchPoint point{.seconds = seconds};
     double work = 0;
     for (const search::History* history : members.histories) {
-        for (const FinishedTrial* trial : finished_trials(*history)) {
+        for (const FinishedTrial* trial : completed_trials(*history)) {
             const auto done = std::ranges::upper_bound(trial->epoch_seconds, seconds) -
                               trial->epoch_seconds.begin();
             work += static_cast<double>(done) * work_of_epoch(*trial);
@@ -155,7 +155,7 @@ std::string end_reason(const search::History& history) {
 }
 
 GroupSearchRecord describe_search(const search::History& history) {
-    const std::vector<const FinishedTrial*> trials = finished_trials(history);
+    const std::vector<const FinishedTrial*> trials = completed_trials(history);
     const search::Trial& best = history.trials()[static_cast<std::size_t>(best_trial(history))];
     GroupSearchRecord record;
     record.trials = static_cast<int>(trials.size());
@@ -198,7 +198,7 @@ SearchRecord derive_search(std::span<const search::History* const> members,
     record.ops = record.work / record.seconds;
     record.regulated = regulated_of(record.ops, record.best_accuracy, hold_out_samples);
     for (int point = 1; point <= kCurvePoints; ++point) {
-        // the last point has all epochs, so it must not be rounded
+        // The last point counts all epochs, so its time must not be rounded.
         const double seconds =
             point == kCurvePoints ? record.seconds : record.seconds * point / kCurvePoints;
         record.curve.push_back(point_at(seconds, {members, hold_out_samples}));

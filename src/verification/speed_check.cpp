@@ -16,8 +16,8 @@ constexpr std::pair<std::string_view, double> kPeaks[] = {
     {"A100", 312},   {"L4", 121},      {"L40S", 362},  {"H100", 989.4},
     {"H200", 989.4}, {"GH200", 989.4}, {"B200", 2250}, {"GB200", 2500},
 };
-constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has about 4, by 1024 bf16 FLOPs per cycle
-constexpr double kInt8 = 2;         // int8 peak / 16-bit peak
+constexpr double kThreadPeak = 10;  // TFLOP/s; AMX has 4 at 4 GHz: 1024 bf16 FLOPs per cycle
+constexpr double kInt8Factor = 2;   // int8 peak / 16-bit peak
 constexpr double kMaxFraction = 2;  // other programs can reduce the measured ceiling
 constexpr double kMaxOfPeak = 1.1;  // `table3` also counts operations other than matrix products
 
@@ -51,7 +51,7 @@ void check_speed(const RunRecord& record, Inspector& inspector) {
     for (const PlaceRecord& place : record.topology.map) {
         const double own = peak_of(place);
         if (own == 0) return;
-        peak += own * (record.workload.precision == "int8" ? kInt8 : 1);
+        peak += own * (record.workload.precision == "int8" ? kInt8Factor : 1);
     }
     for (const auto& [key, flops] :
          {std::pair{"scores.flops", record.scores.flops.value.value_or(0)},

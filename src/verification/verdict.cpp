@@ -59,7 +59,7 @@ constexpr FixedSetting kOfficialWeather[] = {
     {2, "detector.inference_proposals", "1000"},
 };
 
-/// As AIPerf published them.
+/// The settings that AIPerf published.
 constexpr FixedSetting kSearches[] = {{1, "workload.classes", "1000"},
                                       {2, "workload.image_size", "224"},
                                       {2, "workload.backbone_width", "64"},

@@ -77,8 +77,8 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
-/// Returns the recomputed search with stored regulated OPS that only a logarithm may have rounded
-/// differently.
+/// Returns the recomputed `search`, but keeps stored regulated OPS that differ only by the rounding
+/// of a logarithm.
 std::optional<SearchRecord> keep_rounded_search(const std::optional<SearchRecord>& stored,
                                                 std::optional<SearchRecord> search) {
     constexpr double kTolerance = 1e-12;
@@ -328,8 +328,8 @@ std::string to_junit(const std::string& name, const Verification& verification, 
 Verification verify(const std::filesystem::path& directory) {
     std::error_code error;
     require(std::filesystem::is_directory(directory, error), ExitCode::usage,
-            "{}: expected the directory of a result, {}", printable(directory.string()),
-            std::filesystem::exists(directory, error) ? "got a file" : "which does not exist");
+            "{}: expected the directory of a result, got {}", printable(directory.string()),
+            std::filesystem::exists(directory, error) ? "a file" : "a path that does not exist");
     Verification verification;
     Inspector inspector(directory);
     for (const std::string& name : inspector.entries() | std::views::keys)

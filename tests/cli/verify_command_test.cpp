@@ -30,8 +30,9 @@ void write_series_without_a_result(const std::filesystem::path& directory) {
 TEST(Verify, RejectsADirectoryThatIsNotThere) {
     const TemporaryFolder folder;
     for (const char* command : {"verify", "rank"})
-        expect_refused(run_in(folder.path(), {command, "nowhere"}), 2,
-                       "nowhere: expected the directory of a result, which does not exist\n");
+        expect_refused(
+            run_in(folder.path(), {command, "nowhere"}), 2,
+            "nowhere: expected the directory of a result, got a path that does not exist\n");
     std::ofstream(folder / "file") << "mine";
     expect_refused(run_in(folder.path(), {"verify", "file"}), 2, "of a result, got a file\n");
     expect_refused(run_in(folder.path(), {"compare", "nowhere", "."}), 2, "nowhere: expected");

@@ -47,7 +47,7 @@ class Peaks(unittest.TestCase):
     def test_and_margins(self):
         numbers = {name: float(value) for name, value
                    in re.findall(r"constexpr double (\w+) = ([\d.]+);", self.source)}
-        self.assertEqual([numbers[name] for name in ("kThreadPeak", "kInt8", "kMaxFraction", "kMaxOfPeak")],
+        self.assertEqual([numbers[name] for name in ("kThreadPeak", "kInt8Factor", "kMaxFraction", "kMaxOfPeak")],
                          [THREAD_PEAK, INT8, MAX_FRACTION, MAX_OF_PEAK])
 
 

@@ -13,7 +13,7 @@ struct BenchOperation {
     std::string pass;
     double in_step_seconds = 0;  // median over steps that time each operation
     double alone_seconds = 0;    // median of repeated runs of this operation only
-    double flops = 0;            // FLOPs of one run by the table3 ledger; 0: none
+    double flops = 0;            // of one run of the pass, by the table3 ledger; 0: none
     double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown
     HPCAI_RECORD(BenchOperation, name, operation, pass, in_step_seconds, alone_seconds, flops,
                  moved_bytes);
@@ -38,7 +38,7 @@ struct BenchReport {
     std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
     double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds
-    double flops = 0;                          // FLOPS by the table3 ledger
+    double flops = 0;                          // FLOPs per second, by the table3 ledger
     std::vector<BenchOperation> operations;
     HPCAI_RECORD(BenchReport, schema, device, model, precision, batch_size, image_size, image_width,
                  steps, step_seconds, low_step_seconds, high_step_seconds, fastest_step_seconds,

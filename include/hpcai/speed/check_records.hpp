@@ -21,7 +21,7 @@ struct TensorCheck {
     Quantity largest_error;  // null: not a finite number
     Quantity l1_error;
     Quantity l2_error;
-    double tolerance = 0;  // of largest_error
+    double tolerance = 0;  // limit of largest_error
     bool passed = false;
     HPCAI_RECORD(TensorCheck, tensor, shape, place, computed, expected, largest_error, l1_error,
                  l2_error, tolerance, passed);
@@ -46,10 +46,10 @@ struct PassCheck {
 struct OperationCheck {
     std::string operation;
     std::string shape;
-    std::string node;           // the first node with this operation and shape
-    int nodes = 1;              // number of such nodes
-    double gradient_error = 0;  // of the naive gradients, against a central difference
-    bool bits_are_equal = false;
+    std::string node;              // the first node with this operation and shape
+    int nodes = 1;                 // number of such nodes
+    double gradient_error = 0;     // of the naive gradients, against a central difference
+    bool bits_are_equal = false;   // in all compared runs
     bool writes_past_end = false;  // of a tensor
     bool passed = false;
     std::string failure;  // why there are no passes: the device's error

@@ -36,8 +36,8 @@ std::string measure_input(const config::Config& config, double seconds);
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
 
 /// Finds the ceiling as run.roofline selects: measures for about two seconds on all ranks at once,
-/// reads the roofline file, or, with "off", returns a reason. Throws Error(data) on all
-/// ranks for an invalid or unreadable file. Collective.
+/// or reads the roofline file. With "off", the record has a reason instead of rates. Throws
+/// Error(data) on all ranks for an invalid or unreadable file. Collective.
 CeilingRecord find_flops_ceiling(const context::RunContext& context,
                                  const context::Resources& resources, comm::Communicator& everyone);
 

@@ -17,10 +17,10 @@ struct ValidateReport {
     std::int64_t image_size = 0;             // height in pixels
     std::int64_t image_width = 0;            // in pixels
     int runs = 0;                            // of each pass, to measure its time
-    int compared_runs = 0;                   // of each operation, to compare bits
+    int compared_runs = 0;                   // of each operation, to compare their bits
     double gradient_tolerance = 0;           // of OperationCheck::gradient_error
     std::vector<OperationCheck> operations;
-    std::vector<std::string> unchecked;  // each with the reason
+    std::vector<std::string> unchecked;  // other operations, each with the reason
     double seconds = 0;                  // of the whole command
     bool passed = false;
     HPCAI_RECORD(ValidateReport, schema, device, model, precision, batch_size,
@@ -30,13 +30,14 @@ struct ValidateReport {
 
 struct ValidateRequest {
     int runs = 30;       // of each pass, to measure its time
-    bool quick = false;  // a smaller batch
+    bool quick = false;  // whether to check a smaller batch
 };
 
 /// Compares each distinct operation of the configured model's training step, fused as in training,
 /// with naive loops in double, on one rank and the configured device and precision. Reduces the
-/// batch if the naive loops would take many minutes or a tensor would have 2^24 numbers. An Error
-/// of one operation is its failure. Throws if the device cannot be opened or stops working.
+/// batch if the naive loops would take many minutes or a tensor would have 2^24 numbers or more.
+/// OperationCheck::failure has an operation's Error. Throws if the device cannot be opened or stops
+/// working.
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);
 

@@ -13,7 +13,7 @@ namespace hpcai::storage {
 /// Limits for untrusted text.
 struct JsonLimits {
     std::size_t depth = 32;  // of nested objects and arrays that are not empty
-    // Each start or end of an object or array, each key and each scalar counts as 0.5.
+    // A scalar and a key count as half a value each, an object or array as one.
     std::size_t values = 10'000'000;
 };
 

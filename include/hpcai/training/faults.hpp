@@ -16,7 +16,7 @@ inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
 struct Fault {
     std::string kind;  // see docs/RELIABILITY.md
     int group = 0;
-    int rank = 0;           // in the group
+    int rank = 0;           // group rank
     std::int64_t step = 0;  // from 0; injected in this step, or else in the next step that runs
 
     bool operator==(const Fault&) const = default;

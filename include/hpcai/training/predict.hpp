@@ -19,9 +19,9 @@ struct Predictions {
     std::vector<std::int32_t> labels;  // (samples), -1: not scored
 };
 
-/// Predicts every sample that `source` gives to this rank. `network` is an inference network with
-/// the source's batch size that outputs `columns` values for each sample. The network's working
-/// copies of the parameters are refreshed first. Throws what the source throws.
+/// Predicts every sample that `source` gives to this rank. `network` is an inference network
+/// that has the source's batch size and outputs `columns` values for each sample. First refreshes
+/// the network's working copies of the parameters. Throws what the source throws.
 Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t columns);
 
 /// Gathers the predictions of all ranks in rank order at rank 0; empty elsewhere. Collective.

@@ -19,7 +19,7 @@ using Schedule = std::function<double(std::int64_t step)>;
 /// total_iters w - 1. The steps from w on have these rates, where p rises linearly from 0 at step w
 /// to 1 at the end of the run:
 /// * constant: the peak rate
-/// * step: the peak rate, times schedule_factor at each of schedule_epochs (PyTorch's MultiStepLR)
+/// * step: the peak rate, multiplied by schedule_factor at schedule_epochs (PyTorch's MultiStepLR)
 /// * cosine: final + (peak - final) (1 + cos(pi p)) / 2 (Loshchilov and Hutter 2017, eq. 5, one
 ///   cycle; PyTorch's CosineAnnealingLR, whose rate rises again after the end)
 /// * polynomial: final + (peak - final) (1 - p)^schedule_power (PyTorch's PolynomialLR, final 0)

@@ -114,7 +114,7 @@ public:
     void log_all_reduce(std::size_t bucket, std::size_t bytes, bool is_complete);
     /// Sets the phases, by the device's clock, of the step whose results were read last.
     void set_device_phases(const PhaseSeconds& phases) { device_phases_ = phases; }
-    /// Ends the step and adds the times to its `record`. `is_read`: the step's results were read.
+    /// Ends the step and adds the times to its `record`. `is_read`: its results were read.
     void end_step(StepRecord record, bool is_read);
 
     double now() const { return options_.now(); }
@@ -127,11 +127,11 @@ public:
     const std::vector<StepRecord>& steps() const { return steps_; }  // that have ended, in order
     /// Returns the seconds of each step; on an asynchronous device, up to the last read of results.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
-    /// Saves the steps that have ended, without the first `saved`. Call it after a step whose
+    /// Saves the steps that have ended, except the first `saved` steps. Call it after a step whose
     /// results were read.
     void save(Snapshot& to, std::int64_t saved = 0) const;
-    /// Restores the steps of save(), the last of which has the number `steps` - 1, after the first
-    /// `restored` of this log; removes others. Throws Error(data) with the array that does not fit.
+    /// Keeps the first `restored` steps of this log. Replaces the others by the steps of save(), up
+    /// to number `steps` - 1. Throws Error(data) with the array that does not fit.
     void restore(const Snapshot& from, std::int64_t steps, std::int64_t restored = 0);
 
     /// Removes the steps after the first `steps`, which will be trained again.
@@ -179,7 +179,6 @@ private:
     AfterKernel after_kernel_;
 };
 
-/// Begins a phase if `log` is not null.
 inline void enter(StepLog* log, Phase phase) {
     if (log != nullptr) log->enter(phase);
 }

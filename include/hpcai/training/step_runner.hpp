@@ -53,7 +53,7 @@ struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
     double wait_seconds = 0;       // waits for other stages, and for all ranks at a step's end
-    comm::ShardAccounting shards;  // with one stage, includes the wait at a step's end
+    comm::ShardAccounting shards;  // with one stage, its waits include that at a step's end
 };
 
 /// Runs a model's optimizer steps on one rank of the group that trains it. Between steps,
@@ -76,7 +76,7 @@ public:
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
-    /// Returns the host's seconds in all-reduces and messages without overlapping computation.
+    /// Returns the seconds in which the host did nothing but all-reduces and messages.
     virtual double communication_seconds() const;
 
     /// Returns zeros unless make_pipeline_step() made the runner.
@@ -92,8 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the copies that
-    /// updates write, if ParameterStore::write() has changed parameters since the last step.
+    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the working
+    /// copies that updates write, if ParameterStore::write() was called since the last step.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>
@@ -120,7 +120,7 @@ protected:
 
 private:
     std::uint32_t skipped_before_ = 0;            // skipped_steps when results were last read
-    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() when copies were refreshed
+    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() at the last refresh
 };
 
 /// Makes a runner of optimizer steps for one stage. A step runs the forward and backward passes of

@@ -63,7 +63,7 @@ struct TrainingPosition {
 struct TrainerSetup {
     const config::Config& config;
     graph::Network& network;                  // as StepSetup::network
-    std::int64_t steps_per_epoch = 0;         // 0 if the bootstrap is smaller than a batch
+    std::int64_t steps_per_epoch = 0;         // 0: the bootstrap sample is smaller than a batch
     comm::GradientReducer& reducer;           // over the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: data parallelism only
     StepLog* log = nullptr;                   // null: no log
@@ -71,7 +71,7 @@ struct TrainerSetup {
     const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
     std::string rank_name = {};             // for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};         // to inject, of all groups, by steps of the log
+    std::vector<Fault> faults = {};         // to inject in all groups; steps count as in `log`
     int group = 0;                          // of this rank
     // Steps and epochs of models that the group has trained before; `log` counts them, too.
     std::int64_t earlier_steps = 0;
@@ -85,15 +85,16 @@ public:
             comm::Communicator& group);
 
     /// Trains one epoch on `source`, or after restore() the rest of an epoch. Calls `listener`
-    /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if
-    /// replicas differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks
-    /// throw its failure after the next step whose results are read. If gradients are not finite
-    /// although the loss scale cannot decrease, or a parameter is not finite at the end of the
-    /// epoch, the ranks compare their replicas and all throw DivergedTraining. Only ranks with the
-    /// first shard of the first stage use the batches of `source`; all sources have the same number
-    /// of batches. After a failure the communicators cannot be used, unless the group has one rank,
-    /// or each rank trains the whole model and the failure is DivergedTraining or a
-    /// comm::AgreedError, such as that of a source.
+    /// after each step. The ranks compare their replicas every run.audit_steps steps, after
+    /// `listener`; if replicas differ, all ranks throw ReplicaDivergence. If a rank's source fails,
+    /// all ranks throw its failure after the next step whose results are read. If gradients are not
+    /// finite although the loss scale cannot decrease, or a parameter is not finite at the end of
+    /// the epoch, the ranks compare their replicas and all throw DivergedTraining. Only ranks with
+    /// the first shard of the first stage use the batches of `source`; all sources have the same
+    /// number of batches. After a failure, the communicators can be used only in these cases:
+    /// * The group has one rank.
+    /// * Each rank trains the whole model, and the failure is DivergedTraining or a
+    ///   comm::AgreedError, such as that of a source.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 

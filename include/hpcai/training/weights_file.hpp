@@ -12,8 +12,9 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
 
 /// Writes parameters and running statistics durably as safetensors with the names of the graph:
 /// those of torchvision's state dict if torchvision has the model. Tensors are fp32, filters
-/// (filters, channels, height, width). `num_batches_tracked` are int64 scalars equal to
-/// `normalized_batches`. Throws Error(usage) if the file cannot be written.
+/// (filters, channels, height, width). `num_batches_tracked` are int64 scalars:
+/// `normalized_batches`, the number of updates of the running statistics. Throws Error(usage) if it
+/// cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t normalized_batches);
 

@@ -38,13 +38,13 @@ struct Comparison {
     std::vector<std::string> warnings;  // different work, files that differ from the manifest
 };
 
-/// Returns "SAME", "FASTER", "SLOWER", "BETTER", "WORSE" or "UNCLEAR".
+/// Returns "SAME", "FASTER", "SLOWER", "BETTER", "WORSE", "MORE", "LESS" or "UNCLEAR".
 std::string_view word_of(Judgement judgement);
 
 /// Compares the result in `second` with the result in `first` by the statistics of docs/METRICS.md
 /// ("Comparison"). Each may also be the directory of a series (run.repeat). Checks files only
 /// against the manifests; differences become one warning per run. Throws as require_result() if
-/// a directory has no result, Error(data) for files that cannot be read.
+/// a directory has no result, and Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
 std::string to_text(const Comparison& comparison);

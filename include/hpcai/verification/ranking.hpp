@@ -49,9 +49,9 @@ struct Ranking {
 std::size_t median_run(RepetitionsRecord record, std::span<const Verification> runs);
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
-/// its verdict is rankable, it has a score and it is verified. The score is VFLOPS, or for a search
-/// OPS regulated by the error. A result of problem class mini also
-/// needs at least three runs, all VALID.
+/// its verdict is rankable, it has a score and it is verified. The score is VFLOPS; for a search,
+/// it is `regulated` (docs/ARCHITECTURE_SEARCH.md). A result of problem class mini also needs at
+/// least three runs, all VALID.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

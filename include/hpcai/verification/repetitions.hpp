@@ -31,7 +31,7 @@ bool has_repetitions(const std::filesystem::path& directory);
 /// several (run.repeat), without a result; else an empty string. Escapes control characters.
 std::string describe_missing_result(const std::filesystem::path& directory);
 
-/// Throws Error(watchdog) with the text of describe_missing_result() unless this is empty.
+/// Throws Error(watchdog) with the text of describe_missing_result(), if this text is not empty.
 void require_finished(const std::filesystem::path& directory);
 
 /// Throws Error(usage) unless `directory` has a result.json, and as require_finished().

@@ -7,7 +7,7 @@
 #include <hpcai/records/group_record.hpp>
 #include <hpcai/search/proposal.hpp>
 
-/// What an architecture search does by its configuration. A run and `verify` use it.
+/// Derives values from the configuration and histories of a search, in a run and in `verify`.
 namespace hpcai::verification {
 
 /// Names of the hyper-parameters that trials draw, keys of `training`.
@@ -27,21 +27,21 @@ config::Config trial_config(const config::Config& config, const ProposedTrial& t
 /// Returns the FLOPs of a sample in each ledger. `graph` has batch 1.
 std::vector<SampleFlops> sample_flops(const graph::Graph& graph);
 
-/// Returns those of the ledger of the scores. Throws Error(data) if they are missing.
+/// Returns the FLOPs in the ledger of the scores. Throws Error(data) if they are missing.
 const SampleFlops& official_flops(const std::vector<SampleFlops>& flops);
 
-/// Files about the held-out samples in a result: labels (samples) s32, and a line with the name of
-/// each.
+/// Files of a result about the held-out samples: their labels, s32 of shape (samples), and their
+/// names, one per line.
 inline constexpr const char* kHoldOutLabels = "evaluation/hold_out.npy";
 inline constexpr const char* kHoldOutNames = "evaluation/hold_out.txt";
 
-/// Returns the sequence of the completed trial with the highest accuracy, the first of equal ones.
-/// Throws Error(data) if no trial has completed.
+/// Returns the number (`sequence`) of the completed trial with the highest accuracy, the first of
+/// equal ones. Throws Error(data) if no trial has completed.
 int best_trial(const search::History& history);
 
-/// Returns why a group's search ends early: its last kMaxFailures trials have failed. Empty if it
-/// does not.
 inline constexpr int kMaxFailures = 20;
+/// Returns why a group's search ends early: it has more than kMaxFailures trials, and the last
+/// kMaxFailures trials failed. Empty if it does not end early.
 std::string end_reason(const search::History& history);
 
 /// Returns the numbers of a group's search, by its history.
@@ -51,8 +51,8 @@ GroupSearchRecord describe_search(const search::History& history);
 SearchRecord derive_search(std::span<const search::History* const> members,
                            std::int64_t hold_out_samples);
 
-/// Calls derive_search() for the groups that have finished and state a search; nothing if there are
-/// none. `histories` are those of all groups.
+/// Calls derive_search() for the finished groups whose result has `search`; returns nothing if
+/// there are none. `histories` has the histories of all groups.
 std::optional<SearchRecord> search_of_members(const std::vector<GroupResult>& groups,
                                               std::span<const search::History> histories,
                                               std::int64_t hold_out_samples);

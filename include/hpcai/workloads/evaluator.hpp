@@ -59,8 +59,8 @@ public:
     /// per sample. Reports the first difference of each file.
     virtual void check_samples(std::span<const std::int32_t> labels,
                                Inspector& inspector) const = 0;
-    /// Returns how the stored predictions differ from `again`, the recomputed ones, by more than
-    /// rounding on other processors can cause (`tolerance` in a probability or score); else empty.
+    /// Describes how `stored` differs from the recomputed `again` by more than the rounding of
+    /// other processors: `tolerance` in a probability or score. Empty if it does not.
     virtual std::string difference(const MemberPredictions& stored, const MemberPredictions& again,
                                    double tolerance) const = 0;
 };

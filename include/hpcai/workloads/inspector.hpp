@@ -19,8 +19,8 @@
 
 namespace hpcai::workloads {
 
-/// A problem in a result directory. Its text has no legal values, because these would help to make
-/// a manipulated result consistent.
+/// A problem in a result directory. `text` has no legal values, because these would help to make a
+/// manipulated result consistent.
 struct Finding {
     std::string file;              // relative to the directory
     std::string text;              // the problem
@@ -42,8 +42,8 @@ public:
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take_findings() { return std::move(findings_); }
 
-    /// Adds a finding about `file`, as one printable line. "; must" precedes the legal value, and
-    /// ", according to" its source.
+    /// Adds a finding about `file`, as one printable line. In the line, "; must" precedes the legal
+    /// value and ", according to" precedes its source.
     template <typename... Arguments>
     void report(const std::string& file, fmt::format_string<Arguments...> format,
                 Arguments&&... arguments) {
@@ -92,7 +92,7 @@ public:
         return value;
     }
 
-    /// Adds a finding about the first line of `text`, the content of `file`, that is not expected.
+    /// Adds a finding about the first line of `text`, from `file`, that differs from `expected`.
     void compare_lines(const std::string& file, std::string_view text, std::string_view expected);
 
     /// Adds a finding for every key whose values in the JSON text `stored` and in `expected`, the

@@ -39,8 +39,9 @@ void score_cells(const Probabilities& predicted, GroupResult& result);
 void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 
-/// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
-/// `predicted` or, unless `other` is null, of `other` - `predicted`; nothing if no cell is scored.
+/// Returns a 95 % interval by the bootstrap over samples: of the mean intersection over union of
+/// `predicted` or, unless `other` is null, of the difference `other` - `predicted`. Nothing if no
+/// cell is scored.
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);

@@ -41,7 +41,6 @@ void score_class_vote(const VotedProbabilities& predicted, QualityRecord& qualit
     quality.confidence_interval = interval_record(interval, quality.ensemble.reason, "wilson");
 }
 
-/// Makes the bootstrap of `members` members that vote on `samples` test samples.
 evaluation::MemberBootstrap make_member_bootstrap(const config::Config& config, int members,
                                                   std::int64_t samples) {
     const bool by_majority = config.bagging.aggregation == config::Aggregation::majority;
@@ -49,7 +48,6 @@ evaluation::MemberBootstrap make_member_bootstrap(const config::Config& config, 
             by_majority ? evaluation::Vote::majority : evaluation::Vote::soft};
 }
 
-/// Compares two ensembles by McNemar's test.
 QualityComparison compare_classes(const ComparedResults& results) {
     const ComparedProbabilities all =
         read_probabilities(results, results.config.workload.classes, 1);

@@ -13,8 +13,6 @@
 namespace hpcai::workloads {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kMaxConfusions = 10;
 constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 

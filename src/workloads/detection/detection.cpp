@@ -41,7 +41,6 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
-/// Computes the AP50 of one member's detections.
 void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const Detection> detections, GroupResult& result) {
     result.quality =
@@ -97,7 +96,6 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
     return members_interval_record(interval ? "" : kNoBox, interval);
 }
 
-/// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results) {
     const auto annotations =
         evaluation::read_coco_annotations(results.first / kDetectionFiles.labels);
@@ -113,7 +111,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
 }
 
 // A recomputed prediction may keep the other of two overlapping boxes with nearly equal scores.
-// When bf16 predictions were recomputed in fp32, 88 % to 96 % of the detections were found again.
+// When bf16 predictions were recomputed in fp32, 88 % to 96 % of the detections had a match.
 constexpr double kMatchedShare = 0.75;
 
 /// Returns how many of the detections have a partner in `others` of the same image and category,
@@ -198,7 +196,8 @@ public:
         if (static_cast<double>(matches) >= kMatchedShare * static_cast<double>(detections))
             return "";
         return fmt::format(
-            "{} of {} detections are found again, with scores within {}; must be {} % or more",
+            "{} of {} detections have a recomputed match with a score within {}; must be {} % or "
+            "more",
             matches, detections, tolerance, 100 * kMatchedShare);
     }
 
@@ -296,10 +295,12 @@ public:
             *communicator, members, truth.images, fusion_options(config_));
         const auto [differing, stored_end] = std::ranges::mismatch(fused, *stored);
         if (differing != fused.end() || stored_end != stored->end()) {
-            inspector_.report(name,
-                              "detection {} of {} differs from the {} fused detections of {}{}",
-                              differing - fused.begin(), stored->size(), fused.size(), "groups/*/",
-                              kDetectionFiles.member);
+            inspector_.report(
+                name,
+                "detection {} is wrong, according to the fusion of {}{}; the file has {} "
+                "detections, the fusion {}",
+                differing - fused.begin(), "groups/*/", kDetectionFiles.member, stored->size(),
+                fused.size());
         }
         score_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(*communicator, config_, truth, members);

@@ -81,7 +81,7 @@ private:
     }
 };
 
-/// Reads the stored class names. Unless there is one per class, adds a finding and resizes them.
+/// Reads the stored class names. If their number is wrong, adds a finding and resizes the list.
 std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
     const auto expected = static_cast<std::size_t>(result.config.workload.classes) + 1;
@@ -106,7 +106,7 @@ public:
         : ProbabilityCheck(result, segmentation_task(result.config, read_class_names(result))) {}
 };
 
-/// Compares two ensembles by a paired bootstrap over samples, as cells are not independent.
+/// Compares two ensembles by a paired bootstrap over samples, because cells are not independent.
 QualityComparison compare_cells(const ComparedResults& results) {
     const models::CellGrid grid = models::cell_grid(results.config);
     const std::int64_t cells = grid.rows * grid.columns;
