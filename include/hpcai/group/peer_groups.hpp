@@ -31,7 +31,8 @@ private:
 
     const context::RunContext& context_;
     Stopwatch since_activity_, since_result_;
-    double active_seconds_ = context_.launch.since_start.seconds();  // at the last activity
+    // Seconds from the start of the launch to the last activity of another group.
+    double active_seconds_ = context_.launch.since_start.seconds();
     bool has_result_ = false;
 };
 
