@@ -122,7 +122,7 @@ std::string flops_table(const config::Config& config) {
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
         config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");
-    text += node_line("node operation", "output", "parameters", "output");
+    text += node_line("node operation", "output", "parameters", "bytes");
     text += flops_line({"table3", "two_mac", "weight", "input", "aiperf", "weight", "input"});
     text += flops_line(
         {"forward", "forward", "gradient", "gradient", "forward", "gradient", "gradient"});
