@@ -43,12 +43,11 @@ MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
       scores_(static_cast<std::size_t>(size.classes)) {}
 
 std::string MemberBootstrap::reason_to_skip() const {
-    const double sample_values =
-        static_cast<double>(size_.members) * static_cast<double>(size_.classes);
-    const double additions = static_cast<double>(size_.samples) *
-                             (sample_values * static_cast<double>(draws_.weights.size()) +
-                              static_cast<double>(draws_.draw_index.size()));
-    if (sample_values <= static_cast<double>(size_.max_chunk_values) && additions <= kMaxAdditions)
+    const double values = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
+    const double additions =
+        static_cast<double>(size_.samples) * (values * static_cast<double>(draws_.weights.size()) +
+                                              static_cast<double>(draws_.draw_index.size()));
+    if (values <= static_cast<double>(size_.max_chunk_values) && additions <= kMaxAdditions)
         return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
                        draws_.weights.size(), size_.members, size_.samples, size_.classes);

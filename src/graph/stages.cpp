@@ -197,16 +197,15 @@ std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int elemen
 StageCosts stage_costs(const Graph& graph) {
     StageCosts costs;
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-        const std::vector<ParameterId>& parameters = graph.nodes()[node].parameters;
+        const Node& described = graph.nodes()[node];
         costs.nodes.push_back(
-            static_cast<double>(flops(graph, graph.nodes()[node], ops::Ledger::table3).training()));
+            static_cast<double>(flops(graph, described, ops::Ledger::table3).training()));
         // Gradients cross a cut as well as values, hence the factor 2.
         costs.cuts.push_back(2 * kFlopsPerByte *
                              static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
-        costs.trained.push_back(
-            static_cast<int>(std::ranges::count_if(parameters, [&](ParameterId parameter) {
-                return graph.parameters()[parameter].is_trained;
-            })));
+        costs.trained.push_back(static_cast<int>(std::ranges::count_if(
+            described.parameters,
+            [&](ParameterId parameter) { return graph.parameters()[parameter].is_trained; })));
     }
     for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
         forbid_cuts_between(users(graph, id, &Node::parameters), costs.cuts);

@@ -221,10 +221,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
-/// which would fill the disk, unless the same step already had a complete checkpoint. After a
-/// complete write, the leader keeps only the last two complete checkpoints and those of
-/// config::kept_steps(). Returns why the write failed; empty if no rank failed. Each rank logs its
-/// own failure.
+/// which would fill the disk, unless this step already had a complete checkpoint. After a complete
+/// write, it keeps only the last two complete checkpoints and those of config::kept_steps().
+/// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();

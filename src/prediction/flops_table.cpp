@@ -61,7 +61,6 @@ std::string flops_line(const std::array<std::string, 7>& cells) {
                        cells[2], cells[3], cells[4], cells[5], cells[6]);
 }
 
-/// Returns the two lines of a node.
 std::string lines_of(const LedgerRow& row, const std::string& node, std::int64_t activation_bytes) {
     const ops::Flops& two_mac = row.flops_in(Ledger::two_mac);
     const ops::Flops& aiperf = row.flops_in(Ledger::aiperf);

@@ -103,8 +103,7 @@ private:
     double compute_seconds() {
         const double rows = layout_.micro_batch_size(config_.training.batch_size);
         const double micro_batch = micro_batch_seconds(rows);
-        // The time at 0 samples, on a line through two sizes: work that is done once per step,
-        // such as the update.
+        // Intercept of the time over samples: work that is done once per step, such as the update.
         const double fixed = std::max(0.0, 2 * micro_batch_seconds(rows / 2) - micro_batch);
         const double step = fixed + layout_.micro_batches * (micro_batch - fixed);
         const CalibrationRecord& known = roofline_.calibration;

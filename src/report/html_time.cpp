@@ -29,8 +29,7 @@ Markup resumes(const RunRecord& record) {
            table(rows);
 }
 
-/// The facts about evaluation, vote, rest and total. If several launches trained, the rest is
-/// unknown and left out.
+/// The facts about evaluation, vote and total, and about the rest unless several launches trained.
 std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
     const TimeRecord& time = record.time;
     double evaluation = NAN, both = 0;
@@ -81,12 +80,9 @@ std::string percent(double share) {
 Markup training_time_table(const RunRecord& record) {
     // Colors are those of phase_names(), with backward's for computation.
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
-    Table rows{
-        .caption =
-            "Training time of each group in seconds (input wait, communication and checkpoints: "
-            "means over ranks)",
-        .columns = {left("group"), left("shares"), "input wait", "communication", "checkpoints",
-                    "training", "evaluation"}};
+    Table rows{.caption = "Seconds of each group (input wait to checkpoints: means over ranks)",
+               .columns = {left("group"), left("shares"), "input wait", "communication",
+                           "checkpoints", "training", "evaluation"}};
     for (const GroupRecord& group : record.work.groups) {
         const double training = group.training_seconds.value.value_or(NAN);
         const double input = group.input_wait_seconds.value.value_or(NAN) / training;

@@ -55,8 +55,7 @@ bool is_running(const RunProgress& run) {
     return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
 }
 
-/// Returns the word of a state. A run that is_over() or has_died() is dead: none of its groups
-/// trains any more.
+/// Returns the word of a state. No group of a dead run (is_over() or has_died()) trains any more.
 std::string_view shown_state(ProgressState state, bool is_dead) {
     return is_dead && state == ProgressState::training ? "interrupted" : word_of(state);
 }

@@ -9,8 +9,7 @@
 /// best detections are matched by descending score, ties in input order. A detection matches the
 /// unmatched box with the highest intersection over union, in a tie the last such box, if this
 /// overlap is at least min(threshold, 1 - 1e-10). It matches a crowd box only if no other box
-/// qualifies, and is then ignored. In each category, the detections of all images are ranked by
-/// score, ties by image.
+/// qualifies, and is then ignored. The detections of a category are ranked by score, ties by image.
 namespace hpcai::evaluation {
 
 inline constexpr double kAp50Overlap = 0.5;  // minimum IoU of a hit in AP50
@@ -40,8 +39,7 @@ struct DetectionQuality {
     std::optional<AveragePrecision> mean;     // over the categories with labelled boxes
 };
 
-/// `threshold` is the smallest overlap of a match. Throws Error(internal) for an image or category
-/// that `truth` does not have.
+/// Throws Error(internal) for an image or category that `truth` does not have.
 DetectionQuality detection_quality(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 

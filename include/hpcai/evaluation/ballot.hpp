@@ -14,8 +14,7 @@ enum class Vote { soft, majority };
 void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
                 std::size_t classes);
 
-/// Divides sums of votes (samples, classes) by `member_count`. In a majority vote, a row without
-/// votes becomes NaN.
+/// Divides sums of votes by `member_count`. In a majority vote, a row without votes becomes NaN.
 void normalize_votes(Vote vote, std::span<float> votes, std::size_t classes, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so

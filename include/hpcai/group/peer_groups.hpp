@@ -31,8 +31,7 @@ private:
 
     const context::RunContext& context_;
     Stopwatch since_activity_, since_result_;
-    // Seconds from the start of the launch to the last activity of another group.
-    double active_seconds_ = context_.launch.since_start.seconds();
+    double active_seconds_ = context_.launch.since_start.seconds();  // at a peer's last activity
     bool has_result_ = false;
 };
 

@@ -64,9 +64,8 @@ struct SearchRecord {
     double regulated = 0;      // ops x -ln(error of the best trial)
     double best_accuracy = 0;  // largest of the trials' accuracies after their last epochs
     TrialId best;
-    // Largest relative deviation of `ops` from its final value in the second half of the search
-    double stability = 0;
-    SearchSeconds spent;  // of all groups
+    double stability = 0;  // second half: largest relative deviation of `ops` from its last value
+    SearchSeconds spent;   // of all groups
     std::vector<SearchPoint> curve;
     std::vector<FamilyRecord> family;     // ordered by sequence, then group
     std::vector<std::string> early_ends;  // "group <m>: " and its end_reason, unless empty

@@ -25,7 +25,6 @@ bool is_ending(const RunProgress& run);
 
 /// Seconds without a heartbeat after which is_over() treats an unfinished run as dead.
 inline constexpr std::int64_t kSilenceSeconds = 600;
-
 /// The same for progress_table() if the lock is unknown or free. A lock that seems free is not
 /// enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
