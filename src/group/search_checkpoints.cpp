@@ -77,16 +77,15 @@ double SearchCheckpoints::stop_request() const {
     const double signalled = signalled_request();
     const double limit = context.config.run.time_limit_seconds;
     if (signalled != kContinue || limit == 0) return signalled;
-    const double latest_stop_seconds =
-        limit - std::min(kStopSeconds + longest_pause_seconds_, limit / 2);
-    return context.launch.since_start.seconds() > latest_stop_seconds ? kTimeLimit : kContinue;
+    const double latest_seconds = limit - std::min(kStopSeconds + longest_pause_, limit / 2);
+    return context.launch.since_start.seconds() > latest_seconds ? kTimeLimit : kContinue;
 }
 
 /// Returns the highest request of all ranks. Sets the next poll about a second ahead, because each
 /// poll costs a small all-reduce.
 double SearchCheckpoints::agree_on_request() {
     const double seconds = since_poll_.seconds();
-    longest_pause_seconds_ = std::max(longest_pause_seconds_, seconds);
+    longest_pause_ = std::max(longest_pause_, seconds);
     std::array<double, 2> maxima{stop_request(),
                                  seconds / static_cast<double>(std::max<std::int64_t>(calls_, 1))};
     training_.group.all_reduce_max(maxima);

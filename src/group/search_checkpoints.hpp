@@ -50,9 +50,9 @@ private:
     // has more steps than the next, so their number grows with the logarithm of all steps.
     std::vector<std::int64_t> chain_;
     Stopwatch since_poll_;
-    std::int64_t calls_ = 0;            // of after_results_read() since the last poll
-    std::int64_t calls_per_poll_ = 1;   // equal on all ranks
-    double longest_pause_seconds_ = 0;  // between two polls: evaluating, storing, proposing, ...
+    std::int64_t calls_ = 0;           // of after_results_read() since the last poll
+    std::int64_t calls_per_poll_ = 1;  // equal on all ranks
+    double longest_pause_ = 0;  // seconds between two polls: evaluating, storing, proposing, ...
 };
 
 }  // namespace hpcai::group

@@ -377,10 +377,10 @@ private:
     std::optional<TrialProposals> proposals_;  // only on the leader
     search::Progress finished_;                // equal on all ranks
     TrainingTotals totals_;
-    // Of the hold-out, in the trial with the most; it names only samples of this launch's trials.
+    // Bad hold-out samples, from the trial that has the most; the names are those of this launch.
     data::BadSampleReport bad_samples_;
     std::vector<training::Fault> faults_ = training::faults_of_environment();  // not yet injected
-    double counted_wait_seconds_ = 0;  // the part of the source's wait in resumable_ or discarded
+    double counted_wait_seconds_ = 0;  // input wait of source_ until the end of the last trial
 };
 
 }  // namespace

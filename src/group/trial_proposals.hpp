@@ -46,8 +46,7 @@ public:
     /// another group stores impossible lines, or if it stores too few lines and has not been active
     /// for run.group_timeout_seconds.
     std::optional<PreparedTrial> next();
-    /// Call it if the trial of next() did not cause the end of this launch: its attempts then do
-    /// not count.
+    /// Resets the count of attempts. Call it if the trial of next() did not end this launch.
     void forget_attempts();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
