@@ -196,7 +196,7 @@ private:
             training_.log.info("the search resumes after {}", counted(finished_.trials, "trial"));
     }
 
-    /// Called while the leader waits for another group, which has a limit of its own.
+    /// Called while the leader waits for another group. TrialProposals limits the wait.
     bool may_wait() {
         training_.progress.keep_alive();
         return !checkpoints_.is_stop_requested();
@@ -205,17 +205,17 @@ private:
     /// Returns the next trial on all ranks; nothing if the search is over. A replay waits for the
     /// trials of other groups, which may take any time.
     std::optional<PreparedTrial> propose(FinishedTrial& trial) {
-        const bool may_wait =
+        const bool is_replay =
             training_.context.config.search.history == config::SearchHistory::recorded;
         training_.watch.resume();
         training_.watch.pause(
-            "proposal", may_wait ? kNoTimeLimit : training_.watch.checkpoint_timeout_seconds());
+            "proposal", is_replay ? kNoTimeLimit : training_.watch.checkpoint_timeout_seconds());
         trial.begin_seconds = training_.clock.seconds();
         std::optional<PreparedTrial> next;
         comm::collective_try(training_.group, [&] {
             if (is_leader_) next = proposals_->next();
         });
-        if (may_wait) checkpoints_.end_wait();
+        if (is_replay) checkpoints_.end_wait();
         if (of_leader<char>(is_leader_ && !next) != 0) {
             checkpoints_.poll();  // stops after an interrupted wait
             return std::nullopt;
