@@ -75,7 +75,7 @@ public:
             detections_ += 1;
             const double hits = static_cast<double>(recall_.size() + 1);
             recall_.push_back(hits / positives_);
-            // numpy.spacing(1) is in pycocotools' denominator.
+            // pycocotools adds numpy.spacing(1) to the denominator.
             precision_.push_back(hits / (detections_ + std::numeric_limits<double>::epsilon()));
         }
     }
@@ -109,7 +109,7 @@ private:
 
 double mean_at_101_recalls(const Curve& curve) {
     double sum = curve.precision_at(1.0);
-    // numpy.linspace multiplies by 0.01, and 7 * 0.01 is above 7 / 100.
+    // As pycocotools: numpy.linspace multiplies by 0.01, which differs from a division by 100.
     for (int index = 0; index < 100; ++index) sum += curve.precision_at(index * 0.01);
     return sum / 101;
 }

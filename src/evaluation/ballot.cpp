@@ -10,21 +10,21 @@
 namespace hpcai::evaluation {
 
 void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
-                std::size_t width) {
+                std::size_t classes) {
     if (vote == Vote::soft) {
         std::ranges::copy(probabilities, votes.begin());
         return;
     }
     std::ranges::fill(votes, 0.0F);
-    for (std::size_t row = 0; row < votes.size(); row += width) {
-        const auto choice = predicted_class(probabilities.subspan(row, width));
-        if (choice) votes[row + static_cast<std::size_t>(*choice)] = 1.0F;
+    for (std::size_t start = 0; start < votes.size(); start += classes) {
+        const auto choice = predicted_class(probabilities.subspan(start, classes));
+        if (choice) votes[start + static_cast<std::size_t>(*choice)] = 1.0F;
     }
 }
 
-void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count) {
-    for (std::size_t start = 0; start < votes.size(); start += width) {
-        const std::span<float> row = votes.subspan(start, width);
+void normalize_votes(Vote vote, std::span<float> votes, std::size_t classes, float member_count) {
+    for (std::size_t start = 0; start < votes.size(); start += classes) {
+        const std::span<float> row = votes.subspan(start, classes);
         const bool any =
             vote == Vote::soft || std::ranges::any_of(row, [](float count) { return count > 0; });
         for (float& count : row) {

@@ -40,7 +40,7 @@ std::size_t count_models_before(comm::Communicator& ranks, const RankArguments& 
         const auto& [images, chunk_images, options, is_legal, models] = all[rank];
         ensure(is_legal && images == local.images && chunk_images == local.chunk_images &&
                    options == local.options,
-               "fusion settings are invalid or differ between ranks; this rank has {} images in "
+               "fusion arguments are invalid or differ between ranks; this rank has {} images in "
                "rounds of {} images, and {} models",
                local.images, local.chunk_images, local.models);
         if (rank < ranks.rank()) before += models;
@@ -109,7 +109,7 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
-constexpr double kMaxFusedImages = 1e5;  // images x draws of members; fused in about ten seconds
+constexpr double kMaxFusedImages = 1e5;  // images x distinct draws; fused in about ten seconds
 
 std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> drawn;  // a member that was drawn n times has weight n

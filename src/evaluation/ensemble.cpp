@@ -22,8 +22,8 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
     }
 }
 
-/// Sets `rows` (mask.size(), classes + 1). Each row whose `mask` is 1 takes its first columns from
-/// the front of `packed`, which advances; its last column is 1. Other rows are 0.
+/// Sets `rows` (mask.size(), classes + 1). A row with a `mask` of 1 gets the next `classes` values
+/// of `packed`, which are removed there, and 1 in the last column. Other rows are 0.
 void unpack(std::span<const std::uint8_t> mask, std::span<const float>& packed,
             std::span<float> rows) {
     const std::size_t classes = rows.size() / mask.size() - 1;

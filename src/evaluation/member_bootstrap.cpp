@@ -43,11 +43,11 @@ MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
       scores_(static_cast<std::size_t>(size.classes)) {}
 
 std::string MemberBootstrap::reason_to_skip() const {
-    const double numbers = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
+    const double values = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
     const double additions =
-        static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
+        static_cast<double>(size_.samples) * (values * static_cast<double>(draws_.weights.size()) +
                                               static_cast<double>(draws_.draw_index.size()));
-    if (numbers <= static_cast<double>(size_.max_chunk_values) && additions <= kMaxAdditions)
+    if (values <= static_cast<double>(size_.max_chunk_values) && additions <= kMaxAdditions)
         return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
                        draws_.weights.size(), size_.members, size_.samples, size_.classes);
@@ -72,7 +72,7 @@ bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, st
         }
     }
     const double score = scores_[label];
-    if (vote_ == Vote::majority && score == 0) return false;  // perhaps no member has voted
+    if (vote_ == Vote::majority && score == 0) return false;  // no member voted for `label`
     for (std::size_t index = 0; index < classes; ++index) {
         const bool is_lower = index < static_cast<std::size_t>(label) ? scores_[index] < score
                                                                       : scores_[index] <= score;

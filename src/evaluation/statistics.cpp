@@ -75,7 +75,7 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     std::vector<double> all = first;
     all.insert(all.end(), second.begin(), second.end());
     std::ranges::sort(all);
-    const auto twice_rank = [&](double value) {  // an integer even with ties
+    const auto twice_rank = [&](double value) {  // twice the mean rank of ties is an integer
         const auto [low, high] = std::ranges::equal_range(all, value);
         return static_cast<std::size_t>((low - all.begin()) + (high - all.begin()) + 1);
     };

@@ -142,10 +142,11 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Lets the BatchNorm use the sums of its input, if there are any. If it has an addition, also
-    /// fuses the 1 x 1 convolution before it. If the addend is from another BatchNorm that only
-    /// this node reads, the convolutions before both are fused or, where the device does not accept
-    /// that, the other BatchNorm; nothing is fused if the other has an addition or a ReLU.
+    /// Lets the BatchNorm use the sums of its input, if there are any. If it adds a second input,
+    /// fuses what the device accepts. Without another BatchNorm that computes this input for only
+    /// this node, that is the 1 x 1 convolution before this BatchNorm. Otherwise it is the 1 x 1
+    /// convolutions before both BatchNorms, else the other BatchNorm, or nothing if the other
+    /// BatchNorm has an addition or a ReLU.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;

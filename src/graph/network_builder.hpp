@@ -50,7 +50,6 @@ private:
     /// Allocates a partial gradient of each parameter whose gradient an earlier step of the
     /// backward pass has written.
     void allocate_partial_gradients(Binding& binding);
-    /// Adds the partial gradients to the gradients in the store.
     void add_partial_gradients(const Binding& writer);
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.

@@ -3,8 +3,8 @@
 
 namespace hpcai::graph {
 
-// Each parameter begins at a cache line, so that vector loops over it are aligned.
-constexpr std::size_t kElementAlignment = 16;
+// Each parameter begins at a cache line of 64 bytes, so that vector loops over it are aligned.
+constexpr std::size_t kElementAlignment = 16;  // in fp32 elements
 
 ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int optimizer_states)
     : device_(device) {

@@ -68,7 +68,7 @@ EnergyMonitor::EnergyMonitor(const context::RunContext& context,
 std::vector<CounterRecord> EnergyMonitor::finish() {
     if (!sampler_) return {};
     std::vector<CounterRecord> records = sampler_->finish(kCounterTimeoutSeconds);
-    // An unknown part of the bytes was sent by interfaces that appeared during training.
+    // Interfaces that appeared during training sent an unknown number of bytes.
     for (const meters::Counter& found : interfaces_of_node()) {
         if (std::ranges::count(records, found.name, &CounterRecord::name) > 0) continue;
         records.push_back(

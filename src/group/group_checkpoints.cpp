@@ -155,6 +155,7 @@ bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
            std::ranges::count(kept_steps_, steps_done) > 0;
 }
 
+/// Whether run.checkpoint_seconds is in use and this step ends an epoch.
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&
@@ -220,9 +221,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks. Then the leader removes the files of a failed write,
-/// which would fill the disk, unless its step had a complete checkpoint. After a complete write, it
-/// removes all checkpoints except the last two complete ones and earlier ones to keep. Returns why
-/// the write failed; empty if no rank failed. Each rank logs its own failure.
+/// which would fill the disk, unless this step already had a complete checkpoint. After a complete
+/// write, it keeps only the last two complete checkpoints and those of config::kept_steps().
+/// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();

@@ -115,8 +115,8 @@ public:
     bool must_read_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
     /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
-    /// GroupStop on all ranks. Its state is `unsaved` if the write failed, or `terminated` after
-    /// SIGTERM if the exit of one rank ends the others.
+    /// GroupStop on all ranks. GroupStop::state() is `unsaved` if the write failed, else
+    /// `terminated` after SIGTERM if the exit of one rank ends the others, else `stopped`.
     void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Completes the checkpoint of the last step, unless checkpoints are off. Call it after the
@@ -130,7 +130,7 @@ private:
     struct Attempt;
     /// What all ranks know after agree_on_request().
     struct Agreement {
-        double request = 0;      // of highest priority: kContinue etc. of group_checkpoints.cpp
+        double request = 0;      // the one of highest priority: kContinue etc. (stop_request.hpp)
         double age_seconds = 0;  // longest time since the last checkpoint
     };
 

@@ -127,7 +127,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
     outcome.predictions.validation = std::move(validation.predictions);
-    // Read before out-of-bag samples are predicted, which decodes other images of the training set.
+    // Reads the warnings now, because predicting out-of-bag samples decodes more training images.
     const std::int64_t warned_in_training =
         max_over_ranks(group, resources.samples.training->decoder_warnings().count);
     if (context.config.bagging.out_of_bag) {

@@ -117,7 +117,7 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
                       training.context.place.world_rank, xids_failure);
 }
 
-/// Returns the costs of the only model.
+/// Returns the totals of a group that trains one model, without an architecture search.
 TrainingTotals totals_of(const Session& session, const ResumableRecord& resumable) {
     const GroupTraining& training = session.training;
     std::int64_t samples = 0;

@@ -42,7 +42,7 @@ training::TrainerSetup trainer_setup(const GroupTraining& training, const config
 
 /// Trains all remaining epochs and fills in what `result` states about training. The clock must
 /// have started at the end of the start-up. Returns the times of the steps. Throws Error(data) if
-/// the bootstrap does not fill one batch. Collective in the group.
+/// the bootstrap sample does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 
 /// Predicts `samples` with the model that `trainer` trains and averaged running statistics. Does
@@ -53,14 +53,14 @@ Evaluation predict_in_training(const GroupTraining& training, training::Trainer&
 /// What the models that a group has trained cost together.
 struct TrainingTotals {
     TrainingCosts costs;
-    std::int64_t buckets = 0;           // of all-reduces per step, of the model with the most
-    std::int64_t gradient_bytes = 0;    // of this rank, of the largest model
+    std::int64_t buckets = 0;           // buckets per step of the model with the most
+    std::int64_t gradient_bytes = 0;    // this rank's gradients of the largest model
     double flops = 0;                   // of training, by metrics::kOfficialLedger; at the leader
     data::BadSampleReport bad_samples;  // in training
 };
 
-/// Ends the measurements of all ranks and fills them in. Call it after the last step. Returns the
-/// times of the steps. Collective in the group.
+/// Ends the measurements of all ranks and adds them to `result`. Call it after the last step.
+/// Returns the times of the steps. Collective in the group.
 StepTimes gather_measurements(const GroupTraining& training, const TrainingTotals& totals,
                               GroupResult& result);
 

@@ -183,9 +183,9 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
         state.record = results::read_flight(flight_file(group_rank));
         const ProcessState process = process_state(group_rank);
         state.is_gone = process == ProcessState::ended || process == ProcessState::stopped;
-        state.answers = group_rank == group_.rank() ||
-                        (state.record && state.record->answers && !state.is_gone);
-        if (state.answers || state.is_gone || watch.seconds() >= record_wait_seconds()) {
+        state.is_responsive = group_rank == group_.rank() ||
+                              (state.record && state.record->answers && !state.is_gone);
+        if (state.is_responsive || state.is_gone || watch.seconds() >= record_wait_seconds()) {
             return state;
         }
         std::this_thread::sleep_for(poll_interval);
@@ -206,7 +206,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
     std::vector<std::string> silent;
     for (int rank = 0; rank < group_.size(); ++rank) {
         RankState state = await(rank, watch);
-        if (!state.answers && (is_written_by_training_thread_ || state.is_gone)) {
+        if (!state.is_responsive && (is_written_by_training_thread_ || state.is_gone)) {
             silent.push_back(describe(rank, state));
         }
         if (state.record) records.push_back(std::move(*state.record));
@@ -238,7 +238,7 @@ WatchReport GroupWatch::report(const std::string& reason) {
     write_record(reason, true);
     const Stopwatch watch;
     int reporter = 0;
-    while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
+    while (reporter < group_.rank() && !await(reporter, watch).is_responsive) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
     if (found.is_reporter) found.failure = describe_ranks(reason, watch);
     // Stopped processes would outlive the run. A hanging process is ended by its own watchdog.

@@ -69,8 +69,8 @@ private:
     void poll();
     struct RankState {
         std::optional<FlightRecord> record;
-        bool answers = false;  // the rank has detected the failure and has not died since
-        bool is_gone = false;  // the rank has died or was stopped
+        bool is_responsive = false;  // it has detected the failure and has not died since
+        bool is_gone = false;        // the rank has died or was stopped
     };
 
     training::WatchdogSettings settings();

@@ -12,7 +12,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kExitGraceSeconds = 10;  // from the result to the exit of the other ranks
-constexpr double kSilentSeconds = 3600;   // the longest time that a rank waits for other ranks
+constexpr double kSilentSeconds = 3600;   // age of a heartbeat from which its group is not active
 constexpr double kEnsembleSeconds = 10;   // to evaluate the ensemble
 constexpr double kTrainingShare = 0.5;    // leaders wait for this share of the training time
 

@@ -16,7 +16,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
-constexpr double kTrainingPasses = 3;       // FLOPs of training per FLOP of evaluation, assumed
+constexpr double kEvaluationSpeedup = 3;    // images/s of evaluation / of training, assumed
 
 void print_event(const context::RunContext& context, const Progress& progress) {
     using nlohmann::ordered_json;
@@ -111,8 +111,8 @@ void ProgressReporter::forget_steps_after(std::int64_t steps) {
     record_.step = steps;
 }
 
-/// Returns the training group with the fewest images/s if each other one with a known speed is at
-/// least a tenth faster.
+/// Returns the training group with the fewest images/s if all other training groups of known speed
+/// are at least 10 % faster; nothing if there is no other one.
 std::optional<int> ProgressReporter::slowest_group() const {
     double lowest = std::numeric_limits<double>::infinity(), next = lowest;
     int slowest = 0;
@@ -136,7 +136,7 @@ void ProgressReporter::estimate_run(Progress& progress) const {
         std::ranges::max(groups_, {}, &Estimate::end_unix_seconds).end_unix_seconds -
         meters::UtcClock().seconds();
     const double left = training_left + static_cast<double>(test_samples_) /
-                                            (kTrainingPasses * progress.images_per_second);
+                                            (kEvaluationSpeedup * progress.images_per_second);
     const context::LaunchContext& launch = context_.launch;
     const double steps_of_launch = static_cast<double>(progress.steps - *first_step_ + 1);
     const double repetition_seconds =

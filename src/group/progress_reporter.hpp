@@ -28,9 +28,9 @@ public:
     /// Shows in which trial of an architecture search the next steps are.
     void set_trial(int trial) { trial_ = trial; }
     void step(const training::StepReport& step);
-    /// Writes progress.json if it is older than a few seconds, while the group waits.
+    /// Writes progress.json if it is older than a few seconds. Call it while the group waits.
     void keep_alive();
-    /// Does not count later steps, which will be trained again.
+    /// Sets the progress back to `steps` steps. Later steps will be trained again.
     void forget_steps_after(std::int64_t steps);
     /// Ends the training and begins the evaluation.
     void finish() { end("", ProgressState::evaluating, false); }

@@ -32,7 +32,7 @@ private:
     std::int64_t batches_;
 };
 
-/// Loads the kept checkpoint of `step` on all ranks. Its markers have the digest of config.yaml.
+/// Loads the kept checkpoint of `step` on all ranks. Its files have the digest of config.yaml.
 void load_checkpoint(const context::RunContext& context, std::int64_t step,
                      comm::Communicator& ranks, training::Trainer& trainer) {
     const auto folder = results::kept_checkpoint_directory(context.output, context.place.group);
@@ -45,8 +45,9 @@ void load_checkpoint(const context::RunContext& context, std::int64_t step,
             "'{}': its files are from different launches",
             training::checkpoint_folder(location, step).string());
     trainer.restore(found.snapshot);
-    require(trainer.steps_done() == step, ExitCode::data, "'{}': has the state of step {}",
-            training::checkpoint_folder(location, step).string(), trainer.steps_done());
+    require(trainer.steps_done() == step, ExitCode::data,
+            "'{}': expected the state of step {}, got that of step {}",
+            training::checkpoint_folder(location, step).string(), step, trainer.steps_done());
     trainer.broadcast_parameters();
 }
 

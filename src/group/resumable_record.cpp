@@ -103,7 +103,7 @@ constexpr const char* kEpochs = "epoch_seconds";
 constexpr const char* kCurve = "quality_by_epoch";
 constexpr const char* kContinuations = "continuations";
 constexpr const char* kBadSamples = "bad_samples";
-constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
+constexpr std::size_t kUtcLength = 20;  // characters of "2022-11-05T14:03:09Z"
 constexpr int kMaxEpoch = 65535;        // limit of workload.epochs, so a larger number is damaged
 
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
@@ -123,7 +123,7 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
         const std::size_t space = line.find(' ');
         const auto step = parse_number<std::int64_t>(line.substr(0, space));
         const bool is_valid = space != std::string_view::npos && step.value_or(-1) >= 0 &&
-                              line.size() - space - 1 == kUtcDigits;
+                              line.size() - space - 1 == kUtcLength;
         if (!is_valid) from.fail(kContinuations, "expected lines of a step and a time");
         found.push_back({*step, std::string(line.substr(space + 1))});
     }

@@ -26,7 +26,7 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;             // delay of steps by checkpoints
     comm::BucketAccounting sums;               // all-reduces of gradients
     comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
-    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: by a library
+    std::optional<comm::SentBytes> gradients;  // bytes sent; absent: a library does not report them
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
@@ -84,8 +84,8 @@ private:
 
     EpochSource& source_;
     GroupRecord& record_;
-    std::optional<Sources> sources_;  // none: of a search, or before watch()
-    TrainingCosts earlier_costs_;     // of earlier launches, and of models that were added
+    std::optional<Sources> sources_;  // absent in an architecture search and before watch()
+    TrainingCosts earlier_costs_;     // of earlier launches, and those that add() added
 };
 
 }  // namespace hpcai::group

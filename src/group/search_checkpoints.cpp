@@ -77,8 +77,8 @@ double SearchCheckpoints::stop_request() const {
     const double signalled = signalled_request();
     const double limit = context.config.run.time_limit_seconds;
     if (signalled != kContinue || limit == 0) return signalled;
-    const double latest = limit - std::min(kStopSeconds + longest_pause_, limit / 2);
-    return context.launch.since_start.seconds() > latest ? kTimeLimit : kContinue;
+    const double latest_seconds = limit - std::min(kStopSeconds + longest_pause_, limit / 2);
+    return context.launch.since_start.seconds() > latest_seconds ? kTimeLimit : kContinue;
 }
 
 /// Returns the highest request of all ranks. Sets the next poll about a second ahead, because each

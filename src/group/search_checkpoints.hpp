@@ -21,8 +21,8 @@ public:
     /// Writes the checkpoint after `steps` steps and removes all that neither this one nor the one
     /// before needs. Collective; a failure on one rank is thrown on all.
     void write(std::int64_t steps);
-    /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if one cannot;
-    /// another call may then restore an older checkpoint. Collective.
+    /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if a rank cannot
+    /// restore it; another call may then restore an older checkpoint. Collective.
     void restore(std::int64_t steps);
 
     bool must_read_results(std::int64_t) const override { return false; }
@@ -33,7 +33,7 @@ public:
     void poll();
     /// Whether this rank is asked to stop. Not collective.
     bool is_stop_requested() const { return stop_request() != kContinue; }
-    /// Ends a wait in which is_stop_requested() was called: a stop need not wait that long.
+    /// Ends a wait that polled is_stop_requested(). It delays no stop, so it counts as no pause.
     void end_wait() { since_poll_.restart(); }
 
 private:
@@ -46,13 +46,13 @@ private:
     ExtraState extra_state_;
     training::CheckpointLocation location_;
     std::int64_t launch_id_;
-    // The checkpoints whose logs are together that of all finished trials, ascending. Each has at
-    // least as many steps as the next: their number grows with the logarithm of the steps.
+    // Steps of the checkpoints, ascending, whose logs together cover all finished trials. Each log
+    // has more steps than the next, so their number grows with the logarithm of all steps.
     std::vector<std::int64_t> chain_;
     Stopwatch since_poll_;
     std::int64_t calls_ = 0;           // of after_results_read() since the last poll
     std::int64_t calls_per_poll_ = 1;  // equal on all ranks
-    double longest_pause_ = 0;         // between two polls: evaluating, storing, proposing, ...
+    double longest_pause_ = 0;  // seconds between two polls: evaluating, storing, proposing, ...
 };
 
 }  // namespace hpcai::group

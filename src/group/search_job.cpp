@@ -51,7 +51,7 @@ public:
     StepTimes run() {
         if (training_.context.is_resumed) resume();
         training_.progress.begin();
-        training_.watch.begin(steps());
+        training_.watch.begin(finished_steps());
         try {
             while (!is_over()) run_trial();
         } catch (const Error& error) {
@@ -80,7 +80,7 @@ private:
         return steps;
     }
 
-    std::int64_t steps() const { return finished_.epochs * steps_per_epoch_; }
+    std::int64_t finished_steps() const { return finished_.epochs * steps_per_epoch_; }
 
     /// Returns what the leader's `value` is. Collective.
     template <typename T>
@@ -146,9 +146,9 @@ private:
                                          : search::Progress{});
     }
 
-    /// After `damage` to the checkpoint of the last counted trial, no longer counts this trial,
-    /// which is then to be trained again. Throws if there is none before, or if other groups may
-    /// depend on it.
+    /// After `damage` to the checkpoint of the last counted trial, no longer counts this trial, so
+    /// that it is trained again. Throws if it is the first trial, or if other groups may depend on
+    /// it.
     void fall_back(const std::string& damage, std::int64_t dropped) {
         const context::RunContext& context = training_.context;
         const bool is_alone = context.controller.layout().groups == 1 ||
@@ -168,7 +168,7 @@ private:
         std::int64_t dropped = 0;
         for (bool is_restored = finished_.trials == 0; !is_restored;) {
             try {
-                checkpoints_.restore(steps());
+                checkpoints_.restore(finished_steps());
                 is_restored = true;
             } catch (const Error& error) {
                 if (error.code() != ExitCode::data) throw;  // the communicator has failed
@@ -190,31 +190,32 @@ private:
     void resume() {
         restore();
         training_.clock.add(finished_.end_seconds);
-        result_.record.continuations.push_back({steps(), training_.context.launch.started_utc});
+        result_.record.continuations.push_back(
+            {finished_steps(), training_.context.launch.started_utc});
         if (is_leader_)
             training_.log.info("the search resumes after {}", counted(finished_.trials, "trial"));
     }
 
-    /// Called while the leader waits for another group, which has a limit of its own.
+    /// Called while the leader waits for another group. TrialProposals limits the wait.
     bool may_wait() {
         training_.progress.keep_alive();
         return !checkpoints_.is_stop_requested();
     }
 
-    /// Proposes the next trial, as all ranks then know it; nothing if the search is over. A replay
-    /// waits for the trials of other groups, which may take any time.
+    /// Returns the next trial on all ranks; nothing if the search is over. A replay waits for the
+    /// trials of other groups, which may take any time.
     std::optional<PreparedTrial> propose(FinishedTrial& trial) {
-        const bool may_wait =
+        const bool is_replay =
             training_.context.config.search.history == config::SearchHistory::recorded;
         training_.watch.resume();
         training_.watch.pause(
-            "proposal", may_wait ? kNoTimeLimit : training_.watch.checkpoint_timeout_seconds());
+            "proposal", is_replay ? kNoTimeLimit : training_.watch.checkpoint_timeout_seconds());
         trial.begin_seconds = training_.clock.seconds();
         std::optional<PreparedTrial> next;
         comm::collective_try(training_.group, [&] {
             if (is_leader_) next = proposals_->next();
         });
-        if (may_wait) checkpoints_.end_wait();
+        if (is_replay) checkpoints_.end_wait();
         if (of_leader<char>(is_leader_ && !next) != 0) {
             checkpoints_.poll();  // stops after an interrupted wait
             return std::nullopt;
@@ -254,7 +255,7 @@ private:
         model.write_initial(
             broadcast_weights(training_.group, model.graph(), std::move(prepared.weights)));
         const TrialSetup setup{prepared.proposed, steps_per_epoch_,
-                               steps(),           static_cast<int>(finished_.epochs),
+                               finished_steps(),  static_cast<int>(finished_.epochs),
                                checkpoints_,      faults_};
         comm::collective_try(training_.group,
                              [&] { run.emplace(training_, source_, setup, trial); });
@@ -294,17 +295,17 @@ private:
         });
         ++finished_.trials;
         finished_.epochs += trained;
-        checkpoints_.write(steps());
+        checkpoints_.write(finished_steps());
         comm::collective_try(training_.group, [&] {
             if (is_leader_) finish(std::move(trial));
         });
     }
 
-    /// Ends a trial whose model cannot be trained. If it is the root's, the group fails.
+    /// Ends a trial whose model cannot be trained. Throws if no trial has finished yet.
     void give_up(int sequence, const std::string& reason) {
         require(finished_.trials > 0, ExitCode::internal, "trial {}: {}", sequence, reason);
-        training_.steps.truncate(steps());
-        counted_wait_ = source_.batches().wait_seconds();
+        training_.steps.truncate(finished_steps());
+        counted_wait_seconds_ = source_.batches().wait_seconds();
         comm::collective_try(training_.group, [&] {
             if (!is_leader_) return;
             training_.log.warn("trial {} failed: {}", sequence, reason);
@@ -315,14 +316,14 @@ private:
 
     /// Removes the faults of the trial's steps: another trial may take steps with these numbers.
     void forget_faults(const TrialRun& run) {
-        const std::int64_t end = steps() + run.steps();
+        const std::int64_t end = finished_steps() + run.steps();
         std::erase_if(faults_, [&](const training::Fault& fault) { return fault.step < end; });
     }
 
     void add_costs(TrialRun& run) {
         TrainingCosts costs = run.finish(result_.record);
         const double waited = source_.batches().wait_seconds();
-        costs.input_wait_seconds = waited - std::exchange(counted_wait_, waited);
+        costs.input_wait_seconds = waited - std::exchange(counted_wait_seconds_, waited);
         costs.gradients = training_.state.reducer->sent();
         resumable_.add(costs);
         totals_.buckets = std::max(totals_.buckets, run.buckets());
@@ -373,13 +374,13 @@ private:
     EpochSource source_;
     ResumableRecord resumable_;
     SearchCheckpoints checkpoints_;
-    std::optional<TrialProposals> proposals_;  // of the leader
-    search::Progress finished_;                // as all ranks know it
+    std::optional<TrialProposals> proposals_;  // only on the leader
+    search::Progress finished_;                // equal on all ranks
     TrainingTotals totals_;
-    data::BadSampleReport
-        bad_samples_;  // of the hold-out in the trial with most; the names of this launch
+    // Bad hold-out samples, from the trial that has the most; the names are those of this launch.
+    data::BadSampleReport bad_samples_;
     std::vector<training::Fault> faults_ = training::faults_of_environment();  // not yet injected
-    double counted_wait_ = 0;  // of the source, in the costs so far
+    double counted_wait_seconds_ = 0;  // input wait of source_ until the end of the last trial
 };
 
 }  // namespace

@@ -10,12 +10,12 @@
 
 namespace hpcai::group {
 
-// Stop requests in ascending priority, as the group follows the highest of its ranks' requests.
-// They are doubles for all_reduce_max().
+// Stop requests in ascending priority. The group follows the highest of its ranks' requests. They
+// are doubles for all_reduce_max().
 inline constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3,
                         kUserSignal = 4;
 
-inline constexpr double kSecondsBetweenPolls = 1;  // in which the ranks agree whether to stop
+inline constexpr double kSecondsBetweenPolls = 1;  // the ranks agree in a poll whether to stop
 
 /// Returns the request of the signals that this process has received, else kContinue.
 inline double signalled_request() {
@@ -25,11 +25,11 @@ inline double signalled_request() {
     return signal == SIGTERM ? kTerminate : kContinue;
 }
 
-inline std::string cause_of(double request, double limit_seconds) {
+inline std::string cause_of(double request, double time_limit_seconds) {
     if (request == kUserSignal) return "SIGUSR1";
     if (request == kInterrupt) return "SIGINT";
     if (request == kTerminate) return "SIGTERM (Ctrl-C, a lost rank or the batch system)";
-    return fmt::format("run.time_limit_seconds {}", limit_seconds);
+    return fmt::format("run.time_limit_seconds {}", time_limit_seconds);
 }
 
 }  // namespace hpcai::group

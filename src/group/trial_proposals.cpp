@@ -23,8 +23,8 @@ namespace hpcai::group {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{20};
-constexpr double kSecondsBetweenSigns = 1;  // polls of another group's progress
-constexpr int kMaxAttempts = 2;             // that end the group before a trial fails
+constexpr double kSecondsBetweenProgressReads = 1;
+constexpr int kMaxAttempts = 2;  // a trial fails after it has ended this many launches
 constexpr std::size_t kMaxAttemptsBytes = 64;
 
 std::filesystem::path history_path(const std::filesystem::path& output, int group) {
@@ -64,14 +64,14 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
 
 bool TrialProposals::is_over() const {
     const config::SearchConfig& search = context_.config.search;
-    const std::int64_t finished = own().lines() / 2;
+    const std::int64_t finished = own().lines() / 2;  // lines: the proposal and the result
     std::int64_t completed = 0, epochs = config::trial_epochs(search, finished);
     for (const search::Trial& trial : own().trials()) {
         if (!trial.accuracy()) continue;
         ++completed;
         epochs += std::ssize(trial.finished->accuracy);
     }
-    // By the history: the clock alone would end a search with an unfinished proposal.
+    // By the times in the history: by the clock, a search could end with an unfinished proposal.
     const bool is_late = search.duration_seconds > 0 && completed > 0 &&
                          end_seconds().value_or(0) >= search.duration_seconds;
     const bool is_replayed = search.history == config::SearchHistory::recorded;
@@ -109,22 +109,22 @@ void TrialProposals::check_new_trials(Other& other) const {
         const ProposedTrial& trial = history.trials()[other.checked].proposed;
         other.is_damaged = true;
         search::check_hyper_parameters(basis_.settings, trial, history.name());
-        require(!is_refused(trial), ExitCode::data, "{}: trial {} exceeds search.max_flops_factor",
-                history.name(), trial.sequence);
+        require(!exceeds_flops_limit(trial), ExitCode::data,
+                "{}: trial {} exceeds search.max_flops_factor", history.name(), trial.sequence);
         other.is_damaged = false;
     }
 }
 
-/// Waits until another group has stored as many lines as an earlier proposal had seen. Its trials
-/// may be long, so the limit applies only while it shows no activity.
+/// Waits until another group has stored `lines` lines, on which a proposal depends. Its trials may
+/// be long, so run.group_timeout_seconds applies only while that group is not active.
 void TrialProposals::await(int group, std::int64_t lines) {
-    Stopwatch since_activity, since_sign;
+    Stopwatch since_activity, since_progress_read;
     const Other& other = others_[group];
     if (lines > other.usable_lines()) update(group);
     while (other.usable_lines() < lines) {
         if (!may_wait_()) throw Interrupted();
-        if (since_sign.seconds() >= kSecondsBetweenSigns) {
-            since_sign.restart();
+        if (since_progress_read.seconds() >= kSecondsBetweenProgressReads) {
+            since_progress_read.restart();
             if (is_group_active(context_, group)) since_activity.restart();
         }
         const bool may_follow = !other.is_damaged && since_activity.seconds() <
@@ -185,16 +185,16 @@ const std::vector<EditRecord>& TrialProposals::edits_of(const TrialId& trial) co
     return trials.at(trial.sequence).proposed.edits;
 }
 
-bool TrialProposals::is_refused(const ProposedTrial& proposed) const {
+bool TrialProposals::exceeds_flops_limit(const ProposedTrial& proposed) const {
     const auto edits = search::morphs_of(proposed.edits);
     const metrics::FlopsLedger ledger(morphs::apply_all(basis_.root, edits));
     return static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) > flops_limit_;
 }
 
-/// Returns the weights of a trial, or the initial ones of the root; nothing if they are gone.
+/// Returns the weights of a trial, or the initial weights of the root; nothing if they are gone.
 std::optional<morphs::Weights> TrialProposals::weights_of(const TrialId& trial) {
     const auto graph = morphs::apply_all(basis_.root, search::morphs_of(edits_of(trial)));
-    // The memory of the group's device may be full: it still has the model before.
+    // The memory of the group's device may be full: it still has the model of the previous trial.
     const std::unique_ptr<device::Device> host = device::make_cpu_device({});
     graph::ParameterStore store(graph, *host, 0);
     if (trial.is_root()) {
@@ -261,9 +261,9 @@ std::filesystem::path TrialProposals::attempts_file() const {
 int TrialProposals::attempts(int sequence) const {
     if (!storage::path_exists(attempts_file())) return 0;
     std::istringstream text(storage::read_file_text(attempts_file(), kMaxAttemptsBytes));
-    int of = -1, count = 0;
-    text >> of >> count;
-    return of == sequence ? count : 0;
+    int stored_sequence = -1, count = 0;
+    text >> stored_sequence >> count;
+    return stored_sequence == sequence ? count : 0;
 }
 
 /// The file is not synced: no trial causes a crash of the machine.
@@ -279,7 +279,7 @@ void TrialProposals::forget_attempts() {
 }
 
 /// Prepares the trial that an earlier launch has proposed and not finished. Returns nothing if the
-/// trial has failed. The first trial does not, because a search depends on it.
+/// trial has failed. The first trial never fails here, because a search depends on it.
 std::optional<PreparedTrial> TrialProposals::repeat() {
     ProposedTrial proposed = own().trials().back().proposed;
     const int sequence = proposed.sequence;
@@ -312,7 +312,7 @@ std::optional<PreparedTrial> TrialProposals::next() {
 }
 
 std::optional<PreparedTrial> TrialProposals::prepare() {
-    if (own().lines() % 2 == 1) {
+    if (own().lines() % 2 == 1) {  // the last proposal has no result
         if (auto repeated = repeat()) return repeated;
         if (is_over()) return std::nullopt;
     }
@@ -320,9 +320,10 @@ std::optional<PreparedTrial> TrialProposals::prepare() {
     const std::vector<const search::History*> all = histories();
     for (;;) {
         const ProposedTrial proposed = search::propose(basis_, wanted, all);
-        if (is_refused(proposed)) {
+        if (exceeds_flops_limit(proposed)) {
             ensure(wanted.draw < basis_.settings.max_draws,
-                   "trial {} cannot have its parent's graph", wanted.sequence);
+                   "trial {}: even the graph of its parent exceeds search.max_flops_factor",
+                   wanted.sequence);
             ++wanted.draw;
             continue;
         }

@@ -31,10 +31,10 @@ public:
         const context::RunContext& context, Logger& log,
         std::function<bool()> may_wait = [] { return true; });
 
-    /// Whether the group has completed search.trials, its last trial ended after
-    /// search.duration_seconds, verification::end_reason() or, with search.history recorded, it has
-    /// finished as many trials as the replayed search. Also true if the epochs of another trial
-    /// would exceed config::kMaxSearchEpochs.
+    /// Whether the search of the group is over. Either search.trials trials have completed, or the
+    /// last trial ended after search.duration_seconds, or verification::end_reason() has a reason.
+    /// Or the replayed search (search.history recorded) has no more trials, or the epochs of
+    /// another trial would exceed config::kMaxSearchEpochs.
     bool is_over() const;
 
     /// Proposes the next trial, or the one that an earlier launch has not finished, stores the
@@ -42,11 +42,11 @@ public:
     /// its parent has no weights any more, or if it has ended the group twice. Reads what other
     /// groups have stored so far; with search.history recorded, waits for what the replayed search
     /// had seen. Returns nothing if `may_wait` returns false, or if the search is over because the
-    /// unfinished trial has failed. Throws the errors of search::propose, and Error(data) if
-    /// another group stores impossible lines, or too few and has not been active for
-    /// run.group_timeout_seconds.
+    /// unfinished trial has failed. Throws the errors of search::propose. Throws Error(data) if
+    /// another group stores impossible lines, or if it stores too few lines and has not been active
+    /// for run.group_timeout_seconds.
     std::optional<PreparedTrial> next();
-    /// The trial of next() is not the cause of this launch's end, so the attempt does not count.
+    /// Resets the count of attempts. Call it if the trial of next() did not end this launch.
     void forget_attempts();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
@@ -63,12 +63,12 @@ public:
     const graph::Graph& root() const { return basis_.root; }
 
 private:
-    /// The lines of another group.
+    /// The history of another group.
     struct Other {
         search::HistoryReader reader;
-        std::size_t checked = 0;  // first trials, which a proposal may depend on
-        bool is_damaged = false;  // whether the trial after these is impossible
-        bool is_reported = false;
+        std::size_t checked = 0;   // number of first trials that were checked and can be used
+        bool is_damaged = false;   // whether the trial after these is impossible
+        bool is_reported = false;  // whether a failure to read the history was logged
 
         std::int64_t usable_lines() const;
     };
@@ -86,7 +86,7 @@ private:
     std::optional<PreparedTrial> repeat();
     std::vector<const search::History*> histories() const;
     const std::vector<EditRecord>& edits_of(const TrialId& trial) const;
-    bool is_refused(const ProposedTrial& proposed) const;
+    bool exceeds_flops_limit(const ProposedTrial& proposed) const;
     std::optional<morphs::Weights> weights_of(const TrialId& trial);
     std::optional<PreparedTrial> inherit(ProposedTrial proposed);
 

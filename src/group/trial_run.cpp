@@ -14,11 +14,11 @@
 namespace hpcai::group {
 namespace {
 
-/// Limit of an evaluation, relative to the training of as many samples.
+/// Time limit of an evaluation, relative to the training of as many samples.
 constexpr double kEvaluationFactor = 10;
 
-/// Estimates the steps of a group's whole search after `done` steps, which took `seconds`. These
-/// are more than `done` unless all trials are done.
+/// Estimates the steps of a group's whole search after `done` steps, which took `seconds`. The
+/// estimate exceeds `done` unless all trials are done.
 std::int64_t planned_steps(const config::SearchConfig& search, std::int64_t steps_per_epoch,
                            std::int64_t done, double seconds) {
     double steps = std::numeric_limits<std::int32_t>::max();
@@ -48,9 +48,9 @@ training::TrainerSetup setup_of_trial(const GroupTraining& training, const confi
     return setup;
 }
 
-constexpr std::int32_t kNoClass = -2;  // of a scored sample whose outputs are not finite
+constexpr std::int32_t kNoClass = -2;  // of a scored sample with a NaN output
 
-/// Returns the predicted class of each sample, evaluation::kPaddingLabel where none is scored.
+/// Returns the predicted class of each sample; evaluation::kPaddingLabel if it is not scored.
 std::vector<std::int32_t> classes_of(const training::Predictions& predictions) {
     std::vector<std::int32_t> classes;
     const std::size_t columns =

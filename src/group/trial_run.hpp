@@ -19,8 +19,8 @@ namespace hpcai::group {
 morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph& graph,
                                   morphs::Weights weights);
 
-/// Returns the message of the caught `error` if other models can still be trained, else throws it
-/// again: the training has diverged, or memory does not suffice and all ranks know it.
+/// Returns the message of the caught `error` if other models can still be trained: the training has
+/// diverged, or memory does not suffice and all ranks know it. Otherwise throws `error` again.
 std::string failure_of_trial(const Error& error, bool is_only_rank);
 /// Whether a trial may have caused the end of its launch, if the group ended with this error.
 bool may_come_from_trial(const Error& error);
@@ -52,8 +52,8 @@ public:
 
     std::int64_t steps() const { return trainer_.steps_done(); }
     std::int64_t buckets() const { return std::ssize(trainer_.buckets().ranges()); }
-    /// The classes that the model predicted for the hold-out after the last epoch, at the leader;
-    /// -1 for a sample that is not scored.
+    /// The classes that the model predicted for the hold-out after the last epoch, at the leader.
+    /// -1: the sample is not scored; -2: an output is NaN.
     const std::vector<std::int32_t>& classes() const { return classes_; }
     /// The bad samples of this rank's share of the hold-out in the last epoch's evaluation.
     const data::BadSampleReport& bad_samples() const { return bad_samples_; }

@@ -21,14 +21,14 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// Returns a x b, or the first of them that is unknown, with its reason.
-Quantity times(const Quantity& a, const Quantity& b) {
+/// Returns a x b, or the first factor that is unknown, with its reason.
+Quantity multiply(const Quantity& a, const Quantity& b) {
     if (!a.value || !b.value) return a.value ? b : a;
     return {*a.value * *b.value, ""};
 }
 
-Quantity times(const Quantity& quantity, double factor) {
-    return times(quantity, Quantity{factor, ""});
+Quantity multiply(const Quantity& quantity, double factor) {
+    return multiply(quantity, Quantity{factor, ""});
 }
 
 void check(const EstimateRequest& request) {
@@ -176,8 +176,8 @@ private:
         }
         if (config::is_search(config_.workload)) {
             assume(
-                "work, traffic and time of a run as those of one trial of the root's network with "
-                "workload.epochs, and a hold-out of the expected size");
+                "work, traffic and time of a run are those of one trial, which trains the root's "
+                "network for workload.epochs; the hold-out has its expected size");
             return {std::round((1 - config_.search.hold_out) * *samples.value), ""};
         }
         if (bagging.sampler != config::Sampler::subsample) return samples;
@@ -198,7 +198,7 @@ private:
                     "training.batch_size");
             }
         }
-        data.steps_per_run = times(data.steps_per_epoch, config_.workload.epochs);
+        data.steps_per_run = multiply(data.steps_per_epoch, config_.workload.epochs);
     }
 
     void fill_work() {
@@ -212,11 +212,11 @@ private:
         const double step =
             static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *
             config_.training.batch_size;
-        work.model_flops = {step, times(plan_.data.steps_per_epoch, step),
-                            times(plan_.data.steps_per_run, step)};
+        work.model_flops = {step, multiply(plan_.data.steps_per_epoch, step),
+                            multiply(plan_.data.steps_per_run, step)};
         const double groups = layout().groups;
-        work.ensemble_flops = {groups * step, times(work.model_flops.epoch, groups),
-                               times(work.model_flops.run, groups)};
+        work.ensemble_flops = {groups * step, multiply(work.model_flops.epoch, groups),
+                               multiply(work.model_flops.run, groups)};
     }
 
     void fill_staging() {
@@ -279,7 +279,8 @@ private:
         traffic.sent_bytes_per_step = static_cast<double>(maxima.sent);
         traffic.between_nodes_bytes_per_step = static_cast<double>(maxima.between_nodes);
         traffic.out_of_node_bytes_per_step = static_cast<double>(maxima.out_of_node);
-        traffic.sent_bytes_per_run = times(plan_.data.steps_per_run, traffic.sent_bytes_per_step);
+        traffic.sent_bytes_per_run =
+            multiply(plan_.data.steps_per_run, traffic.sent_bytes_per_step);
     }
 
     void fill_time() {
@@ -305,23 +306,23 @@ private:
             time.step_seconds = {rank_flops / busy / rate, ""};
             time.compute_seconds = time.step_seconds;
         }
-        time.epoch_seconds = times(time.step_seconds, plan_.data.steps_per_epoch);
-        time.run_seconds = times(time.step_seconds, plan_.data.steps_per_run);
+        time.epoch_seconds = multiply(time.step_seconds, plan_.data.steps_per_epoch);
+        time.run_seconds = multiply(time.step_seconds, plan_.data.steps_per_run);
         plan_.energy.joules =
             request_.watts_per_rank
-                ? times(time.run_seconds, *request_.watts_per_rank * request_.ranks)
+                ? multiply(time.run_seconds, *request_.watts_per_rank * request_.ranks)
                 : no_value("no power was given (--watts-per-rank)");
     }
 
-    /// Evaluation takes the time of training per FLOP of its own pass.
+    /// Assumes that a FLOP of evaluation takes as long as a FLOP of training.
     void fill_search() {
         PlanSearchRecord& search = plan_.search.emplace();
         const LedgerRecord& ledger = plan_.work.ledgers.front();
         const double forward = static_cast<double>(ledger.forward_per_sample) /
                                static_cast<double>(ledger.training_per_sample);
-        const Quantity held_out = times(plan_.data.samples, config_.search.hold_out);
-        const Quantity evaluation =
-            times(times(held_out, plan_.time.step_seconds), forward / config_.training.batch_size);
+        const Quantity held_out = multiply(plan_.data.samples, config_.search.hold_out);
+        const Quantity evaluation = multiply(multiply(held_out, plan_.time.step_seconds),
+                                             forward / config_.training.batch_size);
         search.epochs = config_.search.epochs.back();
         search.trial_seconds = evaluation;
         if (evaluation.value && plan_.time.epoch_seconds.value) {

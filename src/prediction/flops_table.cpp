@@ -61,7 +61,6 @@ std::string flops_line(const std::array<std::string, 7>& cells) {
                        cells[2], cells[3], cells[4], cells[5], cells[6]);
 }
 
-/// Returns the two lines of a node.
 std::string lines_of(const LedgerRow& row, const std::string& node, std::int64_t activation_bytes) {
     const ops::Flops& two_mac = row.flops_in(Ledger::two_mac);
     const ops::Flops& aiperf = row.flops_in(Ledger::aiperf);
@@ -122,7 +121,7 @@ std::string flops_table(const config::Config& config) {
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
         config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");
-    text += node_line("node operation", "output", "parameters", "output");
+    text += node_line("node operation", "output", "parameters", "bytes");
     text += flops_line({"table3", "two_mac", "weight", "input", "aiperf", "weight", "input"});
     text += flops_line(
         {"forward", "forward", "gradient", "gradient", "forward", "gradient", "gradient"});

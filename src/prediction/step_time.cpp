@@ -103,7 +103,7 @@ private:
     double compute_seconds() {
         const double rows = layout_.micro_batch_size(config_.training.batch_size);
         const double micro_batch = micro_batch_seconds(rows);
-        // Work that does not grow with the samples, such as the update, is done once per step.
+        // Intercept of the time over samples: work that is done once per step, such as the update.
         const double fixed = std::max(0.0, 2 * micro_batch_seconds(rows / 2) - micro_batch);
         const double step = fixed + layout_.micro_batches * (micro_batch - fixed);
         const CalibrationRecord& known = roofline_.calibration;
@@ -267,7 +267,7 @@ private:
                 within *= ranks;
                 out_of_node *= ranks;
             } else if (!std::has_single_bit(static_cast<unsigned>(ranks))) {
-                // Some ranks send their gradients to neighbors, which send them the sums.
+                // Some ranks send their gradients to neighbors and receive the sums (see METRICS).
                 rounds_within += 3;
                 within += 2 * traffic.gradient_bytes;
             }

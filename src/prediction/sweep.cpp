@@ -45,7 +45,7 @@ public:
             request_.ranks_per_node = measured_ranks_per_node(request).value_or(degree_);
         samples_ = std::max(1, config.training.batch_size / degree_);
         config_.parallel = {};  // Fig. 9 of the paper has data parallelism only
-        // Efficiency is relative to a rank that trains alone while other ranks fill its node.
+        // Efficiency is relative to a rank that trains its own model on a node full of such ranks.
         const int ranks = *request_.ranks_per_node;
         one_rank_ = speed(one_model(1), request_, ranks, 1);
         if (one_rank_.value) *one_rank_.value /= ranks;

@@ -36,7 +36,7 @@ struct PlotTexts {
     std::string title;
     std::string description;  // for screen readers
     std::string x_name;
-    double x_min_step = 1;  // between ticks; 1: x counts
+    double x_min_step = 1;  // smallest distance of ticks; 1 for counts
     Format x_format = [](double x) { return format_count(std::llround(x)); };
     Format y_format = [](double y) { return fmt::format("{:.4g}", y); };
 };

@@ -124,7 +124,6 @@ std::string describe_aggregation(const RunRecord& record) {
                        aggregation);
 }
 
-/// What each group trained.
 std::string describe_training(const RunRecord& record) {
     const WorkloadRecord& work = record.workload;
     const char* const subject = record.topology.groups == 1 ? "It" : "Each";

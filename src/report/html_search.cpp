@@ -62,7 +62,6 @@ Point place_of(const FamilyRecord& trial) {
     return {trial.end_seconds, trial.accuracy};
 }
 
-/// The line from the root to the best trial.
 Series lineage_of_best(const SearchRecord& search, const Family& family) {
     Series series{"ancestors of the best", {}};
     for (auto found = family.find(search.best);

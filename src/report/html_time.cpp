@@ -29,7 +29,7 @@ Markup resumes(const RunRecord& record) {
            table(rows);
 }
 
-/// The facts about evaluation, vote and total; the rest is unknown if several launches trained.
+/// The facts about evaluation, vote and total, and about the rest unless several launches trained.
 std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
     const TimeRecord& time = record.time;
     double evaluation = NAN, both = 0;
@@ -80,7 +80,7 @@ std::string percent(double share) {
 Markup training_time_table(const RunRecord& record) {
     // Colors are those of phase_names(), with backward's for computation.
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
-    Table rows{.caption = "Training time of each group (seconds; first three: means over ranks)",
+    Table rows{.caption = "Seconds of each group (input wait to checkpoints: means over ranks)",
                .columns = {left("group"), left("shares"), "input wait", "communication",
                            "checkpoints", "training", "evaluation"}};
     for (const GroupRecord& group : record.work.groups) {

@@ -44,7 +44,6 @@ inline Column left(const char* heading) {
     return column;
 }
 
-/// The content of a cell.
 inline Markup cell(Markup markup) {
     return markup;
 }
@@ -96,7 +95,6 @@ Markup links(std::string_view label, const std::vector<Link>& links);
 /// A list of `lines`; lines after the first `unfolded` are folded under a title such as "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
 
-/// Returns `share` in percent.
 Quantity percent_of(const Quantity& share);
 
 /// Returns number() and `unit`, or "n/a" and the reason.

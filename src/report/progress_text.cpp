@@ -55,7 +55,7 @@ bool is_running(const RunProgress& run) {
     return run.is_locked.value_or(silence && *silence < kUnlockedSilenceSeconds);
 }
 
-/// Returns the word of a state; no group of a dead run is at work.
+/// Returns the word of a state. No group of a dead run (is_over() or has_died()) trains any more.
 std::string_view shown_state(ProgressState state, bool is_dead) {
     return is_dead && state == ProgressState::training ? "interrupted" : word_of(state);
 }
@@ -138,12 +138,12 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
 std::string progress_table(RunProgress run) {
     // If no group has failed, SIGTERM is a request to stop, such as Ctrl-C in mpirun.
     const bool is_stopped = exit_code_of(run) == ExitCode::stopped;
-    const bool is_certain = is_over(run) || has_died(run);
+    const bool is_dead = is_over(run) || has_died(run);
     for (GroupProgress& group : run.groups) {
         if (is_stopped && group.progress && group.progress->state == ProgressState::terminated)
             group.progress->state = ProgressState::stopped;
-        if (is_certain && group.progress && is_at_work(*group.progress))
-            group.progress->state = ProgressState::training;
+        if (is_dead && group.progress && is_at_work(*group.progress))
+            group.progress->state = ProgressState::training;  // shown as "interrupted"
     }
     std::string text =
         progress_line("group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat");
@@ -168,10 +168,10 @@ std::string progress_table(RunProgress run) {
                      4) +
                 "\n";
     }
-    if ((is_certain || run.is_locked == false) && !run.next_command.empty()) {
+    if ((is_dead || run.is_locked == false) && !run.next_command.empty()) {
         const std::string line =
             fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
-                        is_certain ? "" : ", unless another node runs it", run.next_command);
+                        is_dead ? "" : ", unless another node runs it", run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
     if (run.resume_step && shows_resume_step(run)) {
@@ -189,7 +189,7 @@ std::string progress_table(RunProgress run) {
                         run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {
         if (const auto groups = count(run, row.value)) {
-            text += fmt::format(" {}={}", shown_state(row.value, is_certain), groups);
+            text += fmt::format(" {}={}", shown_state(row.value, is_dead), groups);
         }
     }
     return text + fmt::format(" directory={}\n", printable(run.directory));

@@ -73,7 +73,7 @@ void clean(const fs::path& output) {
         if (name.starts_with("checkpoints")) continue;
         const std::string file = fs::path(name).filename().string();
         require(is_regular, ExitCode::data,
-                "'{}' is not a regular file, which no result contains; replace it by its content",
+                "'{}' is not a regular file; replace the link or pipe by its content",
                 (output / name).string());
         std::error_code error;
         if (file.starts_with('.') && file.ends_with(".tmp")) fs::remove(output / name, error);

@@ -9,7 +9,7 @@
 /// best detections are matched by descending score, ties in input order. A detection matches the
 /// unmatched box with the highest intersection over union, in a tie the last such box, if this
 /// overlap is at least min(threshold, 1 - 1e-10). It matches a crowd box only if no other box
-/// qualifies, and is then ignored. The detections of all images are ranked by score, ties by image.
+/// qualifies, and is then ignored. The detections of a category are ranked by score, ties by image.
 namespace hpcai::evaluation {
 
 inline constexpr double kAp50Overlap = 0.5;  // minimum IoU of a hit in AP50
@@ -44,10 +44,10 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
-/// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
-/// 1000 draws of truth.images images with replacement. Draws without a box are skipped; nothing if
-/// all are. The seed of the draws is fixed. The interval covers the choice of test images, not
-/// training. Throws as detection_quality does.
+/// Bootstrap, 1993, section 13.3). Each of 1000 draws of truth.images images with replacement has a
+/// mean COCO precision; returns the 2.5 % and 97.5 % quantiles of these means. Draws without a box
+/// are skipped; nothing if all are. The seed of the draws is fixed. The interval covers the choice
+/// of test images, not training. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
                                               double threshold);

@@ -9,13 +9,13 @@ namespace hpcai::evaluation {
 
 enum class Vote { soft, majority };
 
-/// Sets `votes` (samples, width) to `probabilities` in a soft vote. In a majority vote, sets them
-/// to 1 for the class that `probabilities` predict, else to 0; all to 0 in a row with a NaN.
+/// Sets `votes` (samples, classes) to `probabilities` in a soft vote. In a majority vote, each
+/// row is 1 for the class that `probabilities` predict, else 0; a row with a NaN is all 0.
 void cast_votes(Vote vote, std::span<const float> probabilities, std::span<float> votes,
-                std::size_t width);
+                std::size_t classes);
 
 /// Divides sums of votes by `member_count`. In a majority vote, a row without votes becomes NaN.
-void normalize_votes(Vote vote, std::span<float> votes, std::size_t width, float member_count);
+void normalize_votes(Vote vote, std::span<float> votes, std::size_t classes, float member_count);
 
 /// A vote in one process; ensemble.hpp has the votes over ranks. Members are added one by one, so
 /// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.

@@ -14,8 +14,9 @@ enum class FusionMethod {
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
     /// its category whose fused box has the highest IoU with it, if above `overlap`; otherwise
     /// it starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
-    /// score. Its score is the mean of weight * score, times min(models, boxes) / sum of weights: a
-    /// model without a box in the cluster counts as a score of 0.
+    /// score. Its score is the mean of weight * score, times min(models, boxes in the cluster) /
+    /// sum
+    /// of all weights: a model without a box in the cluster counts as a score of 0.
     weighted_fusion,
     /// Non-maximum suppression over the boxes of all models, best first. A box is kept unless its
     /// IoU with a kept box of its category is above `overlap`. Weights have no effect.

@@ -5,12 +5,12 @@
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-/// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
-/// completed groups, has one member. Collective: every rank must pass the same sizes. If they
-/// differ, all ranks throw Error(internal) before any reduction. Reductions over `chunk_rows`
-/// samples sum the predictions in fp32. A rank thus holds only its own predictions, one chunk and,
-/// at rank 0, the result. The order of the sum depends on the transport; for different orders,
-/// means of M probabilities differ by at most 2^-23 M.
+/// Combines the predictions of an ensemble's members. The ranks of `members` are the leaders of the
+/// completed groups, each with the predictions of one member. Collective: every rank must pass the
+/// same sizes. If they differ, all ranks throw Error(internal) before any reduction. Each reduction
+/// sums the predictions of `chunk_rows` samples in fp32. A rank thus holds only its own
+/// predictions, one chunk and, at rank 0, the result. The order of the sum depends on the
+/// transport; for different orders, means of M probabilities differ by at most 2^-23 M.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;
@@ -18,7 +18,7 @@ inline constexpr std::int64_t kVoteChunkRows = 4096;
 /// Returns the ensemble's prediction (samples, classes) at rank 0, elsewhere an empty vector.
 ///
 /// Soft vote: the mean of the members' `probabilities` (samples, classes). A NaN of one member
-/// makes the sample's mean NaN and thus wrong.
+/// makes the sample's mean NaN, which counts as a wrong prediction.
 ///
 /// Majority vote: for each class the fraction of the members that predict it. Exact up to 2^24
 /// members. A member votes for the class of its highest probability, in a tie the lowest class, and
@@ -28,9 +28,9 @@ std::vector<float> ensemble_vote(comm::Communicator& members, Vote vote,
                                  std::span<const float> probabilities, std::int64_t classes,
                                  std::int64_t chunk_rows = kVoteChunkRows);
 
-/// One member's predictions for training samples that are not in its bootstrap.
+/// One member's predictions for training samples that are not in its bootstrap sample.
 struct OutOfBagPredictions {
-    std::span<const std::uint8_t> out_of_bag;  // (samples), 1: not in this member's bootstrap
+    std::span<const std::uint8_t> out_of_bag;  // (samples), 1: the member did not train on it
     // (out-of-bag samples, classes), in sample order
     std::span<const float> probabilities;
     std::int64_t classes = 0;

@@ -25,8 +25,8 @@ enum class Judgement { same, faster, slower, better, worse, more, less, unclear 
 double mcnemar_p(std::int64_t only_first, std::int64_t only_second);
 
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
-/// Biometrics Bulletin 1 (1945) 80-83). Of all divisions of the values into two sets of these
-/// sizes, it is the fraction whose rank sum is at least as far from the mean rank sum as the
+/// Biometrics Bulletin 1 (1945) 80-83): the fraction of all divisions of the values into two sets
+/// of these sizes, in which the rank sum of the first set is at least as far from its mean as the
 /// observed one. Neither set may be empty; at most 200 values in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 
@@ -45,9 +45,9 @@ inline constexpr std::uint32_t kReplicates = 1000;  // draws of a bootstrap
 inline constexpr std::uint64_t kDrawSeed = 2;
 
 /// 95 % interval of a statistic by the percentile bootstrap (Efron and Tibshirani 1993, chapter
-/// 13), paired if the statistic is a difference, with kReplicates draws of `images` test images.
-/// `statistic` is called with the number of times that each image is drawn. Draws for which it
-/// returns nothing are skipped; nothing if all draws are.
+/// 13) with kReplicates draws of `images` test images. `statistic` is called with the number of
+/// times that each image is drawn. Draws for which it returns nothing are skipped; nothing if all
+/// draws are.
 std::optional<Interval> image_interval_95(
     std::int64_t images,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& statistic,

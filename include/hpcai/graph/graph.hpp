@@ -39,7 +39,7 @@ struct Parameter {
 struct NormStatistics {
     std::string name;
     std::int64_t channels = 0;
-    std::int64_t first_channel = 0;  // index in the model of the shard's first channel
+    std::int64_t first_channel = 0;  // index of the shard's first channel in the model
 };
 
 /// A tensor of the graph: an input or the output of a node.
@@ -123,11 +123,10 @@ private:
 /// FLOPs of one node for the batch of the graph, by the counting rules of `ledger`. An untrained
 /// node has a forward pass only.
 ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
-/// Sum of the nodes' FLOPs.
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
-/// Returns a copy of the graph in which a BatchNorm, Add and ReLU in sequence, or a normalization
-/// and a ReLU, are one node. They are fused only if no other node reads the intermediate values.
+/// Returns a copy of the graph in which a sequence of BatchNorm, Add and ReLU, or of a
+/// normalization and a ReLU, is one node, if no other node reads its intermediate values.
 /// Results change only because intermediate values are no longer rounded.
 Graph fuse(const Graph& graph);
 

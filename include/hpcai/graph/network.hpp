@@ -40,7 +40,7 @@ struct NetworkOptions {
 /// Bytes that a built network occupies on its device.
 struct NetworkMemory {
     std::size_t arena_bytes = 0;     // values, gradients, saved tensors and workspace
-    std::size_t prepared_bytes = 0;  // working copies of the parameters
+    std::size_t prepared_bytes = 0;  // working copies: parameters converted for the kernels
 };
 
 /// A graph built for one device: planned kernels bound to planned memory. Its passes allocate no
@@ -65,7 +65,7 @@ public:
     device::ShardExchange* exchange() const { return options_.exchange; }
 
     /// Copies `bytes`, elements in row-major order of the value's shape, to the input `name`. Every
-    /// input must be set before each forward pass, which may overwrite it.
+    /// input must be set before each forward pass, because the pass may overwrite inputs.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The input's elements in device memory, for enqueued work that replaces set_input().

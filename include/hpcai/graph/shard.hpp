@@ -19,12 +19,12 @@ struct Shard {
 /// Shoeybi et al. 2019). Every value between the normalization of the input and the loss is split
 /// by ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
-/// readers. The exceptions are the convolutions that read a split value, if it has more elements
-/// than their outputs together and no linear layer reads it. They read the shard's channels and
-/// compute all filters; a reduce-scatter sums these partial results. All other operations use the
-/// shard's channels. Every shard computes the loss from gathered logits. Throws Error(usage),
-/// naming parallel.model_degree and the largest possible number, for more shards than a layer has
-/// channels; Error(internal) for an operation that cannot be divided.
+/// readers. Convolutions are an exception if their input is split, no linear layer reads it, and it
+/// has more elements than the outputs of all convolutions that read it. Such a convolution reads
+/// only the shard's channels and computes all filters; a reduce-scatter sums these partial results.
+/// All other operations use the shard's channels. Every shard computes the loss from gathered
+/// logits. Throws Error(usage), naming parallel.model_degree and the largest possible number, for
+/// more shards than a layer has channels; Error(internal) for an operation that cannot be divided.
 Shard shard(const Graph& graph, int shards, int number);
 
 /// Builds each stage of each shard, [stage * shards + shard]. Every shard is cut before the nodes

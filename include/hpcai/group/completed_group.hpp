@@ -42,7 +42,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
                                                  TrainingState& state, comm::Communicator& group,
                                                  Logger& log);
 
-/// Predicts the training samples outside of the model's bootstrap. Collective in the group.
+/// Predicts the training samples outside of the model's bootstrap sample. Collective in the group.
 void predict_out_of_bag(const context::RunContext& context, const context::Resources& resources,
                         Model& model, comm::Communicator& group, GroupOutcome& outcome);
 

@@ -22,7 +22,7 @@ namespace hpcai::group {
 
 struct Partition;
 
-/// The edits that an architecture search has made to the configured model; else none.
+/// The edits that an architecture search has made to the configured model; empty without a search.
 using Edits = std::vector<morphs::Morph>;
 
 /// Returns the graph of the configured model with `edits` for one micro-batch of a rank.
@@ -61,8 +61,8 @@ public:
     void collect(comm::Communicator& group);
     /// Frees the networks and reads the whole model into store(). Throws as training::read_weights.
     void load(const std::filesystem::path& weights);
-    /// Replaces the initial weights of the whole model, which this rank trains, as the precision
-    /// of the training stores them.
+    /// Replaces the initial weights, in the precision in which training stores them. This rank
+    /// must train the whole model.
     void write_initial(const morphs::Weights& weights);
     /// Frees the memory of the training networks.
     void drop_networks() { networks_.clear(); }

@@ -31,7 +31,7 @@ private:
 
     const context::RunContext& context_;
     Stopwatch since_activity_, since_result_;
-    double active_seconds_ = context_.launch.since_start.seconds();  // at the last activity
+    double active_seconds_ = context_.launch.since_start.seconds();  // at a peer's last activity
     bool has_result_ = false;
 };
 

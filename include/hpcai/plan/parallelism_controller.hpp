@@ -50,8 +50,8 @@ struct Layout {
 ///     this size, where k divides the number of replicas.
 ///
 /// The error is Error(launch) if eq. 5 cannot hold or if another number of ranks may help, else
-/// Error(usage). Another number may help only if P_degree is `auto`; for the batch and
-/// batch_norm_samples, data_degree must be `auto`, too.
+/// Error(usage). Another number may help only if P_degree is `auto`. For an error of the batch or
+/// of batch_norm_samples, data_degree must also be `auto`.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 

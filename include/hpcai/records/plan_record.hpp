@@ -152,7 +152,7 @@ struct PlanEnergyRecord {
     HPCAI_RECORD(PlanEnergyRecord, joules);
 };
 
-/// Trials of an architecture search that have the root's network. A child's has more FLOPs.
+/// Trials of an architecture search with the root's network. A child's network has more FLOPs.
 struct PlanSearchRecord {
     int epochs = 0;            // of a trial after the first rounds
     Quantity trial_seconds;    // training and evaluation of these epochs

@@ -65,7 +65,7 @@ struct RunProgress {
     std::optional<bool> is_locked;
     std::string next_command;  // completes the run: resume or score; empty if unknown
     std::optional<std::int64_t> resume_step;  // smallest of the unfinished groups; empty: unknown
-    std::optional<int> resume_group;  // a group with resume_step, if others would resume later
+    std::optional<int> resume_group;  // a group with resume_step, if others have a later step
 };
 
 /// `rank-<group_rank>.done`: the marker that a rank writes after its checkpoint file is complete.

@@ -15,18 +15,18 @@ ExitCode exit_code_of(const RunProgress& run);
 /// Returns true if there are groups and all have finished.
 bool have_all_finished(const RunProgress& run);
 
-/// Returns true if no program is known to hold the lock, and the run has ended (all groups have,
-/// and no evaluation follows) or silence_seconds() is at least kSilenceSeconds.
+/// Returns true if no program is known to hold the lock, and one of two conditions holds: all
+/// groups have ended and no evaluation follows, or silence_seconds() is at least kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
 /// Returns true if a program holds the lock although all groups have ended, or some have stopped:
 /// its processes are about to end.
 bool is_ending(const RunProgress& run);
 
-/// Seconds without a heartbeat after which is_over() treats an unfinished run as dead, and those
-/// after which progress_table() does so if the lock is unknown or free. A lock that seems free is
-/// not enough, because some file systems hide the locks of other nodes.
+/// Seconds without a heartbeat after which is_over() treats an unfinished run as dead.
 inline constexpr std::int64_t kSilenceSeconds = 600;
+/// The same for progress_table() if the lock is unknown or free. A lock that seems free is not
+/// enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
 /// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.

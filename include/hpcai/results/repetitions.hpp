@@ -25,8 +25,8 @@ int next_repetition(const std::filesystem::path& folder, int number);
 RepetitionsRecord list_repetitions(const std::filesystem::path& folder, const std::string& reason);
 
 /// Calls list_repetitions() after a run. Another run follows if run.repeat requests one and no rank
-/// is dead or hangs (`all_answer`). After the last run, prints the table, or with run.progress:
-/// json an event, to `out` and returns the worst exit code of all runs.
+/// is dead or hangs (`all_answer`). After the last run, prints the table of all runs to `out`, or
+/// an event if run.progress is json. Then returns the worst exit code of all runs.
 RunEnd close_repetition(const context::RunContext& context, bool all_answer, std::ostream& out);
 
 /// Stores in repetitions.json of `folder`, if that exists, why no more runs follow, and prints as

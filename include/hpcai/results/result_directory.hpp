@@ -27,8 +27,8 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          comm::Communicator& everyone);
 
 /// Atomically replaces the symbolic link `latest` next to the directory of a new run, or of several
-/// runs (run.repeat), by a link to that directory. Does nothing if its path has no parent.
-/// Logs a warning on failure. Only rank 0 may call it.
+/// runs (run.repeat), by a link to that directory. Does nothing if the path of the directory has no
+/// parent. Logs a warning on failure. Only rank 0 may call it.
 void link_latest(const context::RunContext& context, Logger& log);
 
 /// The group records that `resume` or `score` replaces. `unreadable`: damaged records, and records
