@@ -306,7 +306,10 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
                 fmt::format("{} is synthetic, made by {}", name, printable(source.generator)));
         }
         const auto [same, is_new] = known.emplace(source.fingerprint, name);
-        if (!is_new) disqualifications.push_back(fmt::format("{} is {}", name, same->second));
+        if (!is_new) {
+            disqualifications.push_back(
+                fmt::format("{} has the same contents as {}", name, same->second));
+        }
     };
     for (const RecordSource& source : training) check_source(source, "training");
     for (const RecordSource& source : validation) check_source(source, "test");
