@@ -182,7 +182,8 @@ void Trainer::run_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name and the step to failures of `work`, except timeouts and those of others.
+/// Adds this rank's name and the step to failures of `work`, except timeouts and failures that
+/// other ranks announced.
 void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
