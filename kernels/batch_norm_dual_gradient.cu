@@ -7,7 +7,8 @@ namespace {
 
 using namespace batch_norm;
 
-// Sums of g, the gradient of the ReLU's input, and of g (x - mean) for the outer and the inner norm.
+// Sums of g, the gradient of the ReLU's input, and of g (x - mean) for the outer and the inner
+// norm.
 constexpr int kDualSums = 3;
 
 template <typename T>

@@ -100,8 +100,8 @@ Content read_content(const fs::path& path, std::size_t limit_bytes) {
     content.resize(size_bytes);
     content.resize(read_or_throw(file, path, std::as_writable_bytes(std::span(content))));
     std::byte more{};
-    require(read_or_throw(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",
-            path.string());
+    require(read_or_throw(file, path, {&more, 1}) == 0, ExitCode::data,
+            "'{}' grew while it was read", path.string());
     return content;
 }
 
@@ -168,7 +168,8 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
     return filled;
 }
 
-std::size_t read_or_throw(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer) {
+std::size_t read_or_throw(const Descriptor& file, const fs::path& path,
+                          std::span<std::byte> buffer) {
     const std::optional<std::size_t> count = try_read(file, buffer);
     require(count.has_value(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));

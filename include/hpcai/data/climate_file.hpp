@@ -108,8 +108,8 @@ struct ClimateFileShape {
 };
 
 /// Writes an uncompressed file that ClimateFile can read, with one chunk per sample. Until finish()
-/// syncs and renames it, the file has a temporary name; without finish(), the destructor removes it.
-/// Throws Error(usage) if the file cannot be written.
+/// syncs and renames it, the file has a temporary name; without finish(), the destructor removes
+/// it. Throws Error(usage) if the file cannot be written.
 class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);

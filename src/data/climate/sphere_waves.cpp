@@ -111,7 +111,8 @@ std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random)
     return waves;
 }
 
-/// Returns the sum of waves on the grid `coarse`, whose rows and columns are `spacing` pixels apart.
+/// Returns the sum of waves on the grid `coarse`, whose rows and columns are `spacing` pixels
+/// apart.
 Field sum_waves(const std::vector<Wave>& waves, const Patch& coarse, int spacing) {
     const Longitudes longitudes = longitudes_of(coarse, spacing);
     Field values(coarse.pixels());
@@ -158,7 +159,8 @@ Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Pat
 Surface make_surface() {
     const Patch whole{0, 0, kClimateRows, kClimateColumns};
     const CounterStream random(kPlanetSeed, RandomPurpose::climate, kPlanetStream);
-    const WaveSpectrum spectrum{.waves = 96, .lowest = 2, .highest = 40, .slope = 1.3, .spacing = 2};
+    const WaveSpectrum spectrum{
+        .waves = 96, .lowest = 2, .highest = 40, .slope = 1.3, .spacing = 2};
     Surface surface{random_field(spectrum, random, whole), {}};
     surface.land.resize(whole.pixels());
     for (int row = 0; row < kClimateRows; ++row) {

@@ -165,7 +165,8 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predic
                                 std::span<const std::uint32_t> multiplicities) {
         evaluation::CellCounts sum;
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
-            if (multiplicities[sample] > 0) evaluation::add_cells(samples[sample], multiplicities[sample], sum);
+            if (multiplicities[sample] > 0)
+                evaluation::add_cells(samples[sample], multiplicities[sample], sum);
         }
         return evaluation::mean_iou(sum);
     };
