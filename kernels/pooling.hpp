@@ -48,10 +48,9 @@ struct BatchNormPoolArguments {
     std::uint8_t* winner = nullptr;  // position of the maximum; 255 unless x scale + shift > 0
 };
 /// For finite x, y is bitwise equal to that of batch_norm_apply() and then max_pool(). `winner` may
-/// differ if rounding makes values of y equal: it is the position of the largest x, or of the
-/// smallest for a negative scale. Reads and writes every tensor once. Throws Error(internal) as
-/// max_pool() does, and unless windows are 3 x 3 with stride 2 and padding 1 and C is a multiple of
-/// 8.
+/// differ if values of y are equal: it has the largest x (the smallest for a negative scale). Reads
+/// and writes every tensor once. Throws Error(internal) as max_pool() does, and unless windows are
+/// 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
 void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
                      Stream stream);
 

@@ -212,8 +212,7 @@ struct DataDuplicator::State {
         const std::int64_t free = stage_folder->free_bytes();
         require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
                 "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
-                "samples, of which about {} are already staged) and data.staging_reserve_mib keeps "
-                "{} free",
+                "samples, about {} already staged) and data.staging_reserve_mib keeps {} free",
                 config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
                 format_bytes(sum), format_bytes(sum - std::min(sum, needed)),
                 format_bytes(reserve));

@@ -305,11 +305,8 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
             disqualifications.push_back(
                 fmt::format("{} is synthetic, made by {}", name, printable(source.generator)));
         }
-        const auto [same, is_new] = known.emplace(source.fingerprint, name);
-        if (!is_new) {
-            disqualifications.push_back(
-                fmt::format("{} has the same contents as {}", name, same->second));
-        }
+        const auto [old, is_new] = known.emplace(source.fingerprint, name);
+        if (!is_new) disqualifications.push_back(name + " has the same contents as " + old->second);
     };
     for (const RecordSource& source : training) check_source(source, "training");
     for (const RecordSource& source : validation) check_source(source, "test");

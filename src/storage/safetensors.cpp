@@ -102,8 +102,7 @@ private:
         entry.tensor.name = name;
         entry.tensor.type = read_type(name, object["dtype"]);
         for (const std::uint64_t extent : read_numbers(name, object["shape"])) {
-            check(extent <= std::numeric_limits<std::int64_t>::max(), name,
-                  "an extent in 'shape' exceeds 2^63 - 1");
+            check(extent <= std::numeric_limits<std::int64_t>::max(), name, "'shape' is too big");
             entry.tensor.shape.push_back(static_cast<std::int64_t>(extent));
         }
         const std::vector<std::uint64_t> offsets = read_numbers(name, object["data_offsets"]);

@@ -17,12 +17,11 @@ namespace hpcai::data {
 ///                           pack-000000, pack-000001 ...          pack-000000 ...
 ///
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
-/// each file. A pack is renamed to its final name when it is complete and synced. The index file of
-/// a pack has the digests and a fingerprint of the source files' root, paths, sizes and
-/// modification times. A pack of an earlier run is reused if fingerprint and digests match, else
-/// removed. Source files must match their listed digests, if any. The digests of images in tar
-/// files (`data pack`) are in shards.jsonl, those of other files in a manifest.sha256 in the
-/// source's root.
+/// each file. A pack is renamed to its final name when it is complete and synced. Its index file
+/// has the digests and a fingerprint of the source files' root, paths, sizes and modification
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Source
+/// files must match their listed digests, if any: those of images in tar files (`data pack`) are in
+/// shards.jsonl, those of other files in a manifest.sha256 in the source's root.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks. An error
 /// on one rank is thrown on all.

@@ -51,9 +51,8 @@ private:
     Contents contents_;
     std::size_t used_bytes_ = 0;
     bool is_full_ = false;
-    /// By sample that was decoded; no value if the image is not in the cache.
-    std::unordered_map<std::uint32_t, std::optional<Location>> locations_;
-    std::unordered_map<std::int64_t, Image> pending_uploads_;  // by offset in memory_
+    std::unordered_map<std::uint32_t, std::optional<Location>> locations_;  // none: not cached
+    std::unordered_map<std::int64_t, Image> pending_uploads_;               // by offset in memory_
 };
 
 }  // namespace hpcai::data

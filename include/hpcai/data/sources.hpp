@@ -80,9 +80,8 @@ struct EvaluationShare {
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
 
 /// This rank's evaluation_share() of a set, in index order. All ranks have the same number of
-/// batches, so the last batches of a rank may be only padding. With data.on_bad_sample `fail`, a
-/// bad sample throws Error(data). With `skip`, it gets label -1 and no box. With `count`, it is
-/// scored as far as it could be decoded.
+/// batches, so the last batches of a rank may be only padding. A bad sample throws Error(data) with
+/// `fail`, gets label -1 and no box with `skip`, and is scored as decoded with `count`.
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);

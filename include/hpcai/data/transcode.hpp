@@ -55,10 +55,10 @@ struct TranscodeReport {
     std::uint64_t bytes = 0;  // of all records
 };
 
-/// Writes a RecordSet and its manifest.sha256. Samples are normalized in fp32, rounded to dtype (to
-/// nearest even) and stored channels last. Each HDF5 file with a good sample makes one record file.
-/// Renames the folder when it is complete. Throws Error(data) for bad input, and Error(usage) for
-/// bad options or a failed write.
+/// Writes a RecordSet and its manifest.sha256. Normalizes in fp32, rounds to nearest even and
+/// stores channels last. Each HDF5 file with a good sample makes one record file. Renames the
+/// folder when complete. Throws Error(data) for bad input, and Error(usage) for bad options or a
+/// failed write.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

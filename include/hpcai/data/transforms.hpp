@@ -47,8 +47,7 @@ struct TrainingView {
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// Returns the largest of 8, 4 and 2 by which the sides of the crop can be divided and still have
-/// `image_size` pixels or more; 1 if there is none.
+/// Returns the largest of 8, 4, 2 that leaves `image_size` pixels or more per crop side, else 1.
 int largest_denominator(const PixelBox& crop, int image_size);
 
 /// Returns the request for evaluation: resizes the shorter side to round(image_size * 256 / 224)

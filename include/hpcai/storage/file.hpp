@@ -113,8 +113,7 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
                                     std::optional<std::int64_t> offset = {}) noexcept;
 
 /// Like try_read, but throws Error(data) naming the path after a read error.
-std::size_t read_or_throw(const Descriptor& file, const fs::path& path,
-                          std::span<std::byte> buffer);
+std::size_t read_full(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer);
 
 /// Writes all of `bytes`. Returns false, with errno set, on failure.
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept;

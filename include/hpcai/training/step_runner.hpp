@@ -92,9 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. If ParameterStore::write()
-    /// was called since the last step, refreshes the working copies of parameters that updates
-    /// write.
+    /// Enqueues the step's learning rate and this rank's failure status. After calls of
+    /// ParameterStore::write(), refreshes the parameters' working copies that updates write.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>

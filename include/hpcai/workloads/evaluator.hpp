@@ -21,8 +21,7 @@ struct MemberPredictions {
     training::Predictions validation;  // for the test samples
     // Detections read from a file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
-    // By training sample; 1: the sample is not in this model's bootstrap sample.
-    std::vector<std::uint8_t> out_of_bag;
+    std::vector<std::uint8_t> out_of_bag;      // by training sample; 1: not in the bootstrap sample
     training::Predictions out_of_bag_samples;  // predictions for the samples with 1, in order
 };
 

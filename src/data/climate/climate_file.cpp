@@ -62,8 +62,7 @@ void isolate_child() {
 
 /// Runs `action` in a child process without output and waits for it. Returns survived if `action`
 /// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
-/// ignored, returns crashed instead of too_slow. Throws Error(internal) if no process can be
-/// started.
+/// ignored, returns crashed, never too_slow. Throws Error(internal) if no process can be started.
 ChildResult run_in_child(const std::function<void()>& action) {
     std::array<int, 2> pipe_ends{-1, -1};
     const bool has_pipe = ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;
@@ -102,13 +101,12 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 /// Returns the requirements for the datasets of a file, for error messages.
 std::string expected_layout() {
     return fmt::format(
-        "a file needs the datasets {} (float32, samples x {} x height x width) and {} (integers, "
-        "samples x {} x {}). A row of a box has ymin, xmin, ymax and xmax in pixels and a class "
-        "from 0 to {}; an unused row is all -1. The fixed-length string attribute {} of the boxes "
-        "is \"{}\"",
+        "a file needs {} (float32, samples x {} x height x width) and {} (integers, samples x {} x "
+        "{}). Box rows have ymin, xmin, ymax, xmax in pixels and class 0 to {}, or -1 in all "
+        "columns; the fixed-length string \"{}\" as the boxes' attribute {} states this order",
         climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
-        climate::kBoxColumns, kClimateCategories - 1, climate::kColumnsName,
-        climate::kCornerColumns);
+        climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
+        climate::kColumnsName);
 }
 
 void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
@@ -120,7 +118,7 @@ void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
             "side, found {}",
             images.location, kClimateChannels, kMaxSamples, kMaxSide, text_of(e));
     require(e[1] * e[2] * e[3] * sizeof(float) <= kMaxSampleBytes, ExitCode::data,
-            "{}: with {} values, a sample has more than 4 GiB", images.location, text_of(e));
+            "{}: with extents {}, a sample has more than 4 GiB", images.location, text_of(e));
     const std::vector<hsize_t> expected{e[0], kMaxClimateBoxes, climate::kBoxColumns};
     require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.location,
             text_of(expected), text_of(boxes.extents));

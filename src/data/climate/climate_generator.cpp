@@ -120,8 +120,7 @@ std::vector<Box> ClimateGenerator::boxes(Split split, std::uint32_t number) cons
 
 void ClimateGenerator::sample(Split split, std::uint32_t number, FieldLayout layout,
                               std::span<float> fields, std::vector<Box>& boxes) const {
-    ensure(fields.size() == elements(), "{} climate values do not fit a buffer of {}", elements(),
-           fields.size());
+    ensure(fields.size() == elements(), "{} values for a buffer of {}", elements(), fields.size());
     const DrawnSample drawn(settings_, *surface_, split, number);
     const climate::Patch patch{drawn.window.row - 1, drawn.window.column - 1, settings_.height + 2,
                                settings_.width + 2};

@@ -64,8 +64,7 @@ struct Hdf5Expectation {
 };
 
 /// Opens dataset `expected.name`. Throws Error(data) if it is absent, a link or stored in another
-/// file, has another type or number of dimensions, or needs a filter other than deflate, shuffle
-/// and fletcher32.
+/// file, differs from `expected`, or needs a filter other than deflate, shuffle and fletcher32.
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 

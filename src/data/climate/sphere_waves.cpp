@@ -55,8 +55,7 @@ Stencil stencil_of(int pixel, int spacing) {
              -(t + 1) * t * (t - 2) / 2, (t + 1) * t * (t - 1) / 6}};
 }
 
-/// Interpolates `values` of the grid `coarse` to the columns of the patch. Returns (coarse.rows,
-/// patch.columns).
+/// Interpolates to the columns of the patch. Returns (coarse.rows, patch.columns).
 Field interpolate_columns(const Field& values, const Patch& coarse, const Patch& patch,
                           int spacing) {
     Field result(std::size_t{1} * coarse.rows * patch.columns);
@@ -71,7 +70,6 @@ Field interpolate_columns(const Field& values, const Patch& coarse, const Patch&
     return result;
 }
 
-/// Returns the coarse grid from which the patch can be interpolated.
 Patch coarse_grid_of(const Patch& patch, int spacing) {
     Patch coarse;
     coarse.row = floor_division(patch.grid_row(0), spacing) - 1;
@@ -86,11 +84,10 @@ constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // a value that SampleKey::
 constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
 constexpr double kMaxHeight = 5200;      // m
 
-/// `excess` is the value of the random field above kLandThreshold.
-double height_of(double excess, double latitude) {
+double height_of(double above_threshold, double latitude) {
     const double south = -70 - latitude;  // degrees within the southern ice cap
     if (south > 0) return std::min(900 + 90 * south, kMaxHeight);
-    return excess > 0 ? std::min(1150 * std::pow(excess, 2.2), kMaxHeight) : 0.0;
+    return above_threshold > 0 ? std::min(1150 * std::pow(above_threshold, 2.2), kMaxHeight) : 0.0;
 }
 
 std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random) {
@@ -111,8 +108,7 @@ std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random)
     return waves;
 }
 
-/// Returns the sum of waves on the grid `coarse`, whose rows and columns are `spacing` pixels
-/// apart.
+/// Returns the sum of waves on the grid `coarse`, whose points are `spacing` pixels apart.
 Field sum_waves(const std::vector<Wave>& waves, const Patch& coarse, int spacing) {
     const Longitudes longitudes = longitudes_of(coarse, spacing);
     Field values(coarse.pixels());
@@ -159,8 +155,7 @@ Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Pat
 Surface make_surface() {
     const Patch whole{0, 0, kClimateRows, kClimateColumns};
     const CounterStream random(kPlanetSeed, RandomPurpose::climate, kPlanetStream);
-    const WaveSpectrum spectrum{
-        .waves = 96, .lowest = 2, .highest = 40, .slope = 1.3, .spacing = 2};
+    const WaveSpectrum spectrum{96, 2, 40, 1.3, 2};  // waves, lowest, highest, slope, spacing
     Surface surface{random_field(spectrum, random, whole), {}};
     surface.land.resize(whole.pixels());
     for (int row = 0; row < kClimateRows; ++row) {

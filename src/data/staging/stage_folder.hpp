@@ -29,10 +29,9 @@ public:
 
     const std::filesystem::path& path() const { return path_; }
 
-    /// Lock the folder without waiting; the kernel releases the lock when the process ends. Return
-    /// false if another object has an exclusive lock. lock_exclusive() also returns false if
-    /// another object has a shared lock or has removed the folder. Throw Error(usage) if the file
-    /// system has no locks.
+    /// Never block; the kernel releases the lock when the process ends. Return false if another
+    /// object has an exclusive lock; lock_exclusive() also returns false if another object has a
+    /// shared lock or has removed the folder. Throw Error(usage) if the file system has no locks.
     bool lock_exclusive();
     bool lock_shared();  // downgrades an exclusive lock atomically
     void unlock();
@@ -46,9 +45,8 @@ public:
     /// Returns the bytes that this user can still write to the folder.
     std::int64_t free_bytes() const;
 
-    /// Removes marks and temporary files of earlier runs. Then creates an empty file `running-<i>`,
-    /// a mark, for each of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on
-    /// failure.
+    /// Removes old marks and temporary files, then creates a mark (file `running-<i>`) for each of
+    /// `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
     void mark_running(int node_ranks);
     /// Removes the mark of a rank that has completed its part of the run. Needs no disk space.
     void mark_completed(int node_rank);

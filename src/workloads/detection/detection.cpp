@@ -196,9 +196,8 @@ public:
         if (static_cast<double>(matches) >= kMatchedShare * static_cast<double>(detections))
             return "";
         return fmt::format(
-            "{} of {} detections have a recomputed match whose score differs by {} or less; must "
-            "be "
-            "{} % or more",
+            "{} of {} detections have a recomputed match (score difference <= {}); must be {} % or "
+            "more",
             matches, detections, tolerance, 100 * kMatchedShare);
     }
 
