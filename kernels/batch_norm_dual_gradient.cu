@@ -7,7 +7,7 @@ namespace {
 
 using namespace batch_norm;
 
-constexpr int kDualSums = 3;  // of g, and of g (x - mean) for the outer and the inner norm
+constexpr int kDualSums = 3;  // of g (see sum_gradients()), and of g (x - mean) for both norms
 
 template <typename T>
 struct DualTensors {
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-ChannelGradients gradients_of(const BatchNormDualGradientArguments::Norm& norm, int products) {
+ChannelGradients gradients_of(const BatchNormDualGradientArguments::Norm& norm, int index) {
     return {norm.gamma,          norm.statistics.mean, norm.statistics.inverse_deviation,
-            norm.gamma_gradient, norm.beta_gradient,   products};
+            norm.gamma_gradient, norm.beta_gradient,   index};
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + thread.channel;
     const Source<T, kWidth, kGate, kHasDy1> source(tensors, last, -channels, statistic_index);
     const InputGradient<kWidth> input_gradient(coefficients + statistic_index, all);
-    constexpr bool kFewRegisters = kHasDy1 && kGate == Gate::affine;  // so one pixel at a time
-    thread.template for_each_pixel<kFewRegisters ? 1 : kInFlight<T>>(
+    constexpr bool kOnePixel = kHasDy1 && kGate == Gate::affine;  // in flight, to save registers
+    thread.template for_each_pixel<kOnePixel ? 1 : kInFlight<T>>(
         tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
         [&](std::int64_t pixel, const auto& element) {
             const Pack<kWidth> x = element.x.numbers();

@@ -122,7 +122,7 @@ private:
 struct ChannelGradients {
     const float *gamma, *mean, *inverse_deviation;
     float *gamma_gradient, *beta_gradient;
-    int products = 1;  // index of the partial sum of g (x - mean); index 0 is that of g
+    int product_index = 1;  // of the partial sum of g (x - mean); the sum of g has index 0
 };
 
 /// Combines the partial sums, and writes the coefficients (3, spans, C) and the gradients of gamma
@@ -136,7 +136,7 @@ __device__ void combine_gradients(const Tiling& tiling, int spans, const Channel
     const std::int64_t all = static_cast<std::int64_t>(spans) * tiling.channels;
     double gamma_gradient = 0, beta_gradient = 0;
     for (int span = 0; span < spans; ++span) {
-        const Sums sums = combine_partials<kSums>(tiling, span, workspace, norm.products);
+        const Sums sums = combine_partials<kSums>(tiling, span, workspace, norm.product_index);
         if (!writes) continue;
         const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
         const double inverse = norm.inverse_deviation[index];

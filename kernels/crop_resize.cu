@@ -17,7 +17,7 @@ struct AxisTaps {
 };
 static_assert(sizeof(AxisTaps) / sizeof(int) % 2 == 1);  // odd: no bank conflicts
 
-/// A product that the compiler does not fuse with a sum, because the CPU rounds product and sum.
+/// A product that the compiler does not fuse with a sum, because the CPU rounds them separately.
 __device__ inline double unfused_product(double a, double b) {
     return fma(a, b, 0.0);
 }

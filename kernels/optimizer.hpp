@@ -49,7 +49,7 @@ struct UpdateParts {
     const UpdatePart* parts = nullptr;
     std::int64_t count = 0;
     const std::int64_t* first_part = nullptr;  // (range_count + 1), of each range; then `count`
-    double* sums = nullptr;  // (2, count), of squares: parameters; gradients (LARS) or u (LAMB)
+    double* sums = nullptr;  // (2, count): squares of parameters; of gradients (LARS) or u (LAMB)
 };
 
 /// The functions *_step() take one step for the elements in ranges, unless scalars->finite is 0.

@@ -69,13 +69,13 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
 }
 
 /// Finds the matrix element that compensates the rounding error of a bias. Of the elements whose
-/// column of x has a sum of at least average magnitude, it is the smallest: its steps are finest.
+/// column of x has a sum of at least average magnitude, it is the smallest, with the finest steps.
 struct Finest {
     unsigned long long best = ~0ull;  // high half: bits of the magnitude; low half: index
 
-    __device__ void offer(float factor, double sum, double average, std::int64_t index) {
+    __device__ void offer(float element, double sum, double average, std::int64_t index) {
         if (!(fabs(sum) >= average) || sum == 0) return;
-        const float magnitude = fabsf(factor);
+        const float magnitude = fabsf(element);
         unsigned bits;
         std::memcpy(&bits, &magnitude, sizeof bits);
         const unsigned long long candidate =
@@ -93,14 +93,14 @@ __device__ inline double average_magnitude(const double* sums, std::int64_t coun
     return reduce_warp(sum, Sum{}) / static_cast<double>(count);
 }
 
-/// Rounds `bias` to T. If `factor` is not null, it is a matrix element, which then compensates a
-/// finite rounding error. `sum` is that of the element's column of x.
+/// Rounds `bias` to T. If `element` is not null, this matrix element then compensates a finite
+/// rounding error. `sum` is that of the element's column of x.
 template <typename T>
-__device__ T round_bias(double bias, T* factor, double sum, double pixels) {
+__device__ T round_bias(double bias, T* element, double sum, double pixels) {
     const T rounded = from_float<T>(static_cast<float>(bias));
     const double error = bias - static_cast<double>(to_float(rounded));
-    if (factor != nullptr && error - error == 0) {  // finite
-        *factor = from_float<T>(static_cast<float>(to_float(*factor) + error * pixels / sum));
+    if (element != nullptr && error - error == 0) {  // finite
+        *element = from_float<T>(static_cast<float>(to_float(*element) + error * pixels / sum));
     }
     return rounded;
 }
@@ -146,12 +146,12 @@ __global__ void pointwise_statistics_kernel(const PointwiseShape shape,
     }
     finest.best = reduce_warp(finest.best, Minimum{});
     sum = reduce_warp(sum, Sum{});
-    __syncwarp();  // another lane may have written the finest factor
+    __syncwarp();  // another lane may have written the finest element
     if (!is_first_lane) return;
-    T* factor = finest.is_found() ? scaled + finest.index() : nullptr;
+    T* element = finest.is_found() ? scaled + finest.index() : nullptr;
     static_cast<T*>(args.bias)[channel] =
-        round_bias(args.parameters.beta[channel] - sum / count, factor,
-                   factor == nullptr ? 1 : args.sums[finest.index()], count);
+        round_bias(args.parameters.beta[channel] - sum / count, element,
+                   element == nullptr ? 1 : args.sums[finest.index()], count);
 }
 
 template <typename T>

@@ -19,11 +19,11 @@
 ///   dx = dy w   = g (a w) + x M + c w
 ///
 /// A rounding error of a matrix or bias (shift, c w) is the same in all pixels, so it accumulates
-/// in sums over pixels. Two means over pixels are therefore preserved: beta + mean(r), that of z
-/// before the ReLU, and 0, that of dx. Each bias is computed from the rounded matrix, and one
-/// element of the matrix compensates the rounding error of the bias. The terms x M and c w of dx
-/// are too small for fp16, so they are multiplied by a power of two, f, until g (a w) is added. The
-/// ReLU may turn a NaN into 0, but then the statistics or r are NaN as well.
+/// in sums over pixels. Therefore two means over pixels are preserved: z before the ReLU has the
+/// mean beta + mean(r), and dx has the mean 0. Each bias is computed from the rounded matrix, and
+/// one element of the matrix compensates the rounding error of the bias. The terms x M and c w of
+/// dx are too small for fp16, so they are multiplied by a power of two, f, until g (a w) is added.
+/// The ReLU may turn a NaN into 0, but then the statistics or r are NaN as well.
 ///
 /// A relative error e of S becomes a relative error e (1 + mean(y)^2 / variance) of the variance,
 /// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of about 2^-15.
@@ -73,7 +73,7 @@ struct PointwiseGradientArguments {
     float* gamma_gradient = nullptr;   // (C)
     float* beta_gradient = nullptr;    // (C)
     void* scaled_weights = nullptr;    // a w (C, K)
-    float* y_weights = nullptr;        // b w (C, K)
+    float* y_weights = nullptr;        // b w (C, K), for M
     float* slopes = nullptr;           // b (C)
     float* constants = nullptr;        // c (C)
 };

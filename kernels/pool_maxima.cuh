@@ -85,7 +85,7 @@ private:
 };
 
 /// With a norm, changes the sign of x where the norm's scale is negative. The rounded norm
-/// never decreases as this x increases, so it is maximal where this x is.
+/// never decreases as this x increases, so the norm is maximal where this x is.
 template <typename T, int N, bool kNorm>
 class Signs {
 public:

@@ -47,17 +47,17 @@ struct BatchNormPoolArguments {
     void* winner_x = nullptr;        // x of the maximum
     std::uint8_t* winner = nullptr;  // position of the maximum; 255 unless x scale + shift > 0
 };
-/// For finite x, y has the bits of batch_norm_apply() and then max_pool(). `winner` may differ,
-/// because the maximum is the largest x, for a negative scale the smallest, even if rounding makes
-/// values of y equal. Reads and writes every tensor once. Throws Error(internal) as max_pool()
-/// does, and unless windows are 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
+/// For finite x, y is bitwise equal to that of batch_norm_apply() and then max_pool(). `winner` may
+/// differ if values of y are equal: it has the largest x (the smallest for a negative scale). Reads
+/// and writes every tensor once. Throws Error(internal) as max_pool() does, and unless windows are
+/// 3 x 3 with stride 2 and padding 1 and C is a multiple of 8.
 void batch_norm_pool(const PoolShape& shape, const BatchNormPoolArguments& arguments,
                      Stream stream);
 
 struct BatchNormPoolGradientArguments {
     const void* x = nullptr;               // (N, H, W, C)
     const std::uint8_t* winner = nullptr;  // of batch_norm_pool()
-    // norm.x is `winner_x`; dy0 and dy1 are (N, P, Q, C), dx (N, H, W, C), null: not computed.
+    // norm.x is `winner_x`. dy0 and dy1 are (N, P, Q, C). dx is (N, H, W, C); null: not computed.
     BatchNormGradientArguments norm;
 };
 /// Computes what batch_norm_gradient_sums() and batch_norm_gradient_apply() compute. g of a pixel

@@ -30,8 +30,8 @@ __device__ inline unsigned prefix_sum(unsigned value) {
     return value;
 }
 
-/// Returns a threshold that exactly `limit` (above 0) of the keys key_at(i), i < count, do not
-/// exceed; if there are fewer keys, none exceeds it. Ignores kNoKey. Radix selection by 10 bits.
+/// Returns a threshold. Exactly `limit` (above 0) of the keys key_at(i), i < count, are less than
+/// or equal to it; all of them if there are fewer. Ignores kNoKey. Radix selection by 10 bits.
 template <typename KeyAt>
 __device__ std::uint64_t select_threshold(const KeyAt& key_at, int count, int limit) {
     constexpr int kDigitBits = 10;

@@ -19,7 +19,7 @@ __device__ inline ops::Box box_of(const float4& numbers) {
 
 /// Compares each box of a tile with the later boxes of its own or a later tile. blockIdx.x is the
 /// pair of tiles, blockIdx.y the list.
-__global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int words) {
+__global__ void __launch_bounds__(kTile) overlap_kernel(BoxLists lists, int words) {
     __shared__ float4 column_boxes[kTile];
     const int row_tile = static_cast<int>(blockIdx.x) / words;
     const int column_tile = static_cast<int>(blockIdx.x) % words;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int w
 
 /// One block for each list. `suppressed` marks entries without a box or key, and boxes that a kept
 /// box of an earlier tile suppresses.
-__global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(RankedLists lists, int words) {
+__global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(BoxLists lists, int words) {
     __shared__ Word suppressed[kMaxWords], tile_overlaps[kTile], kept;
     const std::int64_t list = blockIdx.x;
     const int count = lists.counts[list], thread = static_cast<int>(threadIdx.x);
@@ -85,10 +85,10 @@ __global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(RankedLists 
 
 }  // namespace
 
-void suppress(const RankedLists& lists, Stream stream) {
+void suppress(const BoxLists& lists, Stream stream) {
     if (lists.length < 1 || lists.length > kTile * kMaxWords || lists.lists < 1 ||
         lists.lists > 65535) {
-        fail("suppress: the lists are outside the limits of RankedLists");
+        fail("suppress: the lists are outside the limits of BoxLists");
     }
     const int words = static_cast<int>(lists.overlap_words());
     launch(overlap_kernel,

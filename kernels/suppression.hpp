@@ -40,7 +40,7 @@ HPCAI_HOST_DEVICE inline std::uint64_t draw_key(std::int32_t image_key, std::uin
 
 /// The input of non-maximum suppression: lists of up to 4096 boxes each, best first. Boxes with key
 /// kNoKey are ignored.
-struct RankedLists {
+struct BoxLists {
     std::int64_t lists = 0;   // 1 to 65535
     std::int64_t length = 0;  // capacity of a list, 1 to 4096
     float max_iou = 0;
@@ -53,7 +53,7 @@ struct RankedLists {
 };
 
 /// Sets the key of each box to kNoKey if its IoU with an earlier box that keeps its key is above
-/// `max_iou`. Throws Error(internal) for lists beyond the limits of RankedLists.
-void suppress(const RankedLists& lists, Stream stream);
+/// `max_iou`. Throws Error(internal) for lists beyond the limits of BoxLists.
+void suppress(const BoxLists& lists, Stream stream);
 
 }  // namespace hpcai::kernels

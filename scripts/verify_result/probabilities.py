@@ -90,7 +90,7 @@ class ProbabilityTask(Task):
             if all(map(math.isnan, row)):
                 continue
             if not (min(row) >= 0 and abs(math.fsum(row) - 1) <= SUM_TOLERANCE):
-                self.findings.add(name, f"{self.row_name} {index} has values from {min(row)} with sum {sum(row)}; "
+                self.findings.add(name, f"{self.row_name} {index} has the minimum {min(row)} and the sum {sum(row)}; "
                                          "must be probabilities: 0 or more with sum 1")
                 return False
             is_specific = is_specific or any(0 < value < 1 for value in row)

@@ -104,7 +104,7 @@ private:
         const ImageView full = decoded.image.view();
         resize_bilinear(full, full_resize_request(full, size_.width, size_.height), resized.pixels);
         decoded.image = std::move(resized);
-        return noted(sample, std::move(decoded));
+        return record_warning(sample, std::move(decoded));
     }
 
     AnnotatedPictures set_;

@@ -172,7 +172,7 @@ void flip_hemispheres(std::span<float> fields, ImageSize size, std::vector<Box>&
     }
     for (const ClimateChannel wind : kNorthwardWinds) {
         const std::size_t channel = index_of(wind);
-        // If x is normalized v, normalized -v is -x - 2 mean / deviation.
+        // If x is the normalized wind v, normalized -v is -x - 2 mean / standard deviation.
         const double shift = 2 * statistics.mean[channel] / statistics.standard_deviation[channel];
         for (std::size_t i = channel; i < fields.size(); i += kClimateChannels) {
             fields[i] = static_cast<float>(-fields[i] - shift);

@@ -12,20 +12,19 @@
 
 /// Sets of weather samples: (height, width, 16) normalized values, and boxes. In training with
 /// data.climate_augmentation, north and south are exchanged with probability 1/2, and fields that
-/// span all longitudes are rotated around the Earth by a random angle. The result is possible
+/// span all longitudes are rotated around the Earth by a random angle. Both yield plausible
 /// weather. East and west are not exchanged, because cyclones would rotate in the wrong direction.
 namespace hpcai::data {
 
-/// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples with a
-/// ClimateGenerator (default settings, run.seed, windows of workload.image_size x image_width
-/// pixels), in data.climate_precision. The sets share data.decoded_cache_mib in proportion to
-/// their sizes. Throws Error(usage) for a size that the generator does not support.
+/// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples in
+/// data.climate_precision. The ClimateGenerator has climate_settings(). The sets share
+/// data.decoded_cache_mib in proportion to their numbers of samples. Throws Error(usage) for a
+/// window size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
 /// Returns the statistics for generated fields and HDF5 files. The values are those of a CAM5 run,
-/// area-weighted over the sphere, except for two deviations. The run's deviation of the sea-level
-/// pressure is not plausible, so ClimateNet's is used, from which the deviation of Z1000 is
-/// derived.
+/// area-weighted over the sphere, except for two standard deviations. That of the sea-level
+/// pressure is not plausible in the run, so it is ClimateNet's. That of Z1000 is derived from it.
 ChannelStatistics default_statistics();
 
 /// Returns the format of samples in data.climate_precision.

@@ -70,7 +70,7 @@ bool is_at_or_below(const std::filesystem::path& path, const std::filesystem::pa
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// Throws unless samples and staging folder are disjoint, because the folder may be removed.
+/// Throws unless the samples and the staging folder, which may be removed, are disjoint.
 void require_disjoint(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
@@ -212,7 +212,7 @@ struct DataDuplicator::State {
         const std::int64_t free = stage_folder->free_bytes();
         require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
                 "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
-                "samples, of which about {} are staged) and data.staging_reserve_mib keeps {} free",
+                "samples, about {} already staged) and data.staging_reserve_mib keeps {} free",
                 config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
                 format_bytes(sum), format_bytes(sum - std::min(sum, needed)),
                 format_bytes(reserve));

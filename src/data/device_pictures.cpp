@@ -16,8 +16,8 @@ device::PictureView DevicePictures::draw_view(std::int64_t offset_bytes, ImageSi
 }
 
 void DevicePictures::enqueue_rows(const Batch& batch, const void* pictures, std::uint8_t* images) {
-    // One upload of all rows, also of those with a view, which resize_crops() overwrites: many
-    // uploads would make the host wait for the previous step.
+    // Uploads all rows at once, because many uploads would make the host wait for the previous
+    // step. Then resize_crops() overwrites the rows that have a view.
     const bool all_have_views =
         std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });
     if (!all_have_views) device_.enqueue_upload(images, batch.images.raw());

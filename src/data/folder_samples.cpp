@@ -54,7 +54,7 @@ public:
     }
 
     DecodedImage decode_full_size(std::uint32_t sample) const override {
-        return noted(sample, decode_image(read(sample)));
+        return record_warning(sample, decode_image(read(sample)));
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return draw_training_view(size, augmentation_, random);
@@ -85,7 +85,7 @@ private:
                                std::span<std::uint8_t> pixels) const {
         const std::vector<std::uint8_t> bytes = read(sample);
         const TrainingView view = draw_training_view(read_image_size(bytes), augmentation_, random);
-        const DecodedImage decoded = noted(
+        const DecodedImage decoded = record_warning(
             sample, decode_image(bytes, {largest_denominator(view.crop, image_size_), view.crop}));
         // Crop first, like torchvision, so that the filter does not read pixels outside the crop.
         PixelBox touched = downscaled_box(view.crop, decoded.denominator);

@@ -91,9 +91,9 @@ std::string staged_path(const std::string& path, const fs::path& folder) {
     return (fs::is_directory(path, error) ? folder : folder / fs::path(path).filename()).string();
 }
 
-/// Lists the HDF5 files at `path` on rank 0 and broadcasts them; none if `path` is a folder of
-/// records. One rank per file compares it with the manifest in its folder, if there is one. Throws
-/// Error(data) on every rank for an error of any rank. Collective.
+/// Lists the HDF5 files at `path` on rank 0 and broadcasts the list, which is empty if `path` is a
+/// folder of records. One rank per file compares it with the manifest in its folder, if there is
+/// one. Throws Error(data) on every rank for an error of any rank. Collective.
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
     auto files = read_at_one_rank(ranks, [&] { return list_locally(path); });
     std::vector<std::int64_t> verified(files.size(), 0);
@@ -221,9 +221,8 @@ public:
                 positions_.emplace_back(files_.size() - 1, number);
             }
         }
-        for (std::int64_t sample = 0; sample < samples(); ++sample) {
-            const auto number = static_cast<std::uint32_t>(sample);
-            require_boxes(required, boxes(number), name(number));
+        for (std::uint32_t sample = 0; sample < positions_.size(); ++sample) {
+            require_boxes(required, boxes(sample), name(sample));
         }
     }
 
@@ -265,7 +264,7 @@ private:
 
     std::shared_ptr<std::mutex> hdf5_mutex_;
     std::vector<ClimateFile> files_;
-    /// By sample: its file, and its number there.
+    /// By sample: the index of its file, and its number in this file.
     std::vector<std::pair<std::size_t, std::int64_t>> positions_;
     std::int64_t dropped_boxes_ = 0;
 };
@@ -306,8 +305,8 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
             disqualifications.push_back(
                 fmt::format("{} is synthetic, made by {}", name, printable(source.generator)));
         }
-        const auto [same, is_new] = known.emplace(source.fingerprint, name);
-        if (!is_new) disqualifications.push_back(fmt::format("{} is {}", name, same->second));
+        const auto [old, is_new] = known.emplace(source.fingerprint, name);
+        if (!is_new) disqualifications.push_back(name + " has the same contents as " + old->second);
     };
     for (const RecordSource& source : training) check_source(source, "training");
     for (const RecordSource& source : validation) check_source(source, "test");

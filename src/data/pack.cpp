@@ -210,7 +210,7 @@ PackReport pack_pictures(const PackOptions& options) {
     for (const Pack& shard : job.shards) {
         const auto written = staging::read_index(job.path_of(shard));
         require(written && written->matches(shard), ExitCode::usage,
-                "'{}': another program has changed it", job.path_of(shard).string());
+                "another program has changed '{}'", job.path_of(shard).string());
         const std::int64_t bytes = job.shard_bytes(shard, written->digests, &report.index);
         report.index.shards.push_back({shard.name, bytes});
     }

@@ -27,7 +27,7 @@ std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32
     return read_source();
 }
 
-/// The image files of an index. A shard is opened once, when it is first needed. Thread-safe.
+/// The image files of an index. A shard (tar file) is opened when it is first needed. Thread-safe.
 class IndexedPictures {
 public:
     /// `index` must outlive the object.

@@ -4,8 +4,8 @@
 
 #include <hpcai/data/transforms.hpp>
 
-// Marked functions use AVX2 if the CPU has it, with the same integer results. Sanitizers are not
-// yet initialized when the loader selects a clone, so their builds have no clones.
+// Functions with HPCAI_VECTOR_CLONES use AVX2 if the CPU has it, with the same integer results.
+// Builds with sanitizers have no clones, because the loader selects clones before these start.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
@@ -31,7 +31,7 @@ struct AxisRequest {
     int source_size;
     float from, to;  // edges of the box
     int target_size;
-    int window_first, window_size;
+    int window_first, window_size;  // target pixels to compute
 };
 
 double triangle(double x) {
@@ -40,7 +40,7 @@ double triangle(double x) {
 }
 
 void set_weights(const AxisRequest& request, int position, Axis& axis) {
-    // Pillow also computes the difference in float.
+    // Like Pillow, computes the difference in float.
     const double scale = static_cast<double>(request.to - request.from) / request.target_size;
     const double support = std::max(scale, 1.0);
     const double center = request.from + (request.window_first + position + 0.5) * scale;

@@ -233,7 +233,7 @@ std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     return pixels;
 }
 
-DecodedImage SampleSet::noted(std::uint32_t sample, DecodedImage decoded) const {
+DecodedImage SampleSet::record_warning(std::uint32_t sample, DecodedImage decoded) const {
     if (!decoded.warning.empty() && decoded.damage.empty())
         warned_.record(sample, name(sample), decoded.warning);
     return decoded;

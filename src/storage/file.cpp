@@ -98,9 +98,9 @@ Content read_content(const fs::path& path, std::size_t limit_bytes) {
             path.string(), size_bytes, limit_bytes);
     Content content;
     content.resize(size_bytes);
-    content.resize(read_some(file, path, std::as_writable_bytes(std::span(content))));
+    content.resize(read_full(file, path, std::as_writable_bytes(std::span(content))));
     std::byte more{};
-    require(read_some(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",
+    require(read_full(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",
             path.string());
     return content;
 }
@@ -168,7 +168,7 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
     return filled;
 }
 
-std::size_t read_some(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer) {
+std::size_t read_full(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer) {
     const std::optional<std::size_t> count = try_read(file, buffer);
     require(count.has_value(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));

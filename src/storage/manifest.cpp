@@ -53,7 +53,7 @@ std::map<std::string, std::string, std::less<>> parse_manifest(std::string_view 
         const std::string_view digest = line.substr(0, kDigits);
         require(is_sha256_hex(digest), ExitCode::data, "'{}' has a line without a SHA-256 digest",
                 manifest.string());
-        // Also accepts lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end.
+        // Also accepts lines of `sha256sum -b` and `sha256sum ./name`, and lines that end in CR.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
         const bool has_path = line.starts_with("  ") || line.starts_with(" *");

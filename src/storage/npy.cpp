@@ -65,8 +65,8 @@ Header parse_header(std::string_view text, std::string_view name) {
     const std::cmatch descr = is_dictionary ? find(kDescr) : std::cmatch();
     const std::cmatch shape = is_dictionary ? find(kShape) : std::cmatch();
     require(!descr.empty() && !shape.empty() && !find(kOrder).empty(), ExitCode::data,
-            "'{}' is not an npy file that can be read: expected a header of 'descr' '<f4' or "
-            "'<i4', 'fortran_order' False and 'shape' of one or two dimensions, got {}",
+            "'{}' is not an npy file that can be read: expected a header with 'descr' ('<f4' or "
+            "'<i4'), 'fortran_order' (False) and 'shape' (one or two dimensions), got {}",
             name, printable(text.substr(0, 100)));
     const bool is_matrix = shape[2].matched;
     const std::int64_t rows = std::stoll(shape[1]);

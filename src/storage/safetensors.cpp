@@ -102,7 +102,7 @@ private:
         entry.tensor.name = name;
         entry.tensor.type = read_type(name, object["dtype"]);
         for (const std::uint64_t extent : read_numbers(name, object["shape"])) {
-            check(extent <= std::numeric_limits<std::int64_t>::max(), name, "'shape' overflows");
+            check(extent <= std::numeric_limits<std::int64_t>::max(), name, "'shape' is too big");
             entry.tensor.shape.push_back(static_cast<std::int64_t>(extent));
         }
         const std::vector<std::uint64_t> offsets = read_numbers(name, object["data_offsets"]);
@@ -140,7 +140,7 @@ private:
                   "'data_offsets' leave a gap, overlap or run backwards");
             std::uint64_t expected = 0;
             check(compute_bytes(entry.tensor.shape, entry.tensor.type, expected), name,
-                  "'shape' overflows");
+                  "the size of 'shape' in bytes exceeds 64 bits");
             check(entry.end - entry.begin == expected, name,
                   "'data_offsets' do not fit 'shape' and 'dtype'");
             check(entry.end <= elements_.size(), name, "'data_offsets' exceed the end of the file");

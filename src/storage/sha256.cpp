@@ -41,7 +41,7 @@ std::string sha256_hex_of_file(const fs::path& path) {
     const Descriptor file = open_for_reading(path);
     std::vector<std::byte> buffer(std::size_t{1} << 20);
     Sha256 hash;
-    while (const std::size_t count = read_some(file, path, buffer)) {
+    while (const std::size_t count = read_full(file, path, buffer)) {
         hash.update(Bytes(buffer).first(count));
     }
     return hash.finish_hex();

@@ -139,7 +139,7 @@ private:
         store_.write(value, first);
     }
 
-    /// Replaces the first gradient of a bucket. A bucket of the failure status stays unchanged.
+    /// Replaces the first gradient of a bucket, except of a bucket with only the failure status.
     void corrupt(const comm::Range& elements) {
         if (!corrupt_value_ || elements.begin >= store_.gradients().size()) return;
         const float value = *std::exchange(corrupt_value_, std::nullopt);

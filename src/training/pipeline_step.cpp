@@ -171,7 +171,7 @@ private:
         return KernelObserver(log_, [this](const graph::KernelCall&) { boundary_.test(); });
     }
 
-    /// Sets images_ to the first shard's images, or to padding without a batch. Passes labels on.
+    /// Sets images_ to the first shard's images, or to padding without a batch. Forwards labels.
     void load_samples(const data::Batch* batch) {
         const std::size_t image_bytes =
             network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);

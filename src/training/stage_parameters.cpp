@@ -18,27 +18,27 @@ std::vector<std::span<float>> tensors_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// The slice of a tensor of the model that a shard holds: `runs` contiguous pieces of `length`
-/// elements. Piece r, counted from 0, begins at element `first` + r x `stride`.
+/// The slice of a tensor of the model that a shard holds: `pieces` contiguous pieces of `length`
+/// elements. Piece i, counted from 0, begins at element `first` + i x `stride`.
 struct TensorSlice {
     std::span<float> tensor;
-    std::size_t runs = 1, length = 0, stride = 0, first = 0;
+    std::size_t pieces = 1, length = 0, stride = 0, first = 0;
 
-    std::size_t elements() const { return runs * length; }
+    std::size_t elements() const { return pieces * length; }
 
     std::vector<float> gather(std::span<const float> from) const {
         std::vector<float> values;
         values.reserve(elements());
-        for (std::size_t run = 0; run < runs; ++run) {
-            const auto part = from.subspan(first + run * stride, length);
+        for (std::size_t piece = 0; piece < pieces; ++piece) {
+            const auto part = from.subspan(first + piece * stride, length);
             values.insert(values.end(), part.begin(), part.end());
         }
         return values;
     }
     void scatter(std::span<const float> values, std::span<float> to) const {
-        for (std::size_t run = 0; run < runs; ++run) {
-            std::ranges::copy(values.subspan(run * length, length),
-                              to.subspan(first + run * stride).begin());
+        for (std::size_t piece = 0; piece < pieces; ++piece) {
+            std::ranges::copy(values.subspan(piece * length, length),
+                              to.subspan(first + piece * stride).begin());
         }
     }
 };
@@ -46,15 +46,15 @@ struct TensorSlice {
 TensorSlice slice_of(const graph::Parameter& parameter, std::span<float> tensor) {
     if (!parameter.slice) return {tensor, 1, tensor.size(), 0, 0};
     const auto axis = static_cast<std::size_t>(parameter.slice->axis);
-    std::int64_t runs = 1, inner = 1;
+    std::int64_t pieces = 1, inner = 1;
     for (std::size_t i = 0; i < parameter.shape.rank(); ++i) {
-        if (i < axis) runs *= parameter.shape[i];
+        if (i < axis) pieces *= parameter.shape[i];
         if (i > axis) inner *= parameter.shape[i];
     }
     const auto size = [&](std::int64_t channels) {
         return static_cast<std::size_t>(channels * inner);
     };
-    return {tensor, static_cast<std::size_t>(runs), size(parameter.shape[axis]),
+    return {tensor, static_cast<std::size_t>(pieces), size(parameter.shape[axis]),
             size(parameter.slice->channels), size(parameter.slice->first)};
 }
 

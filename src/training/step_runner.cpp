@@ -20,8 +20,8 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
 
 /// The gradients of the samples' losses are multiplied by the loss scale. All scales of the policy
 /// include the factor 1 / batch size, so gradients are means over the batch.
-device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
-                                        tensor::DType compute) {
+device::LossScalePolicy loss_scale_policy(const config::TrainingConfig& training,
+                                          tensor::DType compute) {
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
@@ -112,7 +112,7 @@ StepRunner::StepRunner(const StepSetup& setup)
       store_(setup.store),
       reducer_(setup.reducer),
       log_(setup.log),
-      loss_scale_(plan_loss_scale(setup.config.training, network_.compute())),
+      loss_scale_(loss_scale_policy(setup.config.training, network_.compute())),
       checked_gradients_(checked_gradients(network_, store_)),
       update_(device_.build(plan_optimizer(network_, store_, setup.config.training),
                             optimizer_tensors(network_, store_))),

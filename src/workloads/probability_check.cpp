@@ -80,8 +80,8 @@ bool ProbabilityCheck::check_rows(const std::string& name, std::span<const float
         const double sum = std::accumulate(row.begin(), row.end(), 0.0);
         if (!(minimum >= 0 && std::abs(sum - 1) <= kTolerance)) {
             result_.inspector.report(name,
-                                     "{} {} has values from {} with sum {}; must be probabilities: "
-                                     "0 or more with sum 1",
+                                     "{} {} has the minimum {} and the sum {}; must be "
+                                     "probabilities: 0 or more with sum 1",
                                      row_name(), first / width, minimum, sum);
             return false;
         }
@@ -147,7 +147,7 @@ void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, s
     rows.insert(rows.end(), values.begin(), values.end());
 }
 
-/// Counts the samples that lack labels, which only a run that skips damaged ones may have. Reports
+/// Counts the samples that lack labels and reports them unless data.on_bad_sample is skip. Reports
 /// the first sample that has labels in only some rows.
 void ProbabilityCheck::count_unscored() {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
@@ -189,7 +189,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
 
 void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
                                              const std::vector<float>& computed) {
-    // The order of the sums may differ, which changes means only of three or more members.
+    // The order of the sums may differ, which changes only the means of three or more members.
     const auto members = static_cast<float>(member_names_.size());
     const float tolerance = members < 3 ? 0 : members * 0x1p-23F;
     for (std::size_t index = 0; index < stored.size(); ++index) {

@@ -34,8 +34,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kTheWayOut =
-    "choose the order with --box-order corners or ranges; a run needs records in data.path, which "
-    "`hpcai500 data transcode PATH --box-order ... --output DIR` writes";
+    "choose the order with --box-order corners or ranges; for a run, write records with "
+    "`hpcai500 data transcode PATH --box-order ... --output DIR` and set data.path to DIR";
 
 class ClimateFiles : public testing::Test {
 protected:

@@ -219,7 +219,7 @@ TEST_F(TamperedPictures, AreDetectedInEveryFileOfAVote) {
              const std::string text = copy.text(labels);
              copy.put(labels, text.substr(0, text.size() - 12) + std::string(12, '\0'));
          }},
-        {"no probability", other, "sample 11 has values from -",
+        {"no probability", other, "sample 11 has the minimum -",
          [=](const ResultCopy& copy) {
              const std::string text = copy.text(other), minus_3{"\0\0\x40\xc0", 4};
              copy.put(other, text.substr(0, text.size() - 4) + minus_3);

@@ -118,12 +118,12 @@ TEST(Suppression, IsTheTwinsForListsOfAllLengths) {
         }
         std::vector<std::uint64_t> want = keys;
         const std::vector<std::int32_t> counts{length, length / 2, 0};
-        RankedLists lists{.lists = 3,
-                          .length = length,
-                          .max_iou = 0.3f,
-                          .counts = counts.data(),
-                          .boxes = packed.as<float>(),
-                          .keys = keys.data()};
+        BoxLists lists{.lists = 3,
+                       .length = length,
+                       .max_iou = 0.3f,
+                       .counts = counts.data(),
+                       .boxes = packed.as<float>(),
+                       .keys = keys.data()};
         std::vector<unsigned long long> overlaps(
             static_cast<std::size_t>(3 * length * lists.overlap_words()), ~0ull);
         lists.overlaps = overlaps.data();

@@ -106,7 +106,7 @@ class Predictions(unittest.TestCase):
         for row in ([-0.5, 1.5], [0.5, 0.6], [float("nan"), 0.5], [float("inf"), 0.5]):
             _, texts = self.check([0.25, 0.75] + row)
             self.assertEqual(len(texts), 1, row)
-            self.assertTrue(texts[0].startswith("sample 1 has values from "), texts)
+            self.assertTrue(texts[0].startswith("sample 1 has the minimum "), texts)
 
 
 class Folders(unittest.TestCase):

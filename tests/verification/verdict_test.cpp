@@ -127,9 +127,10 @@ std::vector<Breach> breaches_of_weather() {
          [](C, F facts) { facts.training_samples = 1459; }},
         {"rule 1: the number of validation samples must be 1460 or more, is 8",
          [](C, F facts) { facts.validation_samples = 8; }},
-        {"rule 1: test file 'b.h5' is training file 'a.h5' (and 1 more)",
+        {"rule 1: test file 'b.h5' has the same contents as training file 'a.h5' (and 1 more)",
          [](C, F facts) {
-             facts.disqualifications = {"test file 'b.h5' is training file 'a.h5'", "another"};
+             facts.disqualifications = {
+                 "test file 'b.h5' has the same contents as training file 'a.h5'", "another"};
          }},
         {"rule 1: workload.classes must be 4, is 2",
          [](C config, F) { config.workload.classes = 2; }},

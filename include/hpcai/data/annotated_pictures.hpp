@@ -11,7 +11,7 @@ namespace hpcai::data {
 
 struct AnnotatedPicture {
     std::string path;        // relative to the set's root
-    ImageSize size;          // as annotated
+    ImageSize size;          // as stated in the annotation
     std::vector<Box> boxes;  // in pixels, inside the image; category = index of the class + 1
 
     HPCAI_RECORD(AnnotatedPicture, path, size, boxes);
@@ -19,7 +19,7 @@ struct AnnotatedPicture {
 
 /// Numbers of annotated objects that the set omits.
 struct OmittedObjects {
-    std::int64_t without_area = 0;   // boxes without area inside the image
+    std::int64_t without_area = 0;   // boxes that have no area inside the image
     std::int64_t other_classes = 0;  // objects of classes that were not chosen
     std::int64_t crowds = 0;         // COCO's iscrowd
 
@@ -46,18 +46,18 @@ struct ClassChoice {
 /// Reads a Pascal VOC folder. ImageSets/Main/`split`.txt lists the images' names in sample order;
 /// each has Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1 and
 /// includes xmax, so a box becomes [xmin - 1, xmax); a box with xmin = xmax has no area. Includes
-/// objects marked difficult. Does not open images. Throws Error(data) naming the file for a missing
-/// file, invalid XML, corners that are not finite, sides of an image that are not integers from 1
-/// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
+/// objects marked difficult. Does not open images. Throws Error(data), naming the file, if a file
+/// is missing or has invalid XML, a corner is not finite, a side of an image is not an integer from
+/// 1 to kMaxImageSide, or a path is outside the folder. Also throws for an object of a class not in
 /// `choice` (unless ignore_others), for a list that is empty or has a name twice, and if `choice`
 /// has no names and no image has an object. Throws Error(usage) if `choice` has a name twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
-/// Reads a COCO annotation file (instances, JSON; a box is x, y, width, height) of images below
-/// `root`, in the order of the file. Omits crowds (iscrowd). Throws like read_voc(), and
-/// Error(data) for image ids, category ids or category names that occur twice and for references to
-/// unknown ids.
+/// Reads a COCO instance annotation file (JSON), in which a box is x, y, width and height. The
+/// images are below `root` and keep the order of the file. Omits crowds (iscrowd). Throws like
+/// read_voc(). Also throws Error(data) for an image id, category id or category name that occurs
+/// twice, and for a reference to an unknown id.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 

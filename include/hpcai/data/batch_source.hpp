@@ -15,9 +15,9 @@ struct Batch {
     tensor::TensorView labels;  // (N) s32: class; -1 for padding and for skipped bad samples
     /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G = SampleFormat::max_boxes may be 0.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
-    /// (N) s32, with which a detector draws regions: 32 random bits for each row of a training
-    /// batch, 0 in evaluation; empty without boxes. The bits are a function of seed, model, epoch,
-    /// sample, and the number of earlier occurrences of the sample in the epoch.
+    /// (N) s32: 32 random bits for each row of a training batch, with which a detector draws
+    /// regions; 0 in evaluation, empty without boxes. The bits are a function of seed, model,
+    /// epoch, sample, and the number of earlier occurrences of the sample in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
     /// If not null, the device makes the rows whose entry in `views` (N) has offset_bytes >= 0: it
@@ -33,7 +33,7 @@ public:
     /// Returns the number of batches of this rank in the current epoch or evaluation.
     virtual std::int64_t batches() const = 0;
     /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample that
-    /// data.on_bad_sample does not accept, Error(internal) after the last batch.
+    /// data.on_bad_sample does not accept, and Error(internal) after the last batch.
     virtual const Batch& next() = 0;
     /// Returns the seconds that calls of next() have taken since construction.
     virtual double wait_seconds() const = 0;

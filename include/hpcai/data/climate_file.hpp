@@ -9,9 +9,10 @@
 #include <hpcai/data/climate_channels.hpp>
 #include <hpcai/data/image.hpp>
 
-/// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical units
-/// and `boxes` (T, 15, 5) integers: rows of four edges (BoxOrder) and class 0 to 3, unused rows all
-/// -1. The HDF5 library is not thread-safe: calls of the functions below must not overlap.
+/// HDF5 files of T samples in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in
+/// physical units and `boxes` (T, 15, 5) integers. A row of `boxes` has four edges (BoxOrder) and a
+/// class from 0 to 3; unused rows have -1 five times. The HDF5 library is not thread-safe: calls of
+/// the functions below must not overlap.
 namespace hpcai::data {
 
 /// The order of a box's first four columns. The published description of the data and the program
@@ -35,18 +36,17 @@ enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
 /// One open file, validated except for the values of `images`. A damaged file may crash the HDF5
-/// library. So the constructor first opens the file in a child process, unless the settings state
-/// that it is verified or a manifest.sha256 in its folder has its SHA-256. Copies of this object
-/// share the open file.
+/// library. So the constructor first opens the file in a child process, unless is_verified is set
+/// or a manifest.sha256 in the same folder has the file's SHA-256. Copies of this object share the
+/// open file.
 class ClimateFile {
 public:
     /// Throws Error(data) naming the file and any wrong dataset if the file is unreadable, takes
-    /// over 120 s to open, differs from the manifest or lacks a dataset. A dataset must have
-    /// the right rank, shape and type (at most 200,000 samples, 4 GiB per sample and 16,384 pixels
-    /// per side), be stored in this file, and need no filter except deflate, shuffle and
-    /// fletcher32. Also throws for a class that is not 0 to 3. With BoxOrder::detect, throws for a
-    /// box that is impossible in the order of the file's `columns`, and for a file with boxes but
-    /// without `columns`, unless exactly one order is possible.
+    /// over 120 s to open, differs from the manifest or lacks a dataset. A dataset must have the
+    /// right shape and type, be stored in this file, and need no filter except deflate, shuffle and
+    /// fletcher32. Limits are 200,000 samples, 4 GiB per sample and 16,384 pixels per side. Also
+    /// throws for a class that is not 0 to 3. With BoxOrder::detect, a box must be possible in the
+    /// order that `columns` states; if boxes have no `columns`, exactly one order must be possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
 
@@ -62,8 +62,8 @@ public:
     GeopotentialLevel level() const { return metadata_.level; }
     /// Returns the number of boxes that are dropped because they have no area inside the fields.
     std::int64_t dropped_boxes() const { return metadata_.dropped_boxes; }
-    /// Returns the attribute `generator`, which synthetic files have, or "an unnamed generator" if
-    /// it is not an ASCII string of 1 to 256 bytes and fixed length; empty if there is none.
+    /// Returns the attribute `generator` of synthetic files; empty without this attribute. If it is
+    /// not a fixed-length ASCII string of 1 to 256 bytes, returns "an unnamed generator".
     const std::string& generator() const { return metadata_.generator; }
     /// Returns the CRC-32 of the shape, the boxes and the row that level() uses. Copies of a file
     /// have equal fingerprints.
@@ -107,9 +107,9 @@ struct ClimateFileShape {
     std::map<std::string, std::string> attributes;  // of the file: names and values
 };
 
-/// Writes a file that ClimateFile can read, uncompressed, with one chunk per sample, under a
-/// temporary name. finish() syncs and renames it; without finish(), the destructor removes it.
-/// Throws Error(usage) if the file cannot be written.
+/// Writes an uncompressed file that ClimateFile can read, with one chunk per sample. Until finish()
+/// syncs and renames it, the file has a temporary name; without finish(), the destructor removes
+/// it. Throws Error(usage) if the file cannot be written.
 class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);

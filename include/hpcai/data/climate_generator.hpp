@@ -69,7 +69,7 @@ struct ClimateWindow {
 /// Generates synthetic weather snapshots with labelled boxes, with channels, units and statistics
 /// like the ExtremeWeather data (CAM5, 0.23 x 0.31 degrees). A sample is a function of settings,
 /// split and number; coasts and mountains are always the same. The fields of a window equal those
-/// of the full grid at the same pixels; the cost grows with the window. No box crosses 0 degrees of
+/// of the full grid at the same pixels; a smaller window costs less. No box crosses 0 degrees of
 /// longitude. If intensity_spread, extent_spread and label_dropout are 0, boxes are a function of
 /// the visible events; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {

@@ -17,11 +17,11 @@ namespace hpcai::data {
 ///                           pack-000000, pack-000001 ...          pack-000000 ...
 ///
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
-/// each file. A pack is renamed to its final name when it is complete and synced. The index file of
-/// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
+/// each file. A pack is renamed to its final name when it is complete and synced. Its index file
+/// has the digests and a fingerprint of the source files' root, paths, sizes and modification
 /// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Source
-/// files must match their listed digests, if any: shards.jsonl lists those of images in shards, a
-/// manifest.sha256 in the source's root those of other files.
+/// files must match their listed digests, if any: those of images in tar files (`data pack`) are in
+/// shards.jsonl, those of other files in a manifest.sha256 in the source's root.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks. An error
 /// on one rank is thrown on all.
@@ -35,8 +35,8 @@ public:
     /// Adds one image per sample. Copies only readable images of at most 512 MiB that this node
     /// needs. Throws Error(data) if the manifest is malformed or cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Adds files that are opened by name; copies all of them. Throws Error(data), as does run(),
-    /// for an unreadable file. Also throws for a name that occurs twice, has a slash, begins with a
+    /// Adds files that are opened by name; copies all of them. Throws Error(data) for an unreadable
+    /// file; so does run(). Also throws for a name that occurs twice, has a slash, begins with a
     /// dot or ends in ".index".
     void add_files(Split split, const StagingRequest& request);
 

@@ -69,7 +69,7 @@ public:
 private:
     device::JpegBatch& batch_of(const device::PictureView* views);
 
-    std::atomic<std::int64_t> device_images_{0}, host_images_{0};  // prepared by each
+    std::atomic<std::int64_t> device_images_{0}, host_images_{0};  // decoded by device and host
     std::mutex mutex_;                                             // guards the members below
     std::unordered_map<const device::PictureView*, device::JpegFile> files_;  // to decode, by view
     /// By the first view of a batch, because the source prefetches several batches.

@@ -51,7 +51,7 @@ private:
     Contents contents_;
     std::size_t used_bytes_ = 0;
     bool is_full_ = false;
-    std::unordered_map<std::uint32_t, std::optional<Location>> locations_;  // by decoded sample
+    std::unordered_map<std::uint32_t, std::optional<Location>> locations_;  // none: not cached
     std::unordered_map<std::int64_t, Image> pending_uploads_;               // by offset in memory_
 };
 

@@ -72,12 +72,12 @@ inline constexpr const char* kShardIndexName = "shards.jsonl";
 /// {"path", "label"} per sample. With shards, the first line also has "shards", a list of {"name",
 /// "bytes"}, and each other line also has "shard", "offset", "bytes" and "sha256". A `root` in or
 /// below the folder of `file` is stored relative to that folder. Throws Error(usage) if the file
-/// cannot be written, Error(data) for a name that is not UTF-8.
+/// cannot be written, and Error(data) for a name that is not UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
-/// Reads the output of write_index(), but no image. Throws Error(data) with the file, and
-/// with the line if one is wrong, for other contents, paths outside the root, shards outside the
-/// folder of `file`, and ranges outside their shard.
+/// Reads the output of write_index(), but no image. Throws Error(data), naming the file and any
+/// wrong line, for other contents, paths outside the root, shards outside the folder of `file`, and
+/// ranges outside their shard.
 SampleIndex read_index(const std::filesystem::path& file);
 
 /// Reads the index if `path` is a file or a folder of shards; otherwise scans the folder.

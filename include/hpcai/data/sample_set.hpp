@@ -85,7 +85,7 @@ public:
 
 protected:
     /// Adds an undamaged image to decoder_warnings() if it has a warning. Returns `decoded`.
-    DecodedImage noted(std::uint32_t sample, DecodedImage decoded) const;
+    DecodedImage record_warning(std::uint32_t sample, DecodedImage decoded) const;
 
 private:
     mutable BadSamples warned_;
@@ -112,8 +112,8 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: omitted annotations, unverified files
-    /// Reasons why the data are not the benchmark's, for example "test file 'b.h5' is training file
-    /// 'a.h5'" (the same contents), or launch::kFaultsDisqualification.
+    /// Reasons why the data are not the benchmark's, for example "test file 'b.h5' has the same
+    /// contents as training file 'a.h5'", or launch::kFaultsDisqualification.
     std::vector<std::string> disqualifications = {};
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.

@@ -28,9 +28,9 @@ struct BatchRow;
 /// This rank's rows of a model's training batches: replica r of R has rows r B/R to (r+1) B/R - 1
 /// of the B rows. Crops, flips and keys are a function of seed, model, epoch, sample, and the
 /// number of earlier occurrences of the sample in the epoch, so batches do not depend on R or the
-/// number of threads. By data.on_bad_sample, a bad sample is an Error(data) naming it (`fail`), is
-/// replaced by the next good one of the epoch (`skip`; Error(data) if 1000 in a row or all are
-/// bad), or is used as far as it could be decoded (`count`).
+/// number of threads. With data.on_bad_sample `fail`, a bad sample throws Error(data) naming it.
+/// With `skip`, the next good sample of the epoch replaces it; throws Error(data) if 1000 in a row
+/// or all samples are bad. With `count`, it is used as far as it could be decoded.
 class TrainingSource : public BatchSource {
 public:
     /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
@@ -80,8 +80,8 @@ struct EvaluationShare {
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
 
 /// This rank's evaluation_share() of a set, in index order. All ranks have the same number of
-/// batches, so the last batches of a rank may be only padding. A bad sample is an Error(data)
-/// (`fail`), gets label -1 and no box (`skip`), or is scored as far as it was decoded (`count`).
+/// batches, so the last batches of a rank may be only padding. A bad sample throws Error(data) with
+/// `fail`, gets label -1 and no box with `skip`, and is scored as decoded with `count`.
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);

@@ -16,7 +16,7 @@ struct StagingRequest {
     /// Returns the path of a file relative to `root`. Must be valid until DataDuplicator::run()
     /// returns, as must `packed`.
     std::function<std::string(std::uint32_t)> path_of;
-    const SampleIndex* packed = nullptr;  // the index whose shards contain the files; may be null
+    const SampleIndex* packed = nullptr;  // the index whose tar files contain the files; or null
 };
 
 /// The image files of a data set, in packs that a DataDuplicator has copied. Thread-safe.

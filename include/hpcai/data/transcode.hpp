@@ -39,7 +39,7 @@ struct TranscodeOptions {
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
     /// Folder of records whose statistics to use, for example the training set's for a test set.
     /// Its channels must equal those of `files`. If empty, uses the statistics of `files`, with
-    /// deviations of 0 replaced by 1.
+    /// standard deviations of 0 replaced by 1.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
     /// If true, omits samples with values that are not finite, in the file or after normalization
@@ -55,9 +55,10 @@ struct TranscodeReport {
     std::uint64_t bytes = 0;  // of all records
 };
 
-/// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one
-/// record file per HDF5 file with a good sample, and a manifest.sha256. Renames the folder when it
-/// is complete. Throws Error(data) for bad input, Error(usage) for bad options or a failed write.
+/// Writes a RecordSet and its manifest.sha256. Normalizes in fp32, rounds to nearest even and
+/// stores channels last. Each HDF5 file with a good sample makes one record file. Renames the
+/// folder when complete. Throws Error(data) for bad input, and Error(usage) for bad options or a
+/// failed write.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

@@ -32,9 +32,9 @@ inline std::string_view text_of(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
-/// after a crash of the machine, see the old file or the complete new file. Throws Error(usage)
-/// naming the path on any failure, such as a full disk, and leaves no temporary file.
+/// Atomically and durably replaces the file at `path` by the concatenated `parts`. Even after a
+/// crash of the machine, readers see the old file or the complete new file. On any failure, such as
+/// a full disk, throws Error(usage) naming the path and leaves no temporary file.
 void write_file_durably(const fs::path& path, std::span<const Bytes> parts);
 void write_file_durably(const fs::path& path, std::string_view text);
 
@@ -43,7 +43,7 @@ void write_file_durably(const fs::path& path, std::string_view text);
 void replace_file(const fs::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
-/// processes may create it at the same time. On failure, throws Error(usage) naming it or a parent.
+/// processes may create it at the same time. On failure, throws Error(usage) naming one of them.
 void make_folder_durably(const fs::path& folder);
 
 /// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular
@@ -61,8 +61,8 @@ inline bool path_exists(const std::filesystem::path& path) {
 /// a temporary name in the target's folder. Without commit(), the destructor removes path().
 class PendingPath {
 public:
-    /// Creates no file. Throws Error(usage) if the target is empty, a symbolic link or a mount
-    /// point, if it is "/" or ends in "." or "..", or if a folder exists at path().
+    /// Creates no file. Throws Error(usage) if a folder exists at path(). The target must not be
+    /// empty, "/", a symbolic link, a mount point or a path that ends in "." or "..".
     explicit PendingPath(const fs::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
@@ -80,7 +80,7 @@ private:
     bool is_committed_ = false;
 };
 
-/// Owns the descriptor of an open file or folder; may be empty.
+/// Owns the descriptor of an open file or folder, or none.
 class Descriptor {
 public:
     explicit Descriptor(int number) noexcept : number_(number) {}
@@ -106,14 +106,14 @@ private:
 /// Opens a regular file for reading. Throws Error(data) naming the path on failure.
 Descriptor open_for_reading(const fs::path& path);
 
-/// Reads until `buffer` is full or the file ends. Returns the number of bytes read; nothing, with
-/// errno set, after a read error. With an `offset`, reads from that byte on, and neither uses nor
-/// changes the file position.
+/// Reads until `buffer` is full or the file ends. Returns the number of bytes read. After a read
+/// error, returns no value and sets errno. With an `offset`, reads from that byte on; the file
+/// position is neither used nor changed.
 std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer,
                                     std::optional<std::int64_t> offset = {}) noexcept;
 
 /// Like try_read, but throws Error(data) naming the path after a read error.
-std::size_t read_some(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer);
+std::size_t read_full(const Descriptor& file, const fs::path& path, std::span<std::byte> buffer);
 
 /// Writes all of `bytes`. Returns false, with errno set, on failure.
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept;

@@ -31,12 +31,12 @@ std::string write_manifest(const std::filesystem::path& folder);
 /// SHA-256 differs, or naming the manifest if it is malformed, unreadable or over 64 MiB.
 bool matches_manifest(const std::filesystem::path& file);
 
-/// Returns SHA-256 by path, relative to the folder of the manifest. If a path occurs twice, the
-/// last line applies. Throws Error(data) naming `manifest` for a line without a SHA-256 or a path.
+/// Returns SHA-256 by path relative to the manifest's folder; of equal paths, the last line counts.
+/// Throws Error(data) naming `manifest` for a line that lacks a SHA-256 or a path.
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
-/// Returns the text of a manifest with `digests`, which are SHA-256 by path.
+/// Returns the text of a manifest. `digests` has the SHA-256 of each file by its path.
 std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests);
 
 }  // namespace hpcai::storage

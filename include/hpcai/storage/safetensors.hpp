@@ -55,9 +55,9 @@ class SafetensorsFile {
 public:
     /// `name` is for messages. Throws Error(data) if the header has over 100,000,000 bytes, exceeds
     /// the file, does not begin with '{', or is rejected by parse_strict_json. Also throws for a
-    /// missing or unknown key of a tensor, metadata that are not strings, an unknown type, and
-    /// offsets that leave a gap, overlap, do not fit shape and type, or do not end at the end of
-    /// the file.
+    /// missing or unknown key of a tensor, metadata that are not strings, and an unknown type. The
+    /// tensors' offsets must fit shape and type and cover the rest of the file without gap or
+    /// overlap.
     SafetensorsFile(std::vector<std::byte> bytes, std::string_view name);
     SafetensorsFile(SafetensorsFile&&) noexcept = default;
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
@@ -72,7 +72,7 @@ private:
     std::vector<std::byte> bytes_;
     Metadata metadata_;
     std::vector<StoredTensor> tensors_;
-    std::map<std::string_view, const StoredTensor*> by_name_;  // into tensors_
+    std::map<std::string_view, const StoredTensor*> by_name_;  // pointers into tensors_
 };
 
 /// Reads a file of at most `limit_bytes` bytes. Throws Error(data) as the constructor and

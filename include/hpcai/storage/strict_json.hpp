@@ -12,8 +12,8 @@ namespace hpcai::storage {
 
 /// Limits for untrusted text.
 struct JsonLimits {
-    std::size_t depth = 32;  // of nested objects and arrays that are not empty
-    // A scalar and a key count as half a value each, an object or array as one.
+    std::size_t depth = 32;  // nesting of objects and arrays, except for empty ones
+    // A scalar and a key each count as half a value, an object or array as one.
     std::size_t values = 10'000'000;
 };
 

@@ -19,7 +19,7 @@ struct CheckpointLocation {
 
 struct Checkpoint {
     std::int64_t step = 0;       // steps done
-    std::int64_t launch_id = 0;  // identifies the launch that wrote it, equal on all ranks
+    std::int64_t launch_id = 0;  // of the launch that wrote it; `program` in the marker
     Snapshot snapshot;           // of this rank
 };
 

@@ -15,7 +15,7 @@ void feed_padding(graph::Network& network);
 
 /// A model's predictions, in the order of the samples.
 struct Predictions {
-    std::vector<float> outputs;        // (samples, columns) of the network's last node
+    std::vector<float> outputs;        // (samples, columns), the network's output
     std::vector<std::int32_t> labels;  // (samples), -1: not scored
 };
 

@@ -53,7 +53,7 @@ struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
     double wait_seconds = 0;       // waits for other stages, and for all ranks at a step's end
-    comm::ShardAccounting shards;  // with one stage, its waits include that at a step's end
+    comm::ShardAccounting shards;  // with one stage, its waits include those at a step's end
 };
 
 /// Runs a model's optimizer steps on one rank of the group that trains it. Between steps,
@@ -92,8 +92,8 @@ public:
 protected:
     explicit StepRunner(const StepSetup& setup);
 
-    /// Enqueues the step's learning rate and this rank's failure status. Refreshes the working
-    /// copies that updates write, if ParameterStore::write() was called since the last step.
+    /// Enqueues the step's learning rate and this rank's failure status. After calls of
+    /// ParameterStore::write(), refreshes the parameters' working copies that updates write.
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>

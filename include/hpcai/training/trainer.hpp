@@ -71,7 +71,7 @@ struct TrainerSetup {
     const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
     std::string rank_name = {};             // for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};         // to inject in all groups; steps count as in `log`
+    std::vector<Fault> faults = {};         // of all groups; their steps are numbered as in `log`
     int group = 0;                          // of this rank
     // Steps and epochs of models that the group has trained before; `log` counts them, too.
     std::int64_t earlier_steps = 0;

@@ -45,7 +45,7 @@ struct WatchdogSettings {
     std::string rank_name = "a rank";  // the watched rank, for the last message of the process
 };
 
-/// Checks that the thread that makes the calls completes steps in time.
+/// Checks that the thread that calls step_done() completes steps in time.
 class Watchdog {
 public:
     explicit Watchdog(WatchdogSettings settings);

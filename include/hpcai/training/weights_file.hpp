@@ -11,10 +11,10 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
                                    std::int64_t pixels);
 
 /// Writes parameters and running statistics durably as safetensors with the names of the graph:
-/// those of torchvision's state dict if torchvision has the model. Tensors are fp32, filters
-/// (filters, channels, height, width). `num_batches_tracked` are int64 scalars:
-/// `normalized_batches`, the number of updates of the running statistics. Throws Error(usage) if it
-/// cannot be written.
+/// those of torchvision's state dict if torchvision has the model. Tensors are fp32; a convolution
+/// has the shape (filters, channels, height, width). All `num_batches_tracked`, int64 scalars, are
+/// `normalized_batches`, the number of updates of the running statistics. Throws Error(usage) if
+/// the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t normalized_batches);
 
@@ -24,8 +24,8 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the initial weights of a training run. For a detector, the file may instead hold a
-/// classifier, with no name that begins with "backbone.body.". The classifier's tensors, except
+/// Reads the initial weights of a training run. If the graph is a detector and no name in the file
+/// begins with "backbone.body.", the file must hold a classifier. The classifier's tensors, except
 /// "fc.*", fill the backbone; other parameters stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);

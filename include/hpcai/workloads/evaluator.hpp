@@ -21,7 +21,7 @@ struct MemberPredictions {
     training::Predictions validation;  // for the test samples
     // Detections read from a file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
-    std::vector<std::uint8_t> out_of_bag;      // [training sample] 1: not in this model's bootstrap
+    std::vector<std::uint8_t> out_of_bag;      // by training sample; 1: not in the bootstrap sample
     training::Predictions out_of_bag_samples;  // predictions for the samples with 1, in order
 };
 
@@ -59,8 +59,8 @@ public:
     /// per sample. Reports the first difference of each file.
     virtual void check_samples(std::span<const std::int32_t> labels,
                                Inspector& inspector) const = 0;
-    /// Describes how `stored` differs from the recomputed `again` by more than the rounding of
-    /// other processors: `tolerance` in a probability or score. Empty if it does not.
+    /// Returns how `stored` differs from the recomputed `again`; empty if most probabilities or
+    /// scores differ by at most `tolerance`, because rounding differs between processors.
     virtual std::string difference(const MemberPredictions& stored, const MemberPredictions& again,
                                    double tolerance) const = 0;
 };

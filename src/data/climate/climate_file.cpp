@@ -62,7 +62,7 @@ void isolate_child() {
 
 /// Runs `action` in a child process without output and waits for it. Returns survived if `action`
 /// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
-/// ignored, returns crashed for too_slow. Throws Error(internal) if no process can be started.
+/// ignored, returns crashed, never too_slow. Throws Error(internal) if no process can be started.
 ChildResult run_in_child(const std::function<void()>& action) {
     std::array<int, 2> pipe_ends{-1, -1};
     const bool has_pipe = ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;
@@ -87,7 +87,7 @@ ChildResult run_in_child(const std::function<void()>& action) {
 
 Hdf5Handle open_file(const fs::path& path) {
     const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_file_locking(access.id(), false, true);  // read-only folders and some NFS have no locks
+    H5Pset_file_locking(access.id(), false, true);  // some folders, as on NFS, have no locks
     Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     require(file.valid(), ExitCode::data,
             "'{}' cannot be opened as HDF5: it is damaged or has another format", path.string());
@@ -101,9 +101,9 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 /// Returns the requirements for the datasets of a file, for error messages.
 std::string expected_layout() {
     return fmt::format(
-        "a file needs dataset {}, float32 of samples x {} x height x width, and dataset {}, "
-        "integers of samples x {} x {}: rows of ymin, xmin, ymax, xmax in pixels, class 0 to {}, "
-        "unused rows all -1; a fixed-length string \"{}\" as its attribute {} states the order",
+        "a file needs {} (float32, samples x {} x height x width) and {} (integers, samples x {} x "
+        "{}). Box rows have ymin, xmin, ymax, xmax in pixels and class 0 to {}, or -1 in all "
+        "columns; the fixed-length string \"{}\" as the boxes' attribute {} states this order",
         climate::kImagesName, kClimateChannels, climate::kBoxesName, kMaxClimateBoxes,
         climate::kBoxColumns, kClimateCategories - 1, climate::kCornerColumns,
         climate::kColumnsName);
@@ -114,11 +114,11 @@ void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
     require(e[0] >= 1 && e[0] <= kMaxSamples && e[1] == kClimateChannels && e[2] >= 1 &&
                 e[2] <= kMaxSide && e[3] >= 1 && e[3] <= kMaxSide,
             ExitCode::data,
-            "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
-            "found {}",
+            "{}: expected samples x {} x height x width with at most {} samples and {} pixels per "
+            "side, found {}",
             images.location, kClimateChannels, kMaxSamples, kMaxSide, text_of(e));
     require(e[1] * e[2] * e[3] * sizeof(float) <= kMaxSampleBytes, ExitCode::data,
-            "{}: {} is more than 4 GiB a sample", images.location, text_of(e));
+            "{}: with extents {}, a sample has more than 4 GiB", images.location, text_of(e));
     const std::vector<hsize_t> expected{e[0], kMaxClimateBoxes, climate::kBoxColumns};
     require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.location,
             text_of(expected), text_of(boxes.extents));

@@ -28,7 +28,7 @@ void require_side(const char* name, int value, int maximum) {
 }
 
 /// Returns the first pixel of a random window of `size` out of `extent` pixels, uniform among the
-/// windows that contain [low, high) or lie inside it. If there is none, returns the nearest.
+/// windows that contain [low, high) or lie inside it. If there is none, uses the nearest window.
 int place_window(double low, double high, int size, int extent, CounterStream& random) {
     const double low_bound = std::min(high - size, low), high_bound = std::max(high - size, low);
     const int first = std::max(0, static_cast<int>(std::ceil(low_bound)));
@@ -120,7 +120,7 @@ std::vector<Box> ClimateGenerator::boxes(Split split, std::uint32_t number) cons
 
 void ClimateGenerator::sample(Split split, std::uint32_t number, FieldLayout layout,
                               std::span<float> fields, std::vector<Box>& boxes) const {
-    ensure(fields.size() == elements(), "{} climate values into {}", elements(), fields.size());
+    ensure(fields.size() == elements(), "{} values for a buffer of {}", elements(), fields.size());
     const DrawnSample drawn(settings_, *surface_, split, number);
     const climate::Patch patch{drawn.window.row - 1, drawn.window.column - 1, settings_.height + 2,
                                settings_.width + 2};

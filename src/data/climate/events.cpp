@@ -12,7 +12,7 @@ constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
-constexpr double kMaxSpread = 2;       // standard deviations
+constexpr double kMaxDeviations = 2;   // standard deviations, limit of normal random numbers
 constexpr double kTypicalDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
@@ -68,9 +68,9 @@ private:
     };
 
     double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }
-    /// Returns exp(spread * n) of a normal n that is clamped to +-kMaxSpread; 1 for a spread of 0.
+    /// Returns exp(spread * n), where n is a standard normal number clamped to two deviations.
     double lognormal_factor(double spread) {
-        return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
+        return std::exp(spread * std::clamp(random_.normal(), -kMaxDeviations, kMaxDeviations));
     }
     /// Returns the ratio of an event's strength in the snapshot to its typical strength. Its mean
     /// would be 1 without the clamp; it is 0.98 at a spread of 0.6 and 0.94 at 1.
@@ -175,8 +175,8 @@ private:
         }
     }
 
-    /// Draws a path to the coast of North or South America; without label, it ends earlier.
-    Plume plume_path(bool labelled) {
+    /// Draws a plume to the coast of North or South America; without label, it ends earlier.
+    Plume random_plume(bool labelled) {
         Plume plume{uniform(18, 26), uniform(185, 205), uniform(36, 52), uniform(228, 242)};
         if (bernoulli(0.45)) {
             plume.latitude_0 *= -1;
@@ -199,7 +199,7 @@ private:
 
     void draw_plume(bool labelled) {
         for (int attempt = 0; attempt < kPlumeTries; ++attempt) {
-            const Plume plume = plume_path(labelled);
+            const Plume plume = random_plume(labelled);
             std::vector<ReservedArea> areas;
             for (double q = 0; q <= 1; q += 0.2) {
                 areas.push_back({plume.latitude_at(q), plume.longitude_at(q), kRiverDistance});

@@ -67,7 +67,7 @@ struct WaveSpectrum {
     double lowest = 1;   // wavenumber, radians per Earth radius
     double highest = 1;  // wavenumber, radians per Earth radius
     double slope = 0;    // amplitudes are proportional to wavenumber^-slope
-    int spacing = 1;     // pixels (1, 2 or 4) between the nodes of cubic interpolation
+    int spacing = 1;     // pixels (1, 2 or 4) between points of the grid that is interpolated
 };
 
 /// Returns an isotropic random field on the sphere, with mean 0 and variance 1 over all draws: a

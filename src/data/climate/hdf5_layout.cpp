@@ -22,13 +22,13 @@ void require_type(const Hdf5Dataset& dataset, const Hdf5Expectation& expected) {
             expected.element_bytes, bytes);
 }
 
-void read_extents(Hdf5Dataset& dataset, int rank) {
+void read_extents(Hdf5Dataset& dataset, int dimensions) {
     const Hdf5Handle space(H5Dget_space(dataset.handle.id()), H5Sclose);
     const int found = space.valid() ? H5Sget_simple_extent_ndims(space.id()) : -1;
-    require(found == rank, ExitCode::data, "{}: expected {} dimensions, found {}", dataset.location,
-            rank, std::max(found, 0));
-    dataset.extents.resize(rank);
-    require(H5Sget_simple_extent_dims(space.id(), dataset.extents.data(), nullptr) == rank,
+    require(found == dimensions, ExitCode::data, "{}: expected {} dimensions, found {}",
+            dataset.location, dimensions, std::max(found, 0));
+    dataset.extents.resize(dimensions);
+    require(H5Sget_simple_extent_dims(space.id(), dataset.extents.data(), nullptr) == dimensions,
             ExitCode::data, "{}: the dimensions cannot be read", dataset.location);
 }
 
@@ -53,16 +53,16 @@ void check_storage(Hdf5Dataset& dataset) {
     }
     if (layout != H5D_CHUNKED) return;
     std::vector<hsize_t> chunk(dataset.extents.size());
-    const int rank = H5Pget_chunk(list.id(), static_cast<int>(chunk.size()), chunk.data());
-    require(rank == static_cast<int>(chunk.size()), ExitCode::data,
+    const int found = H5Pget_chunk(list.id(), static_cast<int>(chunk.size()), chunk.data());
+    require(found == static_cast<int>(chunk.size()), ExitCode::data,
             "{}: the shape of its chunks cannot be read", dataset.location);
     dataset.chunk_extent =
         std::clamp<hsize_t>(chunk[0], 1, std::max<hsize_t>(dataset.extents[0], 1));
 }
 
 constexpr const char* kChooseOrder =
-    "choose the order with --box-order corners or ranges; a run needs records in data.path, which "
-    "`hpcai500 data transcode PATH --box-order ... --output DIR` writes";
+    "choose the order with --box-order corners or ranges; for a run, write records with "
+    "`hpcai500 data transcode PATH --box-order ... --output DIR` and set data.path to DIR";
 constexpr BoxRow kPadding{-1, -1, -1, -1, -1};
 
 struct Edges {
@@ -106,7 +106,7 @@ Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& pa
     require(dataset.handle.valid(), ExitCode::data, "{}: cannot be opened as a dataset",
             dataset.location);
     require_type(dataset, expected);
-    read_extents(dataset, expected.rank);
+    read_extents(dataset, expected.dimensions);
     check_storage(dataset);
     return dataset;
 }

@@ -33,8 +33,8 @@ private:
     Close close_ = nullptr;
 };
 
-/// Disables the library's error output and its clean-up at exit, where an object that a damaged
-/// file left open could block. Must precede all other calls of HDF5.
+/// Disables the library's error output and its clean-up at exit, which could block on an object
+/// that a damaged file left open. Must precede all other calls of HDF5.
 inline void configure_hdf5() {
     H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -48,11 +48,11 @@ inline constexpr const char* kCornerColumns = "ymin,xmin,ymax,xmax,class";
 inline constexpr const char* kRangeColumns = "ymin,ymax,xmin,xmax,class";
 inline constexpr int kBoxColumns = 5;
 
-/// An open dataset with the expected type and rank.
+/// An open dataset with the expected type and number of dimensions.
 struct Hdf5Dataset {
     Hdf5Handle handle;
     std::vector<hsize_t> extents;
-    hsize_t chunk_extent = 1;  // of the first axis; 1 if it is not chunked
+    hsize_t chunk_extent = 1;  // of the first axis; 1 if the dataset is not chunked
     std::string location;      // "'file.h5': images", for messages
 };
 
@@ -60,11 +60,11 @@ struct Hdf5Expectation {
     const char* name;
     H5T_class_t type;
     std::size_t element_bytes;  // 0 for any size
-    int rank;
+    int dimensions;
 };
 
 /// Opens dataset `expected.name`. Throws Error(data) if it is absent, a link or stored in another
-/// file, has another type or rank, or needs a filter other than deflate, shuffle and fletcher32.
+/// file, differs from `expected`, or needs a filter other than deflate, shuffle and fletcher32.
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 

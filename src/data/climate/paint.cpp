@@ -7,7 +7,7 @@ namespace hpcai::data::climate {
 namespace {
 
 constexpr double kAirDensity = 1.12;  // kg/m^3 near the sea
-constexpr double kInflow = 0.32;      // ratio of radial to tangential wind of a tropical low
+constexpr double kInflow = 0.32;      // ratio of radial to tangential wind of a vortex
 // In this file, `s` is the snapshot, `k` the index of a pixel and `o` its offset from an event.
 
 /// The position of a pixel relative to an event, in metres.
@@ -90,8 +90,8 @@ void paint_vortex(const Vortex& v, Snapshot& s) {
 }
 
 void paint_fronts(const Low& low, Snapshot& s, std::size_t k, const Offset& o) {
-    const double pole = low.latitude > 0 ? 1 : -1, size = low.size, drop = low.drop;
-    const double poleward = pole * o.north;
+    const double hemisphere = low.latitude > 0 ? 1 : -1, size = low.size, drop = low.drop;
+    const double poleward = hemisphere * o.north;
     const double warm =
         gauss(square(o.east - 0.9 * size) + square(poleward + 0.6 * size), 0.9 * size);
     const double cold =
@@ -107,7 +107,7 @@ void paint_fronts(const Low& low, Snapshot& s, std::size_t k, const Offset& o) {
 }
 
 void paint_low(const Low& low, Snapshot& s) {
-    const double pole = low.latitude > 0 ? 1 : -1;
+    const double hemisphere = low.latitude > 0 ? 1 : -1;
     const double coriolis = 2 * kRotationRate * std::fabs(std::sin(low.latitude * kDegree));
     for_each_within(s.patch, {low.latitude, low.longitude, 4.2 * low.size},
                     [&](std::size_t k, const Offset& o) {
@@ -116,8 +116,8 @@ void paint_low(const Low& low, Snapshot& s) {
                         const double gradient_x = depth * x / low.eccentricity / square(low.size);
                         const double gradient_y = depth * y * low.eccentricity / square(low.size);
                         add(s.pressure[k], -depth);
-                        add(s.eastward[k], -0.62 * pole * gradient_y / (1.15 * coriolis));
-                        add(s.northward[k], 0.62 * pole * gradient_x / (1.15 * coriolis));
+                        add(s.eastward[k], -0.62 * hemisphere * gradient_y / (1.15 * coriolis));
+                        add(s.northward[k], 0.62 * hemisphere * gradient_x / (1.15 * coriolis));
                         const double trough =
                             low.drop *
                             gauss(square(o.east + low.tilt) + square(o.north), 1.35 * low.size);

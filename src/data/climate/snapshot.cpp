@@ -27,7 +27,7 @@ double sine_power(double degrees, double exponent) {
 /// Quantities that depend only on latitude and season.
 struct Zone {
     double season = 0;  // -1 to 1
-    double sine = 0;
+    double sine = 0;    // of the latitude
     double storms = 0;  // 0 to 1, pressure variability
     double rain_belt = 0;
     double dry_belt = 0;
@@ -73,13 +73,13 @@ struct Ground {
 // In this file, `s` is the snapshot and `k` the index of a pixel.
 void fill_pixel(Snapshot& s, std::size_t k, const Zone& zone, const Ground& ground,
                 const Noise& noise) {
-    const double psi = noise.pressure[k], planetary = noise.planetary[k];
+    const double local = noise.pressure[k], planetary = noise.planetary[k];
     const double moisture = noise.moisture[k], thermal = noise.temperature[k];
     const double land = ground.land ? 1 : 0;
     const double surface = zone.surface_temperature + 3.0 * thermal * (0.35 + 0.9 * land) +
                            2.2 * planetary - land * 0.0055 * ground.height +
                            land * 7.5 * zone.season * zone.sine;
-    const double anomaly = (480 + 1350 * zone.storms) * (0.75 * psi + 0.65 * planetary);
+    const double anomaly = (480 + 1350 * zone.storms) * (0.75 * local + 0.65 * planetary);
     const double humidity =
         saturation(std::min(surface, 302.5)) * (0.78 - 0.10 * land + 0.05 * moisture);
     const double water = (2350 * humidity + 2.5) *
@@ -91,7 +91,7 @@ void fill_pixel(Snapshot& s, std::size_t k, const Zone& zone, const Ground& grou
     s.surface_temperature[k] = static_cast<float>(surface);
     s.pressure_anomaly[k] = static_cast<float>(anomaly);
     s.pressure[k] = static_cast<float>(zone.pressure + anomaly);
-    s.height_anomaly[k] = static_cast<float>((90 + 150 * zone.storms) * 0.8 * (psi + planetary));
+    s.height_anomaly[k] = static_cast<float>((90 + 150 * zone.storms) * 0.8 * (local + planetary));
     s.humidity[k] = static_cast<float>(std::max(1e-5, humidity));
     s.water[k] = static_cast<float>(std::max(0.2, water));
     s.rain[k] = static_cast<float>(1.7e-7 * convection * convection * s.water[k] / 25 +
@@ -99,7 +99,7 @@ void fill_pixel(Snapshot& s, std::size_t k, const Zone& zone, const Ground& grou
     s.temperature_500[k] = static_cast<float>(
         zone.temperature_500 + zone.variable_heat * (2.4 * thermal + 3.4 * planetary));
     s.temperature_200[k] = static_cast<float>(zone.temperature_200 +
-                                              zone.variable_heat * (6.0 * planetary + 3.6 * psi));
+                                              zone.variable_heat * (6.0 * planetary + 3.6 * local));
 }
 
 constexpr double kGravity = 9.80665;     // m/s^2

@@ -24,10 +24,10 @@ struct Longitudes {
     std::vector<float> cosine, sine;
 };
 
-Longitudes longitudes_of(const Patch& nodes, int spacing) {
+Longitudes longitudes_of(const Patch& coarse, int spacing) {
     Longitudes result;
-    for (int c = 0; c < nodes.columns; ++c) {
-        const int remainder = ((nodes.column + c) * spacing) % kClimateColumns;
+    for (int c = 0; c < coarse.columns; ++c) {
+        const int remainder = ((coarse.column + c) * spacing) % kClimateColumns;
         const int column = remainder < 0 ? remainder + kClimateColumns : remainder;
         const double angle = 2 * std::numbers::pi * column / kClimateColumns;
         result.cosine.push_back(static_cast<float>(std::cos(angle)));
@@ -40,29 +40,29 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Four nodes around a row or column, and their weights in cubic interpolation.
+/// Four rows or columns of a coarse grid around a pixel, and their weights in cubic interpolation.
 struct Stencil {
-    int node = 0;  // the first node; node + 1 is the last one that does not exceed the pixel
+    int first = 0;  // the pixel is between first + 1, which may equal it, and first + 2
     std::array<float, 4> weights{};
 };
 
 Stencil stencil_of(int pixel, int spacing) {
-    const int node = floor_division(pixel, spacing);
-    const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
-    // Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
-    return {node - 1,
+    const int before = floor_division(pixel, spacing);
+    const float t = static_cast<float>(pixel - before * spacing) / static_cast<float>(spacing);
+    // Lagrange's weights of values at -1, 0, 1 and 2 for a position t in [0, 1).
+    return {before - 1,
             {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2,
              -(t + 1) * t * (t - 2) / 2, (t + 1) * t * (t - 1) / 6}};
 }
 
-/// Interpolates the values of nodes to the columns of the patch: (nodes.rows, patch.columns).
-Field interpolate_columns(const Field& values, const Patch& nodes, const Patch& patch,
+/// Interpolates to the columns of the patch. Returns (coarse.rows, patch.columns).
+Field interpolate_columns(const Field& values, const Patch& coarse, const Patch& patch,
                           int spacing) {
-    Field result(std::size_t{1} * nodes.rows * patch.columns);
+    Field result(std::size_t{1} * coarse.rows * patch.columns);
     for (int c = 0; c < patch.columns; ++c) {
         const Stencil stencil = stencil_of(patch.column + c, spacing);
-        for (int r = 0; r < nodes.rows; ++r) {
-            const float* const v = &values[nodes.at(r, stencil.node - nodes.column)];
+        for (int r = 0; r < coarse.rows; ++r) {
+            const float* const v = &values[coarse.at(r, stencil.first - coarse.column)];
             result[patch.at(r, c)] = stencil.weights[0] * v[0] + stencil.weights[1] * v[1] +
                                      stencil.weights[2] * v[2] + stencil.weights[3] * v[3];
         }
@@ -70,13 +70,13 @@ Field interpolate_columns(const Field& values, const Patch& nodes, const Patch& 
     return result;
 }
 
-Patch nodes_around(const Patch& patch, int spacing) {
-    Patch nodes;
-    nodes.row = floor_division(patch.grid_row(0), spacing) - 1;
-    nodes.rows = floor_division(patch.grid_row(patch.rows - 1), spacing) + 3 - nodes.row;
-    nodes.column = floor_division(patch.column, spacing) - 1;
-    nodes.columns = floor_division(patch.column + patch.columns - 1, spacing) + 3 - nodes.column;
-    return nodes;
+Patch coarse_grid_of(const Patch& patch, int spacing) {
+    Patch coarse;
+    coarse.row = floor_division(patch.grid_row(0), spacing) - 1;
+    coarse.rows = floor_division(patch.grid_row(patch.rows - 1), spacing) + 3 - coarse.row;
+    coarse.column = floor_division(patch.column, spacing) - 1;
+    coarse.columns = floor_division(patch.column + patch.columns - 1, spacing) + 3 - coarse.column;
+    return coarse;
 }
 
 constexpr std::uint64_t kPlanetSeed = 12345;         // the same planet in every run
@@ -84,10 +84,10 @@ constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // a value that SampleKey::
 constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
 constexpr double kMaxHeight = 5200;      // m
 
-double height_of(double excess, double latitude) {
+double height_of(double above_threshold, double latitude) {
     const double south = -70 - latitude;  // degrees within the southern ice cap
     if (south > 0) return std::min(900 + 90 * south, kMaxHeight);
-    return excess > 0 ? std::min(1150 * std::pow(excess, 2.2), kMaxHeight) : 0.0;
+    return above_threshold > 0 ? std::min(1150 * std::pow(above_threshold, 2.2), kMaxHeight) : 0.0;
 }
 
 std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random) {
@@ -108,18 +108,18 @@ std::vector<Wave> draw_waves(const WaveSpectrum& spectrum, CounterStream random)
     return waves;
 }
 
-/// Returns the sum of waves at `nodes`, whose rows and columns count steps of `spacing` pixels.
-Field sum_waves(const std::vector<Wave>& waves, const Patch& nodes, int spacing) {
-    const Longitudes longitudes = longitudes_of(nodes, spacing);
-    Field values(nodes.pixels());
-    const auto columns = static_cast<std::size_t>(nodes.columns);
+/// Returns the sum of waves on the grid `coarse`, whose points are `spacing` pixels apart.
+Field sum_waves(const std::vector<Wave>& waves, const Patch& coarse, int spacing) {
+    const Longitudes longitudes = longitudes_of(coarse, spacing);
+    Field values(coarse.pixels());
+    const auto columns = static_cast<std::size_t>(coarse.columns);
     const float* const cosine = longitudes.cosine.data();
     const float* const sine = longitudes.sine.data();
-    for (int r = 0; r < nodes.rows; ++r) {
-        const double angle = latitude_of((nodes.row + r) * spacing) * kDegree;
+    for (int r = 0; r < coarse.rows; ++r) {
+        const double angle = latitude_of((coarse.row + r) * spacing) * kDegree;
         const auto c = static_cast<float>(std::cos(angle));
         const auto s = static_cast<float>(std::sin(angle));
-        float* const row = &values[nodes.at(r, 0)];
+        float* const row = &values[coarse.at(r, 0)];
         for (const Wave& wave : waves) {
             const float x = wave.x * c, y = wave.y * c, z = wave.z * s + wave.phase;
             for (std::size_t i = 0; i < columns; ++i) {
@@ -134,13 +134,13 @@ Field sum_waves(const std::vector<Wave>& waves, const Patch& nodes, int spacing)
 
 Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Patch& patch) {
     const int spacing = spectrum.spacing;
-    const Patch nodes = nodes_around(patch, spacing);
+    const Patch coarse = coarse_grid_of(patch, spacing);
     const Field values = interpolate_columns(
-        sum_waves(draw_waves(spectrum, random), nodes, spacing), nodes, patch, spacing);
+        sum_waves(draw_waves(spectrum, random), coarse, spacing), coarse, patch, spacing);
     Field result(patch.pixels());
     for (int r = 0; r < patch.rows; ++r) {
         const Stencil stencil = stencil_of(patch.grid_row(r), spacing);
-        const float* const v = &values[patch.at(stencil.node - nodes.row, 0)];
+        const float* const v = &values[patch.at(stencil.first - coarse.row, 0)];
         float* const row = &result[patch.at(r, 0)];
         const auto columns = static_cast<std::size_t>(patch.columns);
         for (std::size_t c = 0; c < columns; ++c) {
@@ -155,7 +155,8 @@ Field random_field(const WaveSpectrum& spectrum, CounterStream random, const Pat
 Surface make_surface() {
     const Patch whole{0, 0, kClimateRows, kClimateColumns};
     const CounterStream random(kPlanetSeed, RandomPurpose::climate, kPlanetStream);
-    Surface surface{random_field({96, 2, 40, 1.3, 2}, random, whole), {}};
+    const WaveSpectrum spectrum{96, 2, 40, 1.3, 2};  // waves, lowest, highest, slope, spacing
+    Surface surface{random_field(spectrum, random, whole), {}};
     surface.land.resize(whole.pixels());
     for (int row = 0; row < kClimateRows; ++row) {
         const double latitude = latitude_of(row);

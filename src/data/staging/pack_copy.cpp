@@ -41,7 +41,7 @@ FileMetadata metadata_of(const struct stat& status) {
     return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-/// Reads up to `bytes` bytes, calls consume(block) for each block, and returns the bytes read.
+/// Reads up to `bytes` bytes in blocks, calls consume(block), and returns the number of bytes.
 template <typename Consume>
 std::int64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
                             std::int64_t bytes, const std::atomic<bool>& stop,
@@ -51,7 +51,7 @@ std::int64_t for_each_block(const storage::Descriptor& file, const std::filesyst
     while (total < bytes) {
         if (stop) throw Stopped();
         const std::int64_t wanted = std::min(bytes - total, kBlockBytes);
-        const std::int64_t got = storage::read_some(file, path, std::span(block).first(wanted));
+        const std::int64_t got = storage::read_full(file, path, std::span(block).first(wanted));
         consume(storage::Bytes(block).first(got));
         total += got;
         if (got < wanted) break;

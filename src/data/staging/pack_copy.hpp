@@ -47,8 +47,8 @@ struct Stopped : std::exception {};
 FileMetadata read_metadata(const std::filesystem::path& path);
 FileMetadata read_metadata(const storage::Descriptor& file);
 
-/// Returns the bytes of a sample and the modification time of its shard; -1 bytes if the shard ends
-/// before the sample does.
+/// Returns the size of a sample and the modification time of the tar file that contains it; a size
+/// of -1 if the tar file ends before the sample does.
 FileMetadata read_metadata(const SampleIndex& packed, std::uint32_t sample);
 
 /// Totals of all copies of this rank, updated by many threads.
@@ -72,9 +72,9 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. With `has_pictures`, the range of an unreadable file stays empty; else
-/// throws Error(data). Also throws Error(data) naming a file that has changed since it was listed
-/// or does not have its listed digest, Error(usage) if the pack cannot be written, and Stopped.
+/// complete and synced. With `has_pictures`, the range of an unreadable file stays empty. Throws
+/// Error(data) naming another unreadable file, or one that has changed since it was listed or
+/// differs from its listed digest; Error(usage) if the pack cannot be written; and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
 /// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample

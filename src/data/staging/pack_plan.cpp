@@ -42,7 +42,7 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
 }
 
 /// Returns whether this node has a rank that reads the group's training samples: one with the first
-/// shard of the first pipeline stage.
+/// channels of the first pipeline stage.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
         return rank.group == group && layout.partition_of(rank.group_rank) == 0;

@@ -6,10 +6,10 @@
 #include <hpcai/plan/parallelism_controller.hpp>
 
 /// The assignment of source files to packs in the staging folder. It depends only on arguments that
-/// all ranks of a node have, so they compute the same plan without communication.
+/// all ranks of a node have, so they compute the same packs without communication.
 namespace hpcai::data::staging {
 
-/// A rank's node, its index on the node, and all ranks of the node.
+/// A rank's node, the rank's index on this node, and all ranks of this node.
 struct NodePlace {
     int node = 0;
     int node_rank = 0;
@@ -18,10 +18,10 @@ struct NodePlace {
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
 
-/// Returns, for each sample, 1 if a rank of the node reads it and data.staging covers it. In
-/// training, only ranks with the first shard of the first pipeline stage read samples. A node with
-/// one of these ranks needs the group's entire bootstrap sample, because each epoch redistributes
-/// it over the ranks. A node also needs the test and out-of-bag samples that its ranks evaluate.
+/// Returns, for each sample, 1 if a rank of the node reads it and data.staging covers it. Only
+/// ranks with the first channels of the first stage read training samples. A node with one of these
+/// ranks needs the group's entire bootstrap sample, because each epoch redistributes it over the
+/// ranks. A node also needs the test and out-of-bag samples that its ranks evaluate.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);

@@ -29,8 +29,8 @@ public:
 
     const std::filesystem::path& path() const { return path_; }
 
-    /// Lock the folder without waiting; the kernel releases the lock when the process ends. Return
-    /// false if another object has an exclusive lock; lock_exclusive() also if another object has a
+    /// Never block; the kernel releases the lock when the process ends. Return false if another
+    /// object has an exclusive lock; lock_exclusive() also returns false if another object has a
     /// shared lock or has removed the folder. Throw Error(usage) if the file system has no locks.
     bool lock_exclusive();
     bool lock_shared();  // downgrades an exclusive lock atomically
@@ -45,14 +45,14 @@ public:
     /// Returns the bytes that this user can still write to the folder.
     std::int64_t free_bytes() const;
 
-    /// Removes marks and temporary files of earlier runs, then creates the mark `running-<i>` for
-    /// each of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
+    /// Removes old marks and temporary files, then creates a mark (file `running-<i>`) for each of
+    /// `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
     void mark_running(int node_ranks);
-    /// Removes the mark of a rank, which has completed its part of the run. Needs no disk space.
+    /// Removes the mark of a rank that has completed its part of the run. Needs no disk space.
     void mark_completed(int node_rank);
     bool all_completed() const;
 
-    /// Removes the folder, except files that this program did not write and the folders with them.
+    /// Removes the folder, except files that this program did not write and their folders.
     /// Requires lock_exclusive().
     void remove() noexcept;
 

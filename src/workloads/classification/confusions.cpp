@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxConfusions = 10;
 constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 
-/// Returns "3 folder" for class 3 with first sample folder/file.jpg; none if classes share folders.
+/// Names classes by number and folder, such as "3 cats"; returns none if classes share folders.
 std::map<std::int32_t, std::string> class_names(const fs::path& samples,
                                                 std::span<const std::int32_t> labels) {
     std::istringstream lines(storage::read_file_text(samples, kMaxNamesBytes));

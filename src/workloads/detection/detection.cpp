@@ -196,7 +196,7 @@ public:
         if (static_cast<double>(matches) >= kMatchedShare * static_cast<double>(detections))
             return "";
         return fmt::format(
-            "{} of {} detections have a recomputed match with a score within {}; must be {} % or "
+            "{} of {} detections have a recomputed match (score difference <= {}); must be {} % or "
             "more",
             matches, detections, tolerance, 100 * kMatchedShare);
     }

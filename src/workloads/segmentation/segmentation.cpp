@@ -162,18 +162,18 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predic
     std::vector<evaluation::CellCounts> other_counts;
     if (other != nullptr) other_counts = counts_of(*other);
     const auto iou_of_draw = [](const std::vector<evaluation::CellCounts>& samples,
-                                std::span<const std::uint32_t> times) {
+                                std::span<const std::uint32_t> draws) {
         evaluation::CellCounts sum;
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
-            if (times[sample] > 0) evaluation::add_cells(samples[sample], times[sample], sum);
+            if (draws[sample] > 0) evaluation::add_cells(samples[sample], draws[sample], sum);
         }
         return evaluation::mean_iou(sum);
     };
     return evaluation::image_interval_95(
-        std::ssize(predicted_counts), [&](std::span<const std::uint32_t> times) {
-            std::optional<double> iou = iou_of_draw(predicted_counts, times);
+        std::ssize(predicted_counts), [&](std::span<const std::uint32_t> draws) {
+            std::optional<double> iou = iou_of_draw(predicted_counts, draws);
             if (!iou || other == nullptr) return iou;
-            const auto other_iou = iou_of_draw(other_counts, times);
+            const auto other_iou = iou_of_draw(other_counts, draws);
             return other_iou ? std::optional(*other_iou - *iou) : std::nullopt;
         });
 }

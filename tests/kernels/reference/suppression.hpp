@@ -7,7 +7,7 @@
 
 namespace hpcai::kernels::reference {
 
-inline void suppress(const RankedLists& lists, Stream) {
+inline void suppress(const BoxLists& lists, Stream) {
     for (std::int64_t list = 0; list < lists.lists; ++list) {
         const float* boxes = lists.boxes + list * lists.length * 4;
         std::uint64_t* keys = lists.keys + list * lists.length;
