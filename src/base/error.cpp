@@ -7,9 +7,9 @@ namespace hpcai {
 
 Error to_error(const std::exception& error) {
     if (const auto* known = dynamic_cast<const Error*>(&error)) return *known;
-    const bool needs_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    const bool is_out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     return {ExitCode::internal,
-            needs_memory ? fmt::format("out of host memory; {}", kMemoryRemedy) : error.what()};
+            is_out_of_memory ? fmt::format("out of host memory; {}", kMemoryRemedy) : error.what()};
 }
 
 void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments) {

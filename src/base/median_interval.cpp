@@ -8,27 +8,27 @@
 
 namespace hpcai {
 
-std::optional<std::pair<int, int>> median_ranks(int count) {
+std::optional<std::pair<int, int>> median_positions(int count) {
     // From 1023 values on, 0.5^count would be a denormal number or 0.
-    ensure(count <= 1000, "ranks of the median of {} values", count);
-    constexpr double kTail = 0.025;
-    int rank = 0;
-    double tail = std::pow(0.5, count), term = tail;  // tail: P(X <= rank)
-    while (2 * rank < count && tail <= kTail) {
-        term *= static_cast<double>(count - rank) / (rank + 1);
+    ensure(count <= 1000, "the interval of a median needs at most 1000 values, got {}", count);
+    constexpr double kMaxTail = 0.025;
+    int lower = 0;
+    double term = std::pow(0.5, count), tail = term;  // P(X = lower), P(X <= lower)
+    while (2 * lower < count && tail <= kMaxTail) {
+        term *= static_cast<double>(count - lower) / (lower + 1);
         tail += term;
-        ++rank;
+        ++lower;
     }
-    if (rank == 0) return std::nullopt;
-    return std::pair(rank, count + 1 - rank);
+    if (lower == 0) return std::nullopt;
+    return std::pair(lower, count + 1 - lower);
 }
 
 MedianInterval median_interval(std::vector<double> values) {
     std::ranges::sort(values);
     MedianInterval interval{.median = hpcai::median(values), .bounds = std::nullopt};
-    if (const auto ranks = median_ranks(static_cast<int>(values.size()))) {
-        interval.bounds = {values[static_cast<std::size_t>(ranks->first) - 1],
-                           values[static_cast<std::size_t>(ranks->second) - 1]};
+    if (const auto positions = median_positions(static_cast<int>(values.size()))) {
+        interval.bounds = {values[static_cast<std::size_t>(positions->first) - 1],
+                           values[static_cast<std::size_t>(positions->second) - 1]};
     }
     return interval;
 }

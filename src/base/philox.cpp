@@ -17,7 +17,7 @@ void CounterStream::refill() {
 
 std::uint32_t CounterStream::below(std::uint32_t n) {
     if (n <= 1) return 0;
-    const std::uint32_t rejected = (0u - n) % n;  // 2^32 mod n; smaller low words cause a bias
+    const std::uint32_t rejected = (0u - n) % n;  // 2^32 mod n: number of low words to reject
     std::uint64_t product = 0;
     do {
         product = std::uint64_t{next_u32()} * n;
@@ -31,7 +31,7 @@ double CounterStream::normal() {
         spare_normal_.reset();
         return value;
     }
-    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));  // 1 - u is never 0
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));  // uniform() < 1
     const double angle = 2.0 * std::numbers::pi * uniform();
     spare_normal_ = radius * std::sin(angle);
     return radius * std::cos(angle);

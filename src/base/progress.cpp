@@ -20,7 +20,7 @@ std::string render(const Progress& progress) {
     std::string line;
     if (progress.trial) line += fmt::format("trial {}  ", *progress.trial);
     if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-    // Until results are read, the loss is unknown, and the device may be at an earlier step.
+    // Until the first loss is read, the device may be at an earlier step than the host.
     if (std::isnan(progress.loss)) {
         return line + fmt::format("step {}/{} under way", progress.step, progress.steps);
     }
@@ -39,15 +39,14 @@ std::string render(const Progress& progress) {
 ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
     : out_(out),
       settings_(std::move(settings)),
-      plain_interval_seconds_(std::min(1.0, settings_.plain_interval_seconds)) {}
+      log_interval_seconds_(std::min(1.0, settings_.max_log_seconds)) {}
 
 void ProgressLine::update(const Progress& progress, double now_seconds) {
     const double interval =
-        settings_.live ? settings_.live_interval_seconds : plain_interval_seconds_;
+        settings_.live ? settings_.live_interval_seconds : log_interval_seconds_;
     const bool is_last = progress.step >= progress.steps;
     if (shown_before_ && !is_last && now_seconds - shown_seconds_ < interval) return;
-    if (shown_before_)
-        plain_interval_seconds_ = std::min(2 * interval, settings_.plain_interval_seconds);
+    if (shown_before_) log_interval_seconds_ = std::min(2 * interval, settings_.max_log_seconds);
     shown_before_ = true;
     shown_seconds_ = now_seconds;
     if (settings_.print) return settings_.print(progress);

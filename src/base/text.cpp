@@ -14,12 +14,12 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// Returns true for U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
 bool changes_direction(std::string_view character) {
-    const bool marks =
+    const bool is_mark =
         character.starts_with("\xE2\x80") && (character[2] == '\x8E' || character[2] == '\x8F' ||
                                               (character[2] >= '\xAA' && character[2] <= '\xAE'));
-    const bool isolates =
+    const bool is_isolate =
         character.starts_with("\xE2\x81") && character[2] >= '\xA6' && character[2] <= '\xA9';
-    return marks || isolates;
+    return is_mark || is_isolate;
 }
 
 std::string_view escape_html_character(std::string_view character) {

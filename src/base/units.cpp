@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kNotAvailable = "n/a";
 
-/// Formats three significant digits, but at most two decimals and all digits before the point.
+/// Formats all digits before the point. Numbers below 10 have two decimals, those below 100 one.
 std::string format_three_digits(double value) {
     const double magnitude = std::abs(value);
     const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;

@@ -20,7 +20,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Returns the world ranks of the leaders that agreed, except the leader that writes the result.
+/// Returns the world ranks of the leaders that took part in the agreement, except the writer's.
 std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> ranks;
     for (const comm::GroupStatus& status : decision.statuses()) {
@@ -49,7 +49,7 @@ bool have_all_completed_or_stopped(const comm::Membership& decision) {
     });
 }
 
-bool has_terminated_group(const context::RunContext& context) {
+bool has_group_stopped_by_sigterm(const context::RunContext& context) {
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const GroupProgress found = results::read_progress(context.output, group);
         if (found.progress && found.progress->state == ProgressState::terminated) return true;
@@ -59,8 +59,8 @@ bool has_terminated_group(const context::RunContext& context) {
 
 constexpr const char* kNoStatus = "no final status was received";
 
-/// Marks an absent group as failed. Otherwise `hpcai500 status` would show it as training
-/// permanently. A late group replaces this status when it ends.
+/// Marks an absent group as failed, because `hpcai500 status` would otherwise always show it as
+/// training. If the group still runs, it replaces this status when it ends.
 void mark_absent(const context::RunContext& context, int group) {
     GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
@@ -92,7 +92,7 @@ comm::NextAction next_action(const results::RunEnd& end) {
     return end.has_next_run ? comm::NextAction::another_run : comm::NextAction::exit;
 }
 
-/// Reports an error in the log, which is a file, and on standard error. Returns its code.
+/// Reports an error in the log file and on standard error. Returns the error's code.
 ExitCode report_error(const std::exception& exception, Logger& log) {
     const Error error = to_error(exception);
     log.error("{}", error.what());
@@ -171,9 +171,9 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
-            const int number = context_.launch.repetition;
+            const int repetition = context_.launch.repetition;
             results::record_stop(context_.folder(),
-                                 fmt::format("repetition {}: {}", number, error.what()),
+                                 fmt::format("repetition {}: {}", repetition, error.what()),
                                  context_.config, out);
         }
         // The other leaders may wait for this leader in the vote.
@@ -210,8 +210,8 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                       .record;
         text << fmt::format("group {}: {}\n", status.group,
                             group.failure.empty() ? kNoStatus : printable(group.failure));
-        // A stopped group resumes at most from the step of its record. Checkpoints of later steps
-        // are from an earlier launch, and this launch found them damaged.
+        // A stopped group resumes from the step of its record or an earlier one. Checkpoints of
+        // later steps are from an earlier launch, and this launch found them damaged.
         const bool has_stop_record = status.has_stopped() && !group.failure.empty();
         const std::int64_t resumed_step =
             has_stop_record ? results::last_checkpoint(context_.output, status.group, group.ranks,
@@ -225,12 +225,12 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                                        run_.launch.environment, context_.folder());
     text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
     if (&text != &out)
-        out << results::event_line("stopped", context_.output, context_.launch.series_number(),
+        out << results::event_line("stopped", context_.output, context_.launch.repetition_or_zero(),
                                    {{"step", step.value_or(0)}, {"resume", resume}})
             << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
     const bool is_failure =
-        has_terminated_group(context_) && !have_all_completed_or_stopped(agreed.decision);
+        has_group_stopped_by_sigterm(context_) && !have_all_completed_or_stopped(agreed.decision);
     return {is_failure ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 

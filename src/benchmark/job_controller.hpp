@@ -18,7 +18,7 @@ namespace hpcai::benchmark {
 /// combines their predictions (the vote), scores the run and writes the results. One per rank.
 class JobController {
 public:
-    /// `world`, `since_start` (of this run) and the members of `run` must outlive the object.
+    /// `world`, `since_start` and the objects that `run` references must outlive this object.
     JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : run_(run),
@@ -35,7 +35,8 @@ public:
     ///  * If a group has stopped, there is no vote. The writer prints the step and the command that
     ///    resumes the run. It returns stopped; internal if a checkpoint could not be written; or
     ///    watchdog if SIGTERM stopped groups after another group had failed.
-    ///  * A leader that the others excluded returns partial, or the code of its stopped group.
+    ///  * A leader that the others excluded returns the code of its group's stop, if any, else
+    ///    partial.
     ///  * A rank that lost its leader, and whose exit would end other ranks, waits until the other
     ///    groups have ended and returns watchdog.
     ///  * Any other rank returns ok.

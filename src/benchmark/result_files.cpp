@@ -120,7 +120,7 @@ RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleR
     std::ostream& text = results::text_stream(context.config, out);
     const auto print_event = [&](const std::string& manifest) {
         if (&text == &out) return;
-        out << results::event_line("result", context.output, context.launch.series_number(),
+        out << results::event_line("result", context.output, context.launch.repetition_or_zero(),
                                    report::result_json(record, manifest))
             << std::flush;
     };

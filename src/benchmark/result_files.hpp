@@ -21,8 +21,8 @@ enum class Origin { this_run, stored_groups };
 
 /// Scores the run and writes all files of its result, the manifest last, because it marks a
 /// complete result. Prints the summary to results::text_stream(); with this_run, also if writing
-/// fails. Returns the record. Throws Error(usage) if writing fails, Error(mismatch) with
-/// stored_groups if `verify` would reject the result.
+/// fails. Returns the record. Throws Error(usage) if writing fails and, with stored_groups,
+/// Error(mismatch) if `verify` would reject the result.
 RunRecord write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                        const results::RunOutcome& outcome, Origin origin, std::ostream& out);
 

@@ -71,7 +71,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // the peak then excludes find_flops_ceiling() and earlier runs
+    reset_peak_resident_bytes();  // the peak excludes memory of find_flops_ceiling(), earlier runs
     const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> autotune_log;
@@ -96,17 +96,17 @@ void release_staging(const PreparedRun& run, bool is_success, Logger& log) {
     lock->release(is_success);
 }
 
-struct Invocation {
+struct RunArguments {
     comm::MpiWorld& world;
     const context::RunRequest& request;
     std::ostream& out;
 };
 
 /// Prepares a run up to the point where its groups can train. Collective among all ranks.
-std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& start_up,
+std::unique_ptr<Logger> start_run(const RunArguments& arguments, comm::StartUp& start_up,
                                   context::RepeatedRuns& runs, RunSession& session) {
     comm::Communicator& everyone = start_up.everyone();
-    PreparedRun& run = session.run.emplace(launch::prepare_run(invocation.request, start_up, runs));
+    PreparedRun& run = session.run.emplace(launch::prepare_run(arguments.request, start_up, runs));
     RunContext& context = run.context;
     run.launch.roofline = speed::find_flops_ceiling(context, run.resources, everyone);
     comm::collective_try(everyone, [&] { build_model(run, session.training); });
@@ -122,34 +122,34 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
         print_run_header(run, std::cerr);
     }
     run.resources.counters = group::find_energy_and_network_counters(context);
-    context.launch.exit_ends_others = invocation.world.exit_would_end_others();
+    context.launch.exit_ends_others = arguments.world.exit_would_end_others();
     return log;
 }
 
 /// Makes one run of `runs`. If another run follows, frees the memory that MPI no longer accesses.
-results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
+results::RunEnd run_once(const RunArguments& arguments, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;
     RunSession& session = sessions.emplace_back();
-    comm::StartUp start_up = invocation.world.start_up();
-    const std::unique_ptr<Logger> log = start_run(invocation, start_up, runs, session);
+    comm::StartUp start_up = arguments.world.start_up();
+    const std::unique_ptr<Logger> log = start_run(arguments, start_up, runs, session);
     const PreparedRun& run = *session.run;
     results::RunEnd end;
     bool is_success = false;
     {
         const plan::RankPlace& place = run.context.place;
         const auto group = std::move(start_up).split(place.group, place.group_rank);
-        JobController controller({run.context, run.launch, run.resources.samples}, invocation.world,
+        JobController controller({run.context, run.launch, run.resources.samples}, arguments.world,
                                  since_start);
         const group::GroupOutcome outcome =
             group::run_group(run.context, run.resources, *session.training, *group, *log);
         is_success = outcome.status.state == comm::GroupState::completed;
         release_staging(run, is_success, *log);
-        end = controller.finish(outcome, *log, invocation.out);
+        end = controller.finish(outcome, *log, arguments.out);
     }
     if (end.has_next_run && is_success) {
         sessions.pop_back();
-    } else if (end.has_next_run) {  // pending MPI requests reference only the model
+    } else if (end.has_next_run) {  // pending MPI requests may use the model, but not the samples
         session.training->device_pictures.reset();
         session.run->resources.samples = {};
     }
@@ -158,18 +158,18 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
 
 /// Makes one run. With run.repeat, makes one run after another until all are made, or until a rank
 /// is dead or hangs. Throws if a run cannot start.
-ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
+ExitCode run_repetitions(const RunArguments& arguments, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     for (bool is_first = true;; is_first = false) {
         try {
-            const results::RunEnd end = run_once(invocation, runs, sessions);
+            const results::RunEnd end = run_once(arguments, runs, sessions);
             if (!end.has_next_run) return end.code;
         } catch (const Error& error) {
-            if (!is_first && invocation.world.rank() == 0) {
+            if (!is_first && arguments.world.rank() == 0) {
                 results::record_stop(
                     runs.folder,
                     fmt::format("repetition {} could not start: {}", runs.number, error.what()),
-                    *runs.config, invocation.out);
+                    *runs.config, arguments.out);
             }
             throw;
         }
@@ -186,8 +186,8 @@ ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     std::list<RunSession> sessions;
     const config::Sources sources = request.sources();
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
-        // To locate a key that an error names, the configuration files are read again. Rank 0 does
-        // this alone, because it prints the errors that all ranks have.
+        // To locate a key that an error names, the configuration files are read again. Only rank 0
+        // does this, because if all ranks have the same error, only rank 0 prints it.
         return config::locate_errors(world.rank() == 0 ? sources : config::Sources{}, [&] {
             return run_repetitions({world, request, out}, runs, sessions);
         });

@@ -32,13 +32,13 @@ using workloads::Inspector;
 // Maximum differences of predictions. Processors add fp32 values in different orders, which changes
 // the last bits of each layer's output. Other precisions round more coarsely. A device without the
 // run's precision recomputes the predictions in fp32.
-constexpr double kFp32Tolerance = 1e-3, kRoundedTolerance = 0.1;
+constexpr double kFp32Tolerance = 1e-3, kOtherTolerance = 0.1;
 constexpr int kMaxLossSteps = 20;  // maximum steps between two stored losses if run.loss_steps is 0
-// Maximum relative differences of losses; the first two are per repeated step. kDetectorLoss is
-// added once, because rounding may change the order of scores and so the regions that are sampled.
-constexpr double kFp32Loss = 1e-3, kRoundedLoss = 3e-3, kDetectorLoss = 0.1;
+// Maximum relative differences of losses; the first two are per repeated step. The third is added
+// once for detectors: rounding may change the order of scores and so the regions that are sampled.
+constexpr double kFp32LossTolerance = 1e-3, kOtherLossTolerance = 3e-3, kDetectorTolerance = 0.1;
 constexpr double kMinLoss = 0.1;  // smaller losses may differ by as much as a loss of this size
-constexpr double kFp32Quality = 0.01, kRoundedQuality = 0.03;  // maximum differences of a quality
+constexpr double kFp32QualityTolerance = 0.01, kOtherQualityTolerance = 0.03;
 
 /// Replaces the common folder C of the data paths by folder/<name of C> if all paths exist there,
 /// else by `folder`. Throws Error(data) if a path does not exist in `folder` either.
@@ -97,7 +97,7 @@ config::Config local_config(const fs::path& directory, const fs::path& data_fold
     return config;
 }
 
-/// Compares a result with the data and with the predictions of its weights.
+/// Compares a result with the data and with predictions that are recomputed from its weights.
 class DataCheck {
 public:
     DataCheck(const RunRecord& record, const fs::path& directory, const config::Config& config,
@@ -134,11 +134,11 @@ public:
             "model\n{}",
             samples.training->samples(), test_samples,
             context_.config.data.path.empty() ? ", generated again without --data" : "",
-            samples.hold_out ? "agree: hold-out, and its predictions by the best trials\n" : "");
+            samples.hold_out ? "agree: hold-out samples, best trials' predictions for them\n" : "");
         if (steps == 0 || samples.sha256 != workload.samples_sha256) return agreed;
         const StepsOfGroups stored = read_steps();
         agreed += check_losses(samples, stored, 0, steps);
-        for (const std::int64_t epoch : config::kept_steps(context_.config, 1))
+        for (const std::int64_t epoch : config::kept_steps(context_.config, 1))  // 1 step per epoch
             agreed += check_losses(samples, stored, epoch, steps);
         return agreed;
     }
@@ -171,7 +171,7 @@ private:
         }
     }
 
-    /// Returns the weights and edits of a group's model. The result has been verified.
+    /// Returns the weights and edits of a group's model; the record `stored` has been verified.
     group::TrainedModel trained_model(const GroupResult& stored) const {
         const std::string folder = workloads::group_prefix(stored.record.group);
         return {inspector_.checked_path(folder + "weights.safetensors"),
@@ -196,8 +196,8 @@ private:
         });
     }
 
-    /// Compares the classes that the best trial has predicted with the outputs of its weights. Of
-    /// nearly equal outputs, any may be the largest.
+    /// Compares the classes that the best trial has predicted with the outputs of its weights.
+    /// Among nearly equal outputs, rounding may change which is the largest.
     void check_classes(const GroupResult& stored, const training::Predictions& predictions) {
         const std::string file = fmt::format(
             "{}trials/{}.npy", workloads::group_prefix(stored.record.group), stored.search->best);
@@ -212,7 +212,7 @@ private:
             for (std::size_t sample = 0; sample < samples; ++sample) {
                 if (predictions.labels[sample] < 0) continue;
                 const auto row = std::span(predictions.outputs).subspan(sample * columns, columns);
-                const double allowed = is_fp32_ ? kFp32Tolerance : kRoundedTolerance;
+                const double allowed = is_fp32_ ? kFp32Tolerance : kOtherTolerance;
                 const auto chosen = static_cast<std::size_t>(classes[sample]);
                 require(chosen < columns && row[chosen] + allowed >= std::ranges::max(row),
                         ExitCode::data,
@@ -267,7 +267,7 @@ private:
     }
 
     /// Compares each stored loss with the mean of the losses recomputed since the previous stored
-    /// loss, at most run.loss_steps (0: kMaxLossSteps) steps earlier. Steps in between have NaN.
+    /// loss. Steps in between have NaN, at most `max_steps` - 1 in sequence.
     void compare_losses(const std::vector<double>& recomputed, std::span<const StepRecord> stored,
                         const std::string& file) {
         const int loss_steps = context_.config.run.loss_steps;
@@ -282,7 +282,7 @@ private:
             const bool is_equal = std::isnan(expected) ? std::isnan(loss) : loss == expected;
             if (!is_equal && !(std::abs(loss - expected) <= allowed))
                 return inspector_.report(
-                    file, "loss of step {} is {}; the replay yields {}, with tolerance {}",
+                    file, "loss of step {} is {}; the repeated step yields {}, with tolerance {}",
                     stored[step].step, loss, expected, allowed);
             sum = steps = 0;
         }
@@ -290,8 +290,8 @@ private:
 
     double loss_tolerance(std::size_t step) const {
         const bool detects = task_of(context_.config.workload) == config::Task::detection;
-        return (detects ? kDetectorLoss : 0) +
-               (is_fp32_ ? kFp32Loss : kRoundedLoss) * static_cast<double>(step + 1);
+        const double per_step = is_fp32_ ? kFp32LossTolerance : kOtherLossTolerance;
+        return (detects ? kDetectorTolerance : 0) + per_step * static_cast<double>(step + 1);
     }
 
     void check_member(const workloads::Evaluator& evaluator, int group,
@@ -302,14 +302,14 @@ private:
         inspector_.attempt(file, [&] {
             evaluator.load(results::group_directory(context_.output, group), stored);
             const std::string difference = evaluator.difference(
-                stored, recomputed, is_fp32_ ? kFp32Tolerance : kRoundedTolerance);
+                stored, recomputed, is_fp32_ ? kFp32Tolerance : kOtherTolerance);
             if (!difference.empty())
                 inspector_.report(file, "{}, according to weights.safetensors", difference);
         });
         GroupResult rescored;
         evaluator.score(recomputed, rescored);
         const Quantity& quality = record_.quality.members.at(static_cast<std::size_t>(group));
-        const double allowed = is_fp32_ ? kFp32Quality : kRoundedQuality;
+        const double allowed = is_fp32_ ? kFp32QualityTolerance : kOtherQualityTolerance;
         const double value = quality.value.value_or(0);
         const double expected = rescored.quality.value.value_or(0);
         if (std::abs(value - expected) > allowed)

@@ -184,7 +184,7 @@ void MembershipAgreement::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     phase_end_ = now + deadlines_.status_seconds;
-    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but time for two replies
+    if (mine_.has_stopped()) {  // the rest of stopped_seconds, but at least time for two replies
         phase_end_ = std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
     }
     reminder_ = (now + phase_end_) / 2;
@@ -233,7 +233,7 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     missing_replies_.insert(status.group);
 }
 
-/// Keeps an earlier report of the group's own leader.
+/// Records the loss of a leader, unless the lost leader has reported earlier.
 void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
     reports_.try_emplace(status.group, status);
     const bool is_followed = phase_ == Phase::following && status.group == collector_;

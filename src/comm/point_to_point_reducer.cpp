@@ -19,7 +19,7 @@ constexpr int kTags = 16000;
 /// The memory of one all-reduce, reused in every step.
 struct AllReduceMemory {
     AllReduceSchedule schedule;
-    std::vector<float> staging;   // host copy of the values; empty: they are in host memory
+    std::vector<float> on_host;   // copy of the values; empty: they are in host memory
     std::vector<float> residual;  // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
@@ -82,7 +82,7 @@ public:
           device_(device),
           device_values_(device_values),
           memory_(std::move(memory)),
-          values_(device == nullptr ? device_values : std::span(memory_->staging)),
+          values_(device == nullptr ? device_values : std::span(memory_->on_host)),
           tag_(tag) {}
     ~PointToPointRequest() override {
         try {
@@ -207,7 +207,7 @@ void PointToPointReducer::end_step() {
 std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
     if (device_ != nullptr) {
-        device_->download(std::as_writable_bytes(std::span(memory->staging)), device_values.data());
+        device_->download(std::as_writable_bytes(std::span(memory->on_host)), device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
     auto request = std::make_unique<PointToPointRequest>(*this, device_, device_values,
@@ -224,7 +224,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
         memory = std::make_shared<AllReduceMemory>();
         memory->schedule = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->schedule.wire_bytes);
-        if (device_ != nullptr) memory->staging.resize(device_values.size());
+        if (device_ != nullptr) memory->on_host.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());
     }
     ensure(memory.use_count() == 1, "the all-reduce of these gradients is still in progress");

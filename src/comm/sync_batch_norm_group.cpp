@@ -17,8 +17,8 @@ int smallest_factor(int number) {
     return number;
 }
 
-/// Returns, for each round, the ranks that exchange sums with `rank`, including `rank`. They differ
-/// in one mixed-radix digit of the rank (one per prime factor), and have sums over disjoint sets.
+/// Returns, for each round, the ranks that exchange sums with `rank`, including `rank`. Each prime
+/// factor p of `ranks` has a round of p ranks, whose sums so far cover disjoint sets of ranks.
 std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
     std::vector<std::vector<int>> rounds;
     for (int stride = 1; stride < ranks;) {

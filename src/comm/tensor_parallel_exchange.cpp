@@ -10,7 +10,7 @@ constexpr int kShardTag = 8195;  // after the tags of messages between pipeline 
 
 void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks) {
     ensure(std::ssize(ranks) == shards_ && ranks[shard_] == group.rank(),
-           "{} ranks do not match {} shards", ranks.size(), shards_);
+           "got {} ranks for {} shards, or another rank for this shard", ranks.size(), shards_);
     group_ = &group;
     ranks_ = std::move(ranks);
 }

@@ -30,7 +30,7 @@ std::int32_t finite_mask(float value) {
     return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
 }
 
-/// Returns the bits of the largest finite magnitude in a block. They compare as magnitudes do.
+/// Returns the bits of the largest finite magnitude in a block. Bits compare as magnitudes do.
 std::uint32_t largest_finite(const float* values, std::size_t count) {
     std::int32_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -54,8 +54,8 @@ struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// Returns the biased exponent of the values that encoding scales to 2^14. It is that of the
-    /// largest value, but at least 15 (2^-112), so that the decoding scale does not underflow.
+    /// Returns the biased exponent of the values that encoding scales to 2^14: that of the largest
+    /// value, but at least that of 2^-112, so that the decoding scale does not underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float decoding_scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);

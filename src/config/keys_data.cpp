@@ -90,8 +90,8 @@ std::vector<Key> data_feeding_keys() {
             "mirrors. The CPU prepares images that do not fit."),
         key("decoder", &C::decoder, {{Decoder::cpu, "cpu"}, {Decoder::gpu, "gpu"}},
             "Decoder of training images: cpu, with the same pixels on every machine, or gpu "
-            "(nvJPEG), whose pixels differ by a few levels. The CPU decodes images that nvJPEG "
-            "cannot decode."),
+            "(nvJPEG), whose pixels differ slightly. The CPU decodes images that nvJPEG cannot "
+            "decode."),
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
             "SHA-256: none, training (the training samples that the node's ranks read), or all "

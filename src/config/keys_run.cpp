@@ -56,8 +56,8 @@ std::vector<Key> run_keys() {
             "and optimizer state; 0 audits only before checkpoints and at the end."),
         key("loss_steps", &C::loss_steps, between(0, kMaxInt, "steps"),
             "Steps between reads of the loss, for which the host waits. Each read also detects "
-            "failures and non-finite values. 0 uses 20 on a GPU that replays a CUDA graph, else 1 "
-            "(CPU, micro-batches, pipeline)."),
+            "failures and non-finite values. 0 uses 20 on a GPU that replays a CUDA graph, else 1, "
+            "as on CPUs and with micro-batches or pipelines."),
         key("measure_phases", &C::measure_phases,
             "Measures the phases of each step on each rank: groups/<m>/steps.csv, ranks.csv and "
             "time_breakdown in result.json."),
@@ -109,7 +109,7 @@ std::vector<Key> run_lifecycle_keys() {
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
         key("meters", &C::meters, {{automatic, "auto"}, {none, "none"}},
-            "Reads the energy of GPUs (NVML) and processors (RAPL), network traffic and GPU health "
+            "auto reads GPU energy (NVML), processor energy (RAPL), network traffic and GPU health "
             "once a second during training, where available."),
         key("progress", &C::progress, {{human, "human"}, {json, "json"}, {off, "off"}},
             "human prints progress on standard error. json prints progress and result on standard "
@@ -122,7 +122,7 @@ std::vector<Key> run_lifecycle_keys() {
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
             "Watchdog timeout between later reads, including audits but not evaluations. On expiry "
             "the group ends. A checkpoint adds first_step_timeout_seconds. 0 uses ten times the "
-            "longest time between reads, but not less than 300 s or the time until the first."),
+            "longest time between reads, but at least 300 s and the time until the first read."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Finished groups wait this long for a silent group, or half of their own training time "
             "if that is longer. They then evaluate the ensemble without it."),

@@ -20,9 +20,9 @@ std::vector<Key> search_keys() {
             "number."),
         key("parent", &C::parent,
             {{evolution, "evolution"}, {bayesian, "bayesian"}, {random, "random"}},
-            "Choice of a trial's parent: the best of ten of the newest 100 trials (evolution), the "
-            "largest mean + 2.576 standard deviations of a Gaussian process over edit distances "
-            "(bayesian), or any of them or the root (random)."),
+            "Choice of a trial's parent among the newest 100: the best of ten random ones "
+            "(evolution); the one with the edit of largest mean + 2.576 standard deviations in a "
+            "Gaussian process over edit distances (bayesian); any of them or the root (random)."),
         key("history", &C::history,
             {{asynchronous, "asynchronous"}, {own, "own"}, {recorded, "recorded"}},
             "Trials that a proposal depends on: those of all groups so far (asynchronous), of its "

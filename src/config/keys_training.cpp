@@ -14,7 +14,7 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
             "Samples that share BatchNorm statistics; auto is a rank's micro-batch, batch_size / "
             "(data_degree x micro_batches). With k times the value of auto, k ranks share "
-            "statistics (k divides data_degree); with a divisor of it, a micro-batch is split."),
+            "statistics (k divides data_degree); a divisor of that value splits a micro-batch."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},
@@ -99,9 +99,9 @@ std::vector<Key> engine_keys() {
              {int8, "int8"}},
             "Number format of activations and gradients. mixed (fp16) and bf16 keep fp32 master "
             "weights and statistics; fp16 has weights in fp16, too, rounded after each step; tf32 "
-            "rounds the factors of products to TF32; int8 is fp32 with most training convolutions "
-            "in 8-bit integers, except filter gradients. auto is mixed on a GPU, bf16 on a CPU "
-            "with bf16, else fp32."),
+            "rounds inputs of convolutions and linear layers to TF32; int8 is fp32 with most "
+            "training convolutions in 8-bit integers, except filter gradients. auto is mixed on a "
+            "GPU, bf16 on a CPU with bf16, else fp32."),
         key("loss_scale", &C::loss_scale, between(0, 65536),
             "Loss scale against vanishing gradients; 0 is dynamic for mixed and fp16, none for "
             "other precisions."),

@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    /// Checks that the values of a search's first trials are among those that it draws.
+    /// Checks that the values of a search's first trials are in the ranges of the later draws.
     void check_hyper_parameters() const {
         const SearchConfig& search = config_.search;
         const double rate = config_.training.learning_rate, decay = config_.training.weight_decay;

@@ -31,7 +31,7 @@ const Key& require_key(const std::string& section, const std::string& name,
 using LocationOf = std::function<std::string(const std::string& full_name)>;
 
 /// Throws Error(usage) for the first contradiction between values that are legal individually.
-/// Module plan checks the values that depend on the number of ranks (eq. 5).
+/// Module plan checks the values that depend on the number of ranks (docs/PAPER.md, eq. 5).
 void check_consistency(const Config& config, const LocationOf& location_of);
 
 }  // namespace hpcai::config

@@ -25,7 +25,7 @@ void print_event(const context::RunContext& context, const Progress& progress) {
     };
     const auto& slowest = progress.slowest_group;
     std::cout << results::event_line(
-                     "progress", context.output, context.launch.series_number(),
+                     "progress", context.output, context.launch.repetition_or_zero(),
                      {{"group", context.place.group},
                       {"groups_training", progress.groups_training},
                       {"trial", progress.trial ? ordered_json(*progress.trial) : ordered_json()},

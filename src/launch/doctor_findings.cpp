@@ -216,7 +216,7 @@ Finding diagnose_program(std::span<const RankHealth> ranks) {
     }
     if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
         return fail("program",
-                    fmt::format("the MPI library differs from that of the other ranks, {}: {}",
+                    fmt::format("the MPI library, {}, differs from that of the other ranks: {}",
                                 ranks[others.front()].mpi, names_of(ranks, others)),
                     "load the same modules on all nodes", ExitCode::launch);
     }
@@ -231,7 +231,7 @@ Finding diagnose_rules(const config::Config& config) {
     if (!problems.empty()) return {"rules", fmt::format("{}", fmt::join(problems, "; ")), "", true};
     const bool is_custom = config.run.level == config::Level::custom;
     return pass("rules",
-                is_custom ? "run.level is custom: not rankable" : "all settings keep them");
+                is_custom ? "run.level is custom: not rankable" : "all settings keep the rules");
 }
 
 std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,

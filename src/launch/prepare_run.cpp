@@ -61,10 +61,10 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// The run to resume, of one or several (run.repeat). After a stop between two runs, it has not
+/// The run to resume: the only one, or one of run.repeat. After a stop between two runs, it has not
 /// begun.
 struct Resumption {
-    LaunchRecord launch;      // of the earlier launches; its topology is complete on rank 0 only
+    LaunchRecord launch;      // of the earlier launches; `topology` is complete only on rank 0
     bool is_trained = false;  // whether all groups have finished
     std::shared_ptr<storage::FileLock> lock;  // of the run's directory; held by rank 0
 
@@ -97,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts the launch record without topology: any rank may write a result. Collective.
+    /// Broadcasts the launch record without topology, as any leader may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // the map of all ranks would be large
@@ -175,7 +175,7 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
         if (!has_begun) found.launch.started_utc.clear();
         const int ranks = found.launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
-                "{}: the run began with {}, got {}; start it as `{}`", series.folder.string(),
+                "{}: the run began with {}, not {}; start it as `{}`", series.folder.string(),
                 counted(ranks, "rank"), everyone.size(),
                 results::resume_command(ranks, found.launch.environment, series.folder));
     });

@@ -7,10 +7,11 @@
 namespace hpcai::metrics {
 namespace {
 
-/// Returns the nearest-rank quantile: the smallest value v for which a `share` of values is <= v.
-double nearest_rank(std::span<const double> sorted, double share) {
-    const double rank = std::ceil(share * static_cast<double>(sorted.size()));
-    return sorted[static_cast<std::size_t>(rank) - 1];
+/// Returns the smallest value v for which at least the `share` of all values is <= v (nearest-rank
+/// method).
+double quantile(std::span<const double> sorted, double share) {
+    const double position = std::ceil(share * static_cast<double>(sorted.size()));  // from 1
+    return sorted[static_cast<std::size_t>(position) - 1];
 }
 
 std::vector<double> sort_finite(std::vector<double> values) {
@@ -41,10 +42,8 @@ SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
     const std::vector<double> known = sort_finite(std::move(values));
     if (known.empty() || known.size() < ranks) return unknown_spread(reason);
-    return {{known.front(), ""},
-            {median(known), ""},
-            {nearest_rank(known, 0.99), ""},
-            {known.back(), ""}};
+    return {
+        {known.front(), ""}, {median(known), ""}, {quantile(known, 0.99), ""}, {known.back(), ""}};
 }
 
 /// Returns the phases of a rank's work that are known on all ranks of a stage. The input wait is
@@ -110,7 +109,7 @@ RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> 
         sort_finite(std::vector<double>(step_seconds.begin(), step_seconds.end()));
     if (sorted.empty()) return record;
     record.median_step_seconds = median(sorted);
-    record.p99_step_seconds = nearest_rank(sorted, 0.99);
+    record.p99_step_seconds = quantile(sorted, 0.99);
     record.longest_step_seconds = sorted.back();
     return record;
 }

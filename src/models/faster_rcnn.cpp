@@ -93,12 +93,12 @@ private:
 
     /// Applies the convolution to one level. Several levels may share its parameters.
     ValueId apply(const std::string& name, const Conv& conv, ValueId input, bool relu) {
-        const ValueId product = graph().add_node(
+        const ValueId result = graph().add_node(
             name,
             ops::Convolution{layers_.shape(input), conv.filters, conv.kernel, 1, conv.kernel / 2},
             {input}, {conv.weight});
         return graph().add_node(name + (relu ? ".bias_relu" : ".bias"),
-                                ops::Bias{layers_.shape(product), relu}, {product}, {conv.bias});
+                                ops::Bias{layers_.shape(result), relu}, {result}, {conv.bias});
     }
 
     ValueId convolution_with_bias(const std::string& name, ValueId input, std::int64_t kernel) {

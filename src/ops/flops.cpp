@@ -85,10 +85,10 @@ struct AiPerf {
         return {op.input[0] * op.input[3] * (pixels - 1 + 4), 0, 0};
     }
     Flops operator()(const Linear& op) const {
-        const std::int64_t products = multiply_accumulates(op);
+        const std::int64_t macs = multiply_accumulates(op);
         const std::int64_t update = 2 * op.input[0] * (op.input[1] + 1) * op.features;
         const std::int64_t relu = op.relu ? output_shape(op).elements() : 0;
-        return {2 * products + relu, 2 * products + update, first_layer ? 0 : 2 * products};
+        return {2 * macs + relu, 2 * macs + update, first_layer ? 0 : 2 * macs};
     }
     Flops operator()(const SoftmaxCrossEntropy& op) const {
         return {softmax(op.input[0], op.input[1]), 0, 0};

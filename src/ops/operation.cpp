@@ -289,10 +289,10 @@ bool computes_in_int8(const Convolution& op, Pass pass) {
     // A product is at most 255 x 127, because oneDNN adds 128 to one factor; sums stay below 2^31.
     constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;
     const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
-    const bool is_forward = channels >= kMinChannels && channels % kChannelMultiple == 0 &&
-                            op.filters % kChannelMultiple == 0 && taps * channels <= kMaxTerms;
-    if (pass == Pass::forward) return is_forward;
-    return pass == Pass::input_gradient && is_forward && op.stride == 1 && op.padding < op.kernel &&
+    const bool fits_int8 = channels >= kMinChannels && channels % kChannelMultiple == 0 &&
+                           op.filters % kChannelMultiple == 0 && taps * channels <= kMaxTerms;
+    if (pass == Pass::forward) return fits_int8;
+    return pass == Pass::input_gradient && fits_int8 && op.stride == 1 && op.padding < op.kernel &&
            taps * op.filters <= kMaxTerms;
 }
 

@@ -25,8 +25,8 @@ TEST(ToError, NamesKeysThatReduceTheMemory) {
     const Error error = to_error(std::bad_alloc());
     EXPECT_EQ(error.code(), ExitCode::internal);
     EXPECT_STREQ(error.what(),
-                 "out of host memory; a run needs less with a smaller training.batch_size or "
-                 "data.prefetch_batches, or fewer ranks per node");
+                 "out of host memory; a run needs less with a smaller training.batch_size, a "
+                 "smaller data.prefetch_batches or fewer ranks per node");
 }
 
 }  // namespace

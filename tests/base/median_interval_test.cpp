@@ -20,17 +20,17 @@ TEST(MedianRanks, AreThoseOfTheBinomialTable) {
                                                                          {30, {10, 21}},
                                                                          {50, {18, 33}},
                                                                          {100, {40, 61}}}) {
-        EXPECT_EQ(median_ranks(count), ranks) << count;
+        EXPECT_EQ(median_positions(count), ranks) << count;
     }
 }
 
 TEST(MedianRanks, AreAbsentForFewerThanSixValues) {
-    for (int count = 0; count < 6; ++count) EXPECT_FALSE(median_ranks(count)) << count;
+    for (int count = 0; count < 6; ++count) EXPECT_FALSE(median_positions(count)) << count;
 }
 
 TEST(MedianRanks, EncloseTheMedianOfTheMostValues) {
-    EXPECT_EQ(median_ranks(1000), std::pair(469, 532));
-    EXPECT_THROW(median_ranks(1001), Error);
+    EXPECT_EQ(median_positions(1000), std::pair(469, 532));
+    EXPECT_THROW(median_positions(1001), Error);
 }
 
 TEST(MedianInterval, HasTheMedianAndTheOrderStatisticsInAnyOrder) {

@@ -56,7 +56,7 @@ TEST(Progress, OmitsWhatIsNotKnown) {
 
 TEST(ProgressLine, InABatchLogDoublesTheIntervalAndPrintsTheLastStep) {
     std::ostringstream out;
-    ProgressLine line(out, {.live = false, .plain_interval_seconds = 10, .prefix = "group 0  "});
+    ProgressLine line(out, {.live = false, .max_log_seconds = 10, .prefix = "group 0  "});
     for (int step = 1; step <= 100; ++step)
         line.update(at_step(step), step * 0.3);  // 30 s in total
     line.finish();
@@ -105,7 +105,7 @@ TEST(ProgressLine, InABatchLogWritesWholeLines) {
 TEST(ProgressLine, CallsTheGivenPrinterInstead) {
     std::ostringstream out;
     std::vector<std::int64_t> steps;
-    ProgressLine line(out, {.plain_interval_seconds = 10, .print = [&](const Progress& progress) {
+    ProgressLine line(out, {.max_log_seconds = 10, .print = [&](const Progress& progress) {
                                 steps.push_back(progress.step);
                             }});
     for (const int step : {1, 2, 100}) line.update(at_step(step), step * 0.01);

@@ -255,7 +255,7 @@ TEST_F(Repetitions, AreMadeByResumeIfTheyHaveNotBegun) {
     const Outcome refused = resume(copy.path(), 1);
     EXPECT_EQ(refused.exit_code, 3) << refused.error;
     EXPECT_EQ(messages(refused),
-              (std::vector<std::string>{"hpcai500: result: the run began with 2 ranks, got 1; "
+              (std::vector<std::string>{"hpcai500: result: the run began with 2 ranks, not 1; "
                                         "start it as `" +
                                         resume_command(2) + "`"}));
     EXPECT_FALSE(fs::exists(copy / "result" / kSummary)) << "a rejected launch writes nothing";

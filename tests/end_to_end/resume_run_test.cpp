@@ -75,7 +75,7 @@ TEST_F(ResumedRun, ReportsHowTheRightNumberOfRanksResumesIt) {
     EXPECT_EQ(fewer.exit_code, 3);
     EXPECT_THAT(
         messages(fewer),
-        testing::ElementsAre("hpcai500: result: the run began with 2 ranks, got 1; start it as `" +
+        testing::ElementsAre("hpcai500: result: the run began with 2 ranks, not 1; start it as `" +
                              resume_command(2) + "`"));
     EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
     std::string config = text_of(folder_ / "result/config.yaml");

@@ -48,7 +48,7 @@ TEST(Doctor, NamesTheRankThatHasAnotherProgramOrLibrary) {
     ranks[3].mpi = "Open MPI 5.0";
     EXPECT_EQ(
         finding_of(ranks, "program").text,
-        "the MPI library differs from that of the other ranks, Open MPI 5.0: rank 3 on host1");
+        "the MPI library, Open MPI 5.0, differs from that of the other ranks: rank 3 on host1");
     ranks[2].program_sha256 = "another";
     EXPECT_EQ(finding_of(ranks, "program").text,
               "the program differs from that of the other ranks: rank 2 on host1");

@@ -24,8 +24,8 @@ enum class ExitCode : int {
 };
 
 /// An error, and the exit code with which it ends the program unless it is handled. The message is
-/// complete: for wrong input it names the key or file and, where they help, the value and the legal
-/// values.
+/// complete: for wrong input it names the key or file, and the value and the legal values where
+/// these help.
 class Error : public std::runtime_error {
 public:
     Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -37,8 +37,8 @@ private:
 
 /// The end of the message of a failed allocation.
 inline constexpr const char* kMemoryRemedy =
-    "a run needs less with a smaller training.batch_size or data.prefetch_batches, or fewer ranks "
-    "per node";
+    "a run needs less with a smaller training.batch_size, a smaller data.prefetch_batches or fewer "
+    "ranks per node";
 
 /// Returns the Error of a caught exception: an Error is unchanged, others get the code internal.
 Error to_error(const std::exception& error);

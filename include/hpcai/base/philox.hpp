@@ -11,7 +11,7 @@ namespace hpcai {
 
 /// Returns one block of Philox4x32-10: 128 random bits, a bijection of `counter` for each key.
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011;
-/// agrees with the known answers of Random123.
+/// agrees with the known-answer tests of Random123.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
@@ -32,7 +32,7 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
 enum class RandomPurpose : std::uint8_t {
     bootstrap = 1,          // which samples a model trains on
     shuffle = 2,            // order of a model's samples in an epoch
-    augmentation = 3,       // of one training sample, such as crop and flip
+    augmentation = 3,       // random changes of one training sample, such as crop and flip
     initialization = 4,     // initial weights
     synthetic_data = 5,     // generated patterns and random tensors
     photographs = 6,        // the photograph generator
@@ -41,9 +41,9 @@ enum class RandomPurpose : std::uint8_t {
     climate = 9,            // the climate generator
     regions = 10,           // anchors and regions sampled for the losses of one training sample
     rounding = 11,          // stochastic rounding of gradients to int8
-    inheritance = 12,       // filters that a trial of a search copies, and seed of its new ones
-    proposal = 13,          // parent and morphs of a trial of a search
-    hyper_parameters = 14,  // of a trial of a search
+    inheritance = 12,       // filters that a trial of a search copies, seed of its new filters
+    proposal = 13,          // parent trial and changes of the model in a trial of a search
+    hyper_parameters = 14,  // hyper-parameters of a trial of a search
 };
 
 /// The sequence of random numbers identified by (seed, purpose, a, b, c). Streams of one seed share

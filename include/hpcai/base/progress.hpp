@@ -20,7 +20,7 @@ struct Progress {
     int epochs = 0;
     double loss = 0;               // mean over the steps whose losses were read last; NaN: none
     double images_per_second = 0;  // sum over the ranks of the group
-    double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
+    double seconds_left = 0;       // until the run ends, with evaluation; negative: unknown
     bool is_of_all_runs = false;   // seconds_left includes the runs that follow (run.repeat)
     std::optional<int> slowest_group = {};
     int groups_training = 1;  // without those known to have ended; not shown by render()
@@ -33,15 +33,15 @@ std::string render(const Progress& progress);
 struct ProgressSettings {
     bool live = false;                   // true: a terminal, where one line is rewritten in place
     double live_interval_seconds = 0.2;  // between two updates of the line
-    double plain_interval_seconds = 30;  // maximum between two lines of a batch log
+    double max_log_seconds = 30;         // if not live: maximum between two lines
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
-    std::string prefix = {};             // of each line
+    std::string prefix = {};             // text at the start of each line
     std::function<void(const Progress&)> print = {};  // if set, called instead of printing a line
 };
 
 /// Prints progress to `out`: in the first update, after the last step, and between them at most one
-/// line per interval. In a batch log the interval is 1 s until the second line, then doubles with
-/// each line up to plain_interval_seconds. Times are those of a monotonic clock.
+/// line per interval. If not live, the interval is 1 s until the second line, then doubles with
+/// each line up to max_log_seconds. Times are those of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.
@@ -59,12 +59,12 @@ private:
     ProgressSettings settings_;
     bool shown_before_ = false;
     double shown_seconds_ = 0;
-    double plain_interval_seconds_;
+    double log_interval_seconds_;  // current interval, if not live
     std::size_t live_columns_ = 0;
 };
 
-/// Prints `line` to `out` if the object still exists after `seconds`. Prints nothing where no
-/// thread can be made. `out` must outlive the object.
+/// Prints `line` to `out` if the object still exists after `seconds`. Prints nothing if no thread
+/// can be created. `out` must outlive the object.
 class LateLine {
 public:
     LateLine(std::ostream& out, std::string line, double seconds);

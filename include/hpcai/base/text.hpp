@@ -24,11 +24,11 @@ std::string shell_quote(std::string_view argument);
 /// are not UTF-8 become U+FFFD. Line feeds and tabs are unchanged.
 std::string escape_html(std::string_view text);
 
-constexpr std::size_t kPageWidth = 80;
+constexpr std::size_t kPageWidth = 80;  // columns of printed text
 
 /// Breaks a text at blanks into lines of at most kPageWidth columns, unless a word is too long, and
-/// indents all lines but the first. Prefers a comma near the end of a line. `line_end`
-/// ends each line but the last; its characters before the line feed count as columns.
+/// indents all lines but the first. Prefers to break after a comma near the end of a line.
+/// `line_end` ends each line but the last; its characters before the line feed count as columns.
 std::string wrap(std::string_view text, std::size_t indent, std::string_view line_end = "\n");
 
 /// As wrap(), for a text that ends with a shell command: each line but the last ends with a

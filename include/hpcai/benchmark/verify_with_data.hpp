@@ -11,13 +11,13 @@ namespace hpcai::benchmark {
 
 struct DataToVerify {
     std::string folder;      // empty: none
-    std::int64_t steps = 0;  // training steps of each group to repeat; 0: none
+    std::int64_t steps = 0;  // number of training steps to repeat in each group; 0: none
 };
 
 /// Verifies the result of one run like results::verify_result. If it has no findings, compares the
 /// result with the data in `with.folder`: names and labels of the samples, and the predictions of
 /// each model, which are recomputed from its stored weights on this machine. Let C be the common
-/// folder of all data paths; with.folder/<name of C> or with.folder replaces C. Then repeats
+/// folder of the run's data paths; with.folder/<name of C> or with.folder replaces C. Then repeats
 /// the first `with.steps` steps of each finished group, and as many after each kept checkpoint, and
 /// compares their losses with steps.csv. docs/METRICS.md has the tolerances. Throws
 /// Error(usage) if the run has no weights, or if its steps cannot be repeated; Error(data) if

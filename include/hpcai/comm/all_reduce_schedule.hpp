@@ -48,8 +48,8 @@ struct AllReduceTopology {
 /// communication.torus_columns, if torus_columns is set and does not divide the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
-/// Returns the set number of each rank; the ranks of a set are the inner ranks of one another.
-/// Throws as all_reduce_topology.
+/// Returns, by rank, the number of the set to which the rank belongs. A set consists of ranks with
+/// the same AllReduceTopology::inner. Throws as all_reduce_topology.
 std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.
@@ -91,9 +91,9 @@ struct ScheduleStep {
 
 /// The steps of one rank in an all-reduce. The sums have the same bits on all ranks. Values are
 /// rounded when a rank sends them, when a partial sum over inner ranks is sent to outer ranks, and
-/// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32, in an
-/// order that depends only on AllReduceOptions and the number of values, except with native. All
-/// steps use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so error
+/// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32. Except
+/// with native, their order depends only on AllReduceOptions and the number of values. All steps
+/// use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so error
 /// feedback needs one residual for each value.
 struct AllReduceSchedule {
     std::vector<ScheduleStep> steps;

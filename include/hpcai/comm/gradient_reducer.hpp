@@ -64,7 +64,7 @@ public:
 
     /// Call it after a step with all-reduces has been enqueued. May wait until the host is at most
     /// one step ahead of the device. Then the device has free buffers for uploads of the next step:
-    /// Device::enqueue_upload does not block for four of more than 4096 bytes and 32 smaller ones.
+    /// Device::enqueue_upload does not block for four uploads above 4096 bytes and 32 smaller ones.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: error feedback must

@@ -44,7 +44,7 @@ struct MembershipAgreementDeadlines {
     double status_seconds = 600;  // how long the leader of a completed group waits for others
     double stopped_seconds = 30;  // how long the leader of a stopped group waits for others
     double reply_seconds = 10;    // longest time in which a living leader answers
-    double notice_seconds = 600;  // how long a heartbeat ("notice") of a collector is valid
+    double notice_seconds = 600;  // how long a collector counts as alive after its `notice`
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
@@ -89,7 +89,7 @@ private:
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
     query,      // follower to collector, halfway through the follower's wait: expects a notice
-    notice,     // heartbeat of a collector; leaders follow the collector of the highest group
+    notice,     // a collector is alive; leaders follow the collector of the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
     joined,     // follower to collector; it joins no other collector before `withdrawn`
     declined,   // leader to collector: the leader is not its follower or has decided
@@ -128,15 +128,15 @@ struct AddressedMessage {
 /// therefore waits only stopped_seconds in all, but at least 2 x reply_seconds for each collector.
 ///
 /// Collecting: a collector waits until all groups have reported, or until the waiting times of all
-/// completed groups, including its own, are over. Failed groups do not count, so an early failure
-/// does not end the training of other groups. If a group has stopped, the callers omit the vote,
-/// and only the waiting times of stopped groups count.
+/// completed groups, including its own, are over. Those of failed groups do not count, so an early
+/// failure does not end the training of other groups. If a group has stopped, the callers omit the
+/// vote, and only the waiting times of stopped groups count.
 ///
 /// Deciding: the collector proposes a decision and decides with the followers that join it, so a
 /// leader only votes with leaders that joined the same collector. Leaders forward proposals and
 /// results, so each sends O(log(groups)) messages unless leaders are late or dead. A leader that
-/// should have forwarded a message may be dead, so the collector repeats it to each follower that
-/// has not replied after half of reply_seconds. The wait ends after reply_seconds.
+/// should have forwarded a message may be dead. After half of reply_seconds the collector therefore
+/// repeats the message to each follower that has not replied. It waits at most reply_seconds.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {

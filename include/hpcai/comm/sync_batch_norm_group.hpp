@@ -16,7 +16,7 @@ struct SyncBatchNormAccounting {
 };
 
 /// All-reduces BatchNorm statistics over sets of `ranks` consecutive ranks of a communicator; the
-/// first set begins with rank 0. Networks can be planned with this object before the communicator
+/// first set begins with rank 0. A network can be made with this object before the communicator
 /// exists. Sums have the same bits on all ranks of a set and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:

@@ -18,7 +18,7 @@ struct ShardAccounting {
 /// shard is on its own rank of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
-    /// `shard` is the index of this shard. A network can be planned before the group exists.
+    /// `shard` is the index of this shard. A network can be made before the group exists.
     TensorParallelExchange(int shards, int shard) : shards_(shards), shard_(shard) {}
 
     /// Call it before the first exchange. `ranks` are the group ranks of the shards, in order of

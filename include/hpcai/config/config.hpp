@@ -50,19 +50,19 @@ struct RunConfig {
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
     int repeat = 1;
     bool keep_weights = true;  // in the result directory of a complete run
-    int keep_checkpoints = 0;  // of each finished group, for `verify --replay`
+    int keep_checkpoints = 0;  // number for each finished group, for `verify --replay`
     int evaluate_epochs = 0;   // epochs between evaluations; 0: only at the end
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none there
-    double time_limit_seconds = 0;    // of a launch, with the checkpoint at which it stops; 0: none
+    double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none of these
+    double time_limit_seconds = 0;    // of a launch, including its last checkpoint; 0: no limit
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
-    double step_timeout_seconds = 0;          // watchdog: later reads; 0: from earlier durations
+    double step_timeout_seconds = 0;          // watchdog: between loss reads; 0: from earlier reads
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
 };
 
-/// The submitter and descriptions of the nine layers of the system.
+/// The submitter and descriptions of the nine layers of the system (docs/RULES.md).
 struct SubmissionConfig {
     std::string system_name;
     std::string organization;
@@ -120,10 +120,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees; 1 without stages
+    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees; 1 in mode data, model
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // absent: P_degree / given degrees; 1 without shards
+    std::optional<int> model_degree;  // absent: P_degree / given degrees; 1 in mode data, pipeline
 };
 
 struct DataConfig {
@@ -212,13 +212,13 @@ struct DeviceConfig {
 struct SearchConfig {
     int trials = 0;               // per group; 0: search.duration_seconds ends the search
     double duration_seconds = 0;  // from the end of start-up; 0: search.trials ends the search
-    std::vector<int> epochs = {15, 30, 45, 60};  // of trial 1, 2, ... of a group; then the last
+    std::vector<int> epochs = {15, 30, 45, 60};  // of a group's trials in order; then the last
     ParentChoice parent = ParentChoice::evolution;
     SearchHistory history = SearchHistory::asynchronous;
     std::string recorded;         // history recorded: the result directory to replay
     double hold_out = 0.1;        // share of the training samples, used only to compare trials
-    double max_flops_factor = 4;  // maximum FLOPs of a trial's network / FLOPs of the root
-    std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the root
+    double max_flops_factor = 4;  // maximum FLOPs of a trial's network / FLOPs of the first network
+    std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the first network, the root
     std::vector<double> rate_factors = {0.5, 2};           // range of the factor of learning_rate
     std::vector<double> weight_decays = {0.00001, 0.001};  // range of training.weight_decay
 };
@@ -245,7 +245,7 @@ constexpr bool is_search(const WorkloadConfig& workload) {
     return workload.kind == WorkloadKind::architecture_search;
 }
 
-/// Returns the number of epochs of trial `sequence` of a group, from 0.
+/// Returns the number of epochs of a group's trial number `sequence`, counted from 0.
 inline int trial_epochs(const SearchConfig& search, std::int64_t sequence) {
     return search.epochs[std::min<std::size_t>(sequence, search.epochs.size() - 1)];
 }

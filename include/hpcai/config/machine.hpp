@@ -22,7 +22,7 @@ struct Machine {
     std::map<std::string, double> device;    // values in SI units by key: "memory_gb" in bytes
     std::optional<Link> within_node;         // the bandwidth is that of one rank
     std::optional<Link> between_nodes;       // the ranks of a node share the bandwidth
-    std::optional<double> overlapped_share;  // of the time of all-reduces
+    std::optional<double> overlapped_share;  // share of all-reduce time that overlaps computation
 
     /// Returns the value of a key of `device`; empty if the file does not have it.
     std::optional<double> device_value(const std::string& key) const;
@@ -37,8 +37,8 @@ struct Machine {
 ///   overlap:       {overlapped_share: 0.8}
 ///
 /// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs or, with `cores_per_node`, all
-/// processors of a node. mixed_tflops is the peak in precision mixed, mixed_training_tflops what
-/// training reaches, by ledger table3. Throws Error(usage) with file, line and column for other
+/// processors of a node. mixed_tflops is the peak in precision mixed; mixed_training_tflops is the
+/// rate of training, by ledger table3. Throws Error(usage) with file, line and column for other
 /// keys, numbers out of range, a latency without a bandwidth, an empty text, and YAML with a syntax
 /// that config::parse rejects.
 Machine read_machine(const std::string& yaml, const std::string& file_name);

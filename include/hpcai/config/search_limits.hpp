@@ -5,7 +5,7 @@
 
 namespace hpcai::config {
 
-/// Maximum number of epochs of all trials of a group. Random streams number them with 16 bits.
+/// Maximum sum of the epochs of a group's trials. Random streams number these epochs with 16 bits.
 inline constexpr std::int64_t kMaxSearchEpochs = 65536;
 
 }  // namespace hpcai::config

@@ -52,7 +52,7 @@ struct LaunchContext {
     bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
 
     /// Returns `repetition`, or 0 for a single run.
-    int series_number() const { return repetitions > 1 ? repetition : 0; }
+    int repetition_or_zero() const { return repetitions > 1 ? repetition : 0; }
 };
 
 /// The place of this rank, and the facts about a run on which the ranks agree. Nothing here changes

@@ -9,8 +9,8 @@
 
 namespace hpcai::launch {
 
-/// If the program of a run was built with fault injection: a key in the environment record, and an
-/// entry in SampleSets::disqualifications, which makes the run unrankable.
+/// A run whose program was built with fault injection has this key in its environment record. It
+/// also has this entry in SampleSets::disqualifications, so it cannot be ranked.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
@@ -25,8 +25,8 @@ std::string binary_digest();
 /// Returns the libraries that LD_PRELOAD and the file `path` name; empty if there are none.
 std::string preloaded_libraries(const std::string& path = "/etc/ld.so.preload");
 
-/// Returns results::placement_options() of the nearest ancestor process in `processes` that is
-/// mpirun or mpiexec, separated by blanks; empty without any. Other arguments may hold secrets.
+/// Returns results::placement_options() of the nearest ancestor process that is mpirun or mpiexec,
+/// separated by blanks; empty without any. Other arguments may hold secrets. `processes` is procfs.
 std::string launcher_options(const std::filesystem::path& processes = "/proc");
 
 /// Returns facts about program, machine and launch, with LD_PRELOAD and allow-listed environment

@@ -30,7 +30,7 @@ struct PreparedRun {
     context::Resources resources;             // complete except `counters`
     LaunchRecord launch;                      // complete except `roofline`
     std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory, on rank 0
-    std::string device_note;  // may have: why device.kind auto uses no GPU; a warning of few cores
+    std::string device_note;  // why `auto` uses no GPU, then a warning of few cores; may be empty
 };
 
 /// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. Rank 0 reads

@@ -27,6 +27,7 @@ struct ExternalReadings {
 /// naming the file for fewer than two readings.
 ExternalReadings parse_readings(std::string_view text, std::string_view file);
 
+/// The time over which energy is integrated: the core phase of a run (docs/METRICS.md).
 struct Phase {
     double begin_utc_seconds = 0;
     double end_utc_seconds = 0;

@@ -9,7 +9,7 @@ namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_failure;   // why Xids could not be read; empty if they could
+    std::string xids_failure;   // why Xids (driver errors) could not be read; empty if they could
 };
 
 /// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
@@ -19,7 +19,7 @@ public:
     GpuHealthLog(const std::string& library, const std::string& uuid);
     ~GpuHealthLog();
 
-    /// Adds the current reasons for throttling, and new driver errors (Xids, at most 256 in all).
+    /// Adds the current reasons for throttling, and new Xids (at most 256 in all).
     void poll();
 
     /// Returns the results so far without polling. The ECC error counts are null, without a reason

@@ -30,7 +30,7 @@ public:
     explicit FlopsLedger(const graph::Graph& graph);
 
     const std::vector<LedgerRow>& rows() const { return rows_; }  // in the order of the graph
-    /// Sums of all rows; node and operation are empty, the shape has rank 0.
+    /// Sums of all rows; `node`, `operation` and `output` are empty.
     const LedgerRow& total() const { return total_; }
 
     /// FLOPs of the forward pass for one sample.

@@ -31,7 +31,7 @@ struct UnknownReasons {
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
-/// Returns the maximum of each number over all groups and the stragglers of all groups. A number
+/// Returns the maximum of each number over all groups, with the stragglers of all groups. A number
 /// that is unknown in all groups has the reason of the last group that gives one, else `no_reason`.
 TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
                                         const std::string& no_reason);

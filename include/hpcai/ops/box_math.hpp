@@ -173,7 +173,7 @@ HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds)
 }
 
 /// Returns the largest fp32 number that does not exceed `limit`. An fp32 number exceeds the result
-/// exactly if it exceeds `limit`.
+/// if and only if it exceeds `limit`.
 inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;

@@ -59,8 +59,8 @@ struct AnchorTargets {
     double background_iou = 0.3;
 };
 
-/// Losses of the region proposal network. Output (N, 2): for each image two sums, divided by the
-/// number of its sampled anchors, at least 1. The first sum is the binary cross-entropy of all
+/// Losses of the region proposal network. Output (N, 2): for each image two sums, both divided by
+/// max(1, number of its sampled anchors). The first sum is the binary cross-entropy of all
 /// sampled anchors' logits; the second is the smooth L1 distance (beta 1/9) of the positive
 /// anchors' deltas from their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W,
 /// 4 A) of all levels, then the output of AnchorTargets.
@@ -91,10 +91,10 @@ struct Proposals {
 /// (in a tie the first). If that IoU is below `foreground_iou`, the candidate is background. Up to
 /// `samples` candidates are sampled: at most samples x positive_share of foreground, then
 /// background, always those with the smallest sampling_key of (the image's key, stage 1,
-/// candidate). Unused rows are numbered but not sampled. Inputs: proposals (N, R, 5), boxes (N, G,
-/// 5), keys (N) s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2, class (0:
-/// background, -1: unused row), targets of the four deltas by `coder` (zeros for background).
-/// Foreground comes first; foreground and background are each in ascending candidate order.
+/// candidate). Unused rows have candidate numbers but are not sampled. Inputs: proposals (N, R, 5),
+/// boxes (N, G, 5), keys (N) s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2,
+/// class (0: background, -1: unused row), targets of the four deltas by `coder` (zeros for
+/// background). Foreground comes first; both are in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;
@@ -119,10 +119,10 @@ struct RoiAlign {
     std::int64_t sampling_ratio = 2;
 };
 
-/// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
-/// used regions, at least 1. The first sum is the cross-entropy of all used regions' logits; the
-/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas, those for its
-/// class, from the targets. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output
+/// Losses of the second stage. Output (N, 2): for each image two sums, both divided by max(1,
+/// number of its used regions). The first sum is the cross-entropy of all used regions' logits. The
+/// second is the smooth L1 distance (beta 1/9) from the targets of the deltas that each foreground
+/// region has for its class. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output
 /// of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;

@@ -82,8 +82,8 @@ struct Bias {
     bool relu = false;
 };
 
-/// y = x + the upsampled `coarse` image z (N, H', W', C): to pixel (i, j) of x (N, H, W, C) it adds
-/// pixel (i H' / H, j W' / W) of z, rounded down. Lin et al. 2017 (FPN), section 3.
+/// y = x + the upsampled `coarse` image z (N, H', W', C): pixel (i, j) of x (N, H, W, C) plus pixel
+/// (floor(i H' / H), floor(j W' / W)) of z. Lin et al. 2017 (FPN), section 3.
 struct UpsampleAdd {
     Shape input;
     Shape coarse;
@@ -245,7 +245,7 @@ bool computes_in_int8(const Convolution& op, Pass pass);
 struct BackwardReads {
     bool inputs = false;
     bool output = false;
-    std::size_t output_gradients = 1;  // maximum number of summands of the output's gradient
+    std::size_t output_gradients = 1;  // maximum number of tensors whose sum is y's gradient
 };
 BackwardReads backward_reads(const Operation& operation);
 

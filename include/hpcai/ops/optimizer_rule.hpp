@@ -65,11 +65,11 @@ struct AdaGrad {
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the samples' losses
-    float gradient_factor = 1;        // scales computed gradients to those of the minimized loss
+    float gradient_factor = 1;        // LossScalePolicy::loss_weight / loss_scale
     std::uint32_t finite = 1;         // 0: the gradients have an infinity or a NaN
-    std::uint32_t good_steps = 0;     // since the last skipped step or attempt to double the scale
-    std::uint32_t skipped_steps = 0;  // since the start
-    std::uint32_t taken_steps = 0;    // since the start
+    std::uint32_t good_steps = 0;     // steps since it was reset by a skip or a due doubling
+    std::uint32_t skipped_steps = 0;  // steps without an update since the start
+    std::uint32_t taken_steps = 0;    // steps with an update since the start
     std::uint32_t micro_batch = 0;    // index in the step; only the backward pass reads it
     double loss_sum = 0;              // of the samples' losses since the host cleared it
 };

@@ -13,7 +13,7 @@ namespace {
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
 constexpr int kTestsBeforeYield = 100;
 constexpr double kFailureCheckSeconds = 0.02;
-constexpr double kQuietShareOfWait = 1.0 / 60;  // of wait_seconds; after it, a rank logs its wait
+constexpr double kQuietShareOfWait = 1.0 / 60;  // share of wait_seconds until a wait is logged
 
 std::string mpi_error_text(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};

@@ -9,22 +9,22 @@ namespace {
 using Requests = std::vector<MPI_Request>;
 
 constexpr int kAllGatherTag = 32766;              // only the tag of failures is higher
-constexpr std::size_t kMaxStagedSum = 64 * 1024;  // bytes; larger all-reduces run in place
+constexpr std::size_t kMaxCopiedSum = 64 * 1024;  // bytes; larger all-reduces run in place
 
 /// The memory of an operation: the caller's memory, or a copy that KeptBuffers keeps on failure.
-class Staging {
+class Buffer {
 public:
-    /// Uses the caller's memory.
-    explicit Staging(std::span<std::byte> values) : values_(values) {}
-    Staging(std::shared_ptr<Channel> channel, std::span<const std::byte> input)
+    /// Uses the caller's memory. The other constructor copies `input`.
+    explicit Buffer(std::span<std::byte> values) : values_(values) {}
+    Buffer(std::shared_ptr<Channel> channel, std::span<const std::byte> input)
         : channel_(std::move(channel)),
           copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
           values_(*copy_) {}
-    ~Staging() {
+    ~Buffer() {
         if (copy_ && !complete_) channel_->kept()->push_back(copy_);
     }
-    Staging(const Staging&) = delete;
-    Staging& operator=(const Staging&) = delete;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
 
     std::span<std::byte> bytes() const { return values_; }
     template <typename T>
@@ -108,13 +108,13 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
     channel->check_usable();
     if (channel->size() == 1) return;
     const std::span<std::byte> bytes = std::as_writable_bytes(values);
-    Staging staging = bytes.size() <= kMaxStagedSum ? Staging(channel, bytes) : Staging(bytes);
+    Buffer buffer = bytes.size() <= kMaxCopiedSum ? Buffer(channel, bytes) : Buffer(bytes);
     run_chunks(*channel, values.size(), "MPI_Iallreduce",
                [&](std::size_t offset, int count, MPI_Request* request) {
-                   return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
+                   return MPI_Iallreduce(MPI_IN_PLACE, buffer.as<T>() + offset, count, type,
                                          operation, channel->handle(), request);
                });
-    staging.complete(bytes);
+    buffer.complete(bytes);
 }
 
 /// A Communicator over MPI. Except in split(), it uses non-blocking MPI operations and waits with
@@ -139,8 +139,8 @@ public:
         all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
     }
 
-    /// In place, Open MPI 4.1 and 5.0 would sum in a binomial tree, in which each message has all
-    /// values (ompi/mca/coll/libnbc/nbc_iallreduce.c).
+    /// Does not use MPI_IN_PLACE, with which Open MPI 4.1 and 5.0 sum in a binomial tree, where
+    /// each message has all values (ompi/mca/coll/libnbc/nbc_iallreduce.c).
     std::unique_ptr<Request> start_all_reduce_sum(std::span<const float> values,
                                                   std::span<float> sums) override {
         return std::make_unique<MpiRequest>(
@@ -154,27 +154,27 @@ public:
 
     void reduce_sum(std::span<float> values, int root) override {
         if (size() == 1) return;
-        Staging staging(channel_, std::as_bytes(values));
+        Buffer buffer(channel_, std::as_bytes(values));
         run_chunks(*channel_, values.size(), "MPI_Ireduce",
                    [&](std::size_t offset, int count, MPI_Request* request) {
-                       float* chunk = staging.as<float>() + offset;
+                       float* chunk = buffer.as<float>() + offset;
                        const bool is_root = rank() == root;
                        return MPI_Ireduce(is_root ? MPI_IN_PLACE : chunk, is_root ? chunk : nullptr,
                                           count, MPI_FLOAT, MPI_SUM, root, channel_->handle(),
                                           request);
                    });
-        if (rank() == root) return staging.complete(std::as_writable_bytes(values));
-        staging.complete();
+        if (rank() == root) return buffer.complete(std::as_writable_bytes(values));
+        buffer.complete();
     }
 
     void broadcast(std::span<std::byte> bytes, int root) override {
-        Staging staging(channel_, bytes);
+        Buffer buffer(channel_, bytes);
         run_chunks(*channel_, bytes.size(), "MPI_Ibcast",
                    [&](std::size_t offset, int count, MPI_Request* request) {
-                       return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
+                       return MPI_Ibcast(buffer.as<std::byte>() + offset, count, MPI_BYTE, root,
                                          channel_->handle(), request);
                    });
-        staging.complete(bytes);
+        buffer.complete(bytes);
     }
 
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -183,8 +183,8 @@ public:
                all.size());
         // Bruck et al. 1997, in log2(size()) rounds. With MPI_Iallgather of Open MPI 4.1 and 5.0,
         // each rank would send size() - 1 messages.
-        Staging staging(channel_, all);
-        const std::span<std::byte> slots = staging.bytes();  // of all ranks, this rank's first
+        Buffer buffer(channel_, all);
+        const std::span<std::byte> slots = buffer.bytes();  // of all ranks, this rank's first
         std::ranges::copy(mine, slots.begin());
         const auto block = mine.size();
         for (int filled = 1; filled < size(); filled *= 2) {
@@ -195,21 +195,21 @@ public:
             start_exchange({&sent, 1}, {&received, 1}, kAllGatherTag)->wait();
         }
         std::ranges::rotate(slots, slots.end() - static_cast<std::ptrdiff_t>(block * rank()));
-        staging.complete(all);
+        buffer.complete(all);
     }
 
     void send(std::span<const std::byte> bytes, int destination, int tag) override {
-        Staging staging(channel_, bytes);
-        Requests requests = start_send(*channel_, staging.bytes(), destination, tag);
+        Buffer buffer(channel_, bytes);
+        Requests requests = start_send(*channel_, buffer.bytes(), destination, tag);
         channel_->wait(requests);
-        staging.complete();
+        buffer.complete();
     }
 
     void receive(std::span<std::byte> bytes, int source, int tag) override {
-        Staging staging(channel_, bytes);
-        Requests requests = start_receive(*channel_, staging.bytes(), source, tag);
+        Buffer buffer(channel_, bytes);
+        Requests requests = start_receive(*channel_, buffer.bytes(), source, tag);
         channel_->wait(requests);
-        staging.complete(bytes);
+        buffer.complete(bytes);
     }
 
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,

@@ -22,7 +22,7 @@ constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsPerRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
-constexpr double kFinalizeShareIfLost = 0.1;  // of finalize_seconds: lost ranks will not join
+constexpr double kFinalizeShareIfLost = 0.1;  // of finalize_seconds, as lost ranks cannot join
 // A leader logs its wait after this share of the time limit: 10 s of 10 min, 5 s of 30 s.
 constexpr double kQuietShareOfGrace = 1.0 / 60;
 constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
