@@ -14,7 +14,7 @@ namespace hpcai::plan {
 ///
 /// The count of sample i in model m's data, for N samples:
 ///   poisson    Poisson(1): the inverse CDF at 64 random bits f(seed, m, i); at most 20
-///   bootstrap  how many draws f(seed, m, j, N), j < N, are i; about 36.8 % of the counts are 0
+///   bootstrap  how many of the draws f(seed, m, j, N), j < N, are i; about 36.8 % of counts are 0
 ///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
 ///   none       1
 ///
