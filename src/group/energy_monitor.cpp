@@ -77,7 +77,7 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     return records;
 }
 
-/// Reads boottime by a system call, which libraries that replace clock functions often miss.
+/// Reads boottime by a system call: libraries that replace clock functions rarely intercept it.
 EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
     const auto seconds = [](auto time) {
         return std::chrono::duration<double>(time.time_since_epoch()).count();
