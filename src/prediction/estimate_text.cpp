@@ -33,7 +33,7 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-int count_shards(const PlanParallelRecord& parallel) {
+int count_partitions(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
@@ -60,7 +60,7 @@ private:
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
-    if (count_shards(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
+    if (count_partitions(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
     int first = 0;
     for (int stage = 0; stage < parallel.pipeline_degree; ++stage) {
         for (int replica = 0; replica < parallel.data_degree; ++replica) {
@@ -121,11 +121,11 @@ void print_work(Page& page, const PlanRecord& plan) {
 
 void print_pipeline(Page& page, const PlanRecord& plan) {
     const PlanParallelRecord& parallel = plan.parallel;
-    if (count_shards(parallel) == 1 && parallel.micro_batches == 1) return;
+    if (count_partitions(parallel) == 1 && parallel.micro_batches == 1) return;
     const std::string samples =
         fmt::format("{} of {}", counted(parallel.micro_batches, "micro-batch"),
                     counted(parallel.micro_batch_samples, "sample"));
-    if (count_shards(parallel) == 1) {
+    if (count_partitions(parallel) == 1) {
         page.title(samples + ", one after the other");
         return;
     }
