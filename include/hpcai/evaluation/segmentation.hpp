@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-/// Quality of predicted cell classes. A cell is a square of pixels; each row of scores is a cell.
+/// Quality of predicted cell classes. A cell is a square of pixels, with one row of scores.
 namespace hpcai::evaluation {
 
 /// Numbers of cells of one class.
