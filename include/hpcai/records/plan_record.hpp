@@ -25,7 +25,6 @@ struct PlanLayoutRecord {
                  groups_on_one_node, nodes_of_widest_group, map);
 };
 
-/// The training data.
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
     std::string source;          // where N is from; empty if N is unknown
@@ -152,9 +151,9 @@ struct PlanEnergyRecord {
     HPCAI_RECORD(PlanEnergyRecord, joules);
 };
 
-/// Trials of an architecture search with the root's network. A child's network has more FLOPs.
+/// Trials of a search that train the configured network. Networks of later trials have more FLOPs.
 struct PlanSearchRecord {
-    int epochs = 0;            // of a trial after the first rounds
+    int epochs = 0;            // of a trial: the last number in search.epochs
     Quantity trial_seconds;    // training and evaluation of these epochs
     Quantity trials_per_hour;  // of all groups
     HPCAI_RECORD(PlanSearchRecord, epochs, trial_seconds, trials_per_hour);
