@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSysfs = "/sys";
 constexpr double kCounterIntervalSeconds = 1;
-constexpr double kCounterTimeoutSeconds = 60;
+constexpr double kCounterTimeoutSeconds = 60;  // for the last reading
 
 bool is_first_group_rank_on_node(const context::RunContext& context) {
     for (int rank = 0; rank < context.place.group_rank; ++rank) {

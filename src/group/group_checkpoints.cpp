@@ -25,8 +25,8 @@ constexpr double kMaxStepsBetweenPolls = 1000;
 
 }  // namespace
 
-struct GroupCheckpoints::Attempt {
-    std::string failure;  // empty if the rank has restored its checkpoint
+struct GroupCheckpoints::Attempt {  // the result of try_restore() on this rank
+    std::string failure;            // empty if the rank has restored its checkpoint
     std::int64_t launch_id = 0;
 };
 

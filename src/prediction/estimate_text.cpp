@@ -135,13 +135,13 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
     for (std::size_t index = 0; index < parallel.stages.size(); ++index) {
         const PlanStageRecord& stage = parallel.stages[index];
         page.print(fmt::format("stage {}", index),
-                   "{} from {}, {} per sample, {} parameters, {} in flight, sends {}",
+                   "{} from {}, {} per sample, {} parameters, {} in flight, each sends {}",
                    counted(stage.nodes, "operation"), stage.first_node,
                    flops_text(stage.flops_per_sample),
                    count_text(static_cast<double>(stage.parameters)), stage.in_flight,
                    bytes_text(stage.boundary_bytes));
     }
-    page.print("largest stage", "{:.3f} of the work, of {}{}", parallel.largest_stage_share.value,
+    page.print("largest stage", "{:.3f} of the work; {}{}", parallel.largest_stage_share.value,
                counted(parallel.pipeline_degree, "stage"),
                parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "shard"));
     if (parallel.model_degree > 1) {

@@ -8,9 +8,9 @@
 
 namespace hpcai::plan {
 
-/// The Data Sampler of the paper: the training samples of each base model and their order. Both are
-/// functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are the same for
-/// every M, P_degree, rank, thread and machine.
+/// The paper's Data Sampler (docs/PAPER.md): the training samples of each base model and their
+/// order. Both are functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are
+/// the same for every M, P_degree, rank, thread and machine.
 ///
 /// The count of sample i in model m's data, for N samples:
 ///   poisson    Poisson(1): the inverse CDF at 64 random bits f(seed, m, i); at most 20

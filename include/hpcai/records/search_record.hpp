@@ -37,7 +37,7 @@ struct GroupSearchRecord {
 struct SearchPoint {
     double seconds = 0;
     int trials = 0;  // that had completed
-    double ops = 0;
+    double ops = 0;  // this and the members below: as in SearchRecord
     double regulated = 0;
     double best_accuracy = 0;
     HPCAI_RECORD(SearchPoint, seconds, trials, ops, regulated, best_accuracy);
