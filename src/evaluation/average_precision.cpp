@@ -176,7 +176,7 @@ std::vector<CategoryMatches> match(const DetectionTruth& truth,
 }
 
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives) {
-    ensure(positives > 0, "average precision of {} labelled boxes", positives);
+    ensure(positives > 0, "expected 1 or more labelled boxes, got {}", positives);
     Curve curve(positives);
     for (const std::uint8_t hit : hits) curve.add(hit != 0, 1);
     curve.make_monotone();

@@ -22,8 +22,8 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
     }
 }
 
-/// Sets `rows` (mask.size(), classes + 1). A row with a `mask` of 1 gets the next `classes` values
-/// of `packed`, which are removed there, and 1 in the last column. Other rows are 0.
+/// Sets `rows` (mask.size(), classes + 1). A row with a `mask` of 1 gets the first `classes` values
+/// of `packed`, and 1 in the last column. Removes these values from `packed`. Other rows are 0.
 void unpack(std::span<const std::uint8_t> mask, std::span<const float>& packed,
             std::span<float> rows) {
     const std::size_t classes = rows.size() / mask.size() - 1;
@@ -37,7 +37,7 @@ void unpack(std::span<const std::uint8_t> mask, std::span<const float>& packed,
     }
 }
 
-/// Adds the counts of `rows`, the sums of unpack() over the members.
+/// Adds the counts of the samples in `rows`, which are the sums of all members' unpack() rows.
 void count_out_of_bag(std::span<const float> rows, std::span<const std::int32_t> labels,
                       OutOfBagQuality& quality) {
     const std::size_t width = rows.size() / labels.size();

@@ -22,8 +22,8 @@ struct CategoryMatches {
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
-/// Returns the mean COCO precision over the categories that have boxes in a draw of images that
-/// contains image i times[i] times; nothing without boxes.
+/// Returns the mean COCO precision of a draw of images, which contains image i times[i] times. The
+/// mean is over the categories that have boxes in the draw; nothing if there are none.
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::span<const std::uint32_t> times);
 

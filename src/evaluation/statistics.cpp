@@ -8,7 +8,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kSumRounding = 1e-9;  // relative error of a sum in another order
+constexpr double kSumRounding = 1e-9;  // relative difference of sums in different orders
 
 /// Returns the sum of seconds.size() steps, drawn in blocks of consecutive steps. Blocks wrap
 /// around at the last step, so that all steps are equally likely.

@@ -9,8 +9,8 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// Returns how many classes rank before `label`; the largest integer if a score is NaN.
-std::int64_t rank_of(std::span<const float> row, std::size_t label) {
+/// Returns how many classes precede `label` in top_k()'s order; the largest integer for a NaN.
+std::int64_t count_better_classes(std::span<const float> row, std::size_t label) {
     std::int64_t before = 0;
     for (std::size_t index = 0; index < row.size(); ++index) {
         if (std::isnan(row[index])) return std::numeric_limits<std::int64_t>::max();
@@ -37,10 +37,10 @@ TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
         if (label == kPaddingLabel) continue;
         require(label >= 0 && label < classes, ExitCode::data,
                 "sample {} has the label {}, expected 0 to {}", sample, label, classes - 1);
-        const std::int64_t rank =
-            rank_of(scores.subspan(sample * width, width), static_cast<std::size_t>(label));
-        counts.correct_1 += rank < 1;
-        counts.correct_5 += rank < 5;
+        const std::int64_t better = count_better_classes(scores.subspan(sample * width, width),
+                                                         static_cast<std::size_t>(label));
+        counts.correct_1 += better < 1;
+        counts.correct_5 += better < 5;
         ++counts.samples;
     }
     return counts;

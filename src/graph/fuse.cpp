@@ -8,7 +8,7 @@ namespace hpcai::graph {
 namespace {
 
 /// Returns a copy of `graph` in which nodes[i] replaces node i; if nodes[i] is absent, node i is
-/// removed. The inputs of nodes[i] are values of `graph`; the copy gives them new numbers. No
+/// removed. The inputs of nodes[i] are values of `graph`; the copy gives them new ids. No
 /// element of `nodes` may read the output of a removed node.
 Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
     Graph rebuilt;
@@ -142,11 +142,11 @@ private:
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
 
-    /// Lets the BatchNorm use the sums of its input, if there are any. If it adds a second input,
-    /// fuses what the device accepts. Without another BatchNorm that computes this input for only
-    /// this node, that is the 1 x 1 convolution before this BatchNorm. Otherwise it is the 1 x 1
-    /// convolutions before both BatchNorms, else the other BatchNorm, or nothing if the other
-    /// BatchNorm has an addition or a ReLU.
+    /// Lets the BatchNorm use the sums of its input, if there are any. A BatchNorm that adds a
+    /// second input is also fused, as far as the device accepts. If another BatchNorm computes the
+    /// second input for only this node, both are fused with the 1 x 1 convolutions before them, or
+    /// else with each other; nothing is fused if the other one has an addition or a ReLU. Otherwise
+    /// this BatchNorm is fused with the 1 x 1 convolution before it.
     void fuse_norm(Node& node) {
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;

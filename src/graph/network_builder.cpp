@@ -17,7 +17,7 @@ bool has_pass(const device::Kernel& kernel, Pass pass) {
 }  // namespace
 
 void Network::Builder::build() {
-    plan_kernels();
+    build_kernels();
     schedule_forward();
     if (is_training()) schedule_backward();
     allocate();
@@ -26,7 +26,7 @@ void Network::Builder::build() {
     publish();
 }
 
-void Network::Builder::plan_kernels() {
+void Network::Builder::build_kernels() {
     std::size_t& prepared_bytes = network_.memory_.prepared_bytes;
     for (const Node& node : graph_.nodes()) {
         device::RoundingKey rounding = options_.rounding;

@@ -7,7 +7,7 @@
 
 namespace hpcai::graph {
 
-/// Builds a network from a graph in three phases: plans the kernels; schedules their calls (steps)
+/// Builds a network from a graph in three phases: builds the kernels; schedules their calls (steps)
 /// and finds the first and last step that uses each tensor; allocates memory and binds the tensors.
 class Network::Builder {
 public:
@@ -36,7 +36,7 @@ private:
         std::size_t prepared_offset = 0;
     };
 
-    void plan_kernels();
+    void build_kernels();
     void schedule_forward();
     /// Extends the lifetimes of losses and of the last node's output to the current step, because
     /// the caller reads them afterwards.
@@ -75,7 +75,7 @@ private:
     }
     void add_call(std::vector<KernelCall>& to, KernelCall call);
     std::size_t value_bytes(ValueId value, bool gradient) const;
-    /// Whether the node's kernel is planned for training.
+    /// Whether the node's kernel is built for training.
     bool is_trained(const Node& node) const { return is_training() && graph_.is_trained(node); }
     bool takes_gradient(ValueId value) const;
     bool is_training() const { return options_.mode == device::Mode::training; }

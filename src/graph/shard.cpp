@@ -50,8 +50,8 @@ public:
     }
 
 private:
-    /// What each shard computes of a node: all of it, its channels of a channelwise operation, the
-    /// outputs of its filters, or partial sums of all outputs over its input channels.
+    /// What a shard computes of a node: all of it, the shard's channels of a channelwise operation,
+    /// the outputs of the shard's filters, or partial sums of all outputs over its input channels.
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
     ops::ChannelRange own_range(std::int64_t channels) const {
@@ -252,10 +252,10 @@ ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
     // reduce-scatter, it sends as many bytes as it receives in a gather, and vice versa.
     const auto add = [&](bool is_gather, const tensor::Shape& full, const tensor::Shape& own,
                          int shards, std::int64_t size) {
-        const std::int64_t copies = (shards - 1) * own.elements() * size;
-        const std::int64_t others = (full.elements() - own.elements()) * size;
-        total.sent += is_gather ? copies : others;
-        total.largest = std::max(total.largest, copies + others);
+        const std::int64_t own_copies = (shards - 1) * own.elements() * size;
+        const std::int64_t others_channels = (full.elements() - own.elements()) * size;
+        total.sent += is_gather ? own_copies : others_channels;
+        total.largest = std::max(total.largest, own_copies + others_channels);
     };
     for (const Node& node : graph.nodes()) {
         const tensor::Shape& output = graph.value(node.output).shape;

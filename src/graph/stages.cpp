@@ -10,9 +10,9 @@
 namespace hpcai::graph {
 namespace {
 
-// FLOPs of a core during the transfer of a byte: 181 GFLOPS / 1.08 GB/s. Two cores train 15.62
-// images/s of 23.2 GFLOPs in bf16 (docs/RESULTS.md). Between two ranks of a host, 28 all-reduces of
-// 94.1 MB took 2.45 s.
+// FLOPs of a core during the transfer of a byte: 181 GFLOPS / 1.08 GB/s, rounded. Two cores train
+// 15.62 images/s of 23.2 GFLOPs in bf16 (docs/RESULTS.md). Between two ranks of a host, 28
+// all-reduces of 94.1 MB took 2.45 s.
 constexpr double kFlopsPerByte = 170;
 
 /// Returns the last node that reads each value, [value]; 0 if there is none.
@@ -24,7 +24,7 @@ std::vector<std::size_t> last_readers(const Graph& graph) {
     return last;
 }
 
-/// Returns the values that nodes before `position` compute and nodes from it on read, in order.
+/// Returns the values that a node before `position` computes and a node at or after it reads.
 std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
     const std::vector<std::size_t> last = last_readers(graph);
     std::vector<ValueId> values;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSysfs = "/sys";
 constexpr double kCounterIntervalSeconds = 1;
-constexpr double kCounterTimeoutSeconds = 60;
+constexpr double kCounterTimeoutSeconds = 60;  // for the last reading
 
 bool is_first_group_rank_on_node(const context::RunContext& context) {
     for (int rank = 0; rank < context.place.group_rank; ++rank) {
@@ -77,7 +77,7 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     return records;
 }
 
-/// Reads boottime by a system call, which libraries that replace clock functions often miss.
+/// Reads boottime by a system call: libraries that replace clock functions rarely intercept it.
 EnergyMonitor::Clocks EnergyMonitor::read_clocks() {
     const auto seconds = [](auto time) {
         return std::chrono::duration<double>(time.time_since_epoch()).count();

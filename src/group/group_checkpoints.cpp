@@ -25,8 +25,8 @@ constexpr double kMaxStepsBetweenPolls = 1000;
 
 }  // namespace
 
-struct GroupCheckpoints::Attempt {
-    std::string failure;  // empty if the rank has restored its checkpoint
+struct GroupCheckpoints::Attempt {  // the result of try_restore() on this rank
+    std::string failure;            // empty if the rank has restored its checkpoint
     std::int64_t launch_id = 0;
 };
 
@@ -72,9 +72,9 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. A folder without all markers was never
-/// complete. A folder that the leader listed but a rank does not find counts as a complete one that
-/// was deleted.
+/// Returns whether the checkpoint has ever been complete. A folder that lacks a rank's marker was
+/// never complete. A folder that the leader listed but a rank does not find counts as a complete
+/// one that was deleted.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists = fs::exists(training::checkpoint_folder(location_, step), error);
@@ -261,12 +261,13 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
     std::array<double, 3> maxima{local_stop_request(trainer, steps_done), seconds / steps,
                                  since_checkpoint_.seconds()};
     group_.all_reduce_max(maxima);
+    const auto [request, step_seconds, age_seconds] = maxima;
     if (next_poll_step_ > 0 && steps_done >= next_poll_step_) costs_.poll_seconds = seconds;
     last_poll_step_ = steps_done;
     const double poll_steps =
-        std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
+        std::clamp(kSecondsBetweenPolls / std::max(step_seconds, 1e-9), 1.0, kMaxStepsBetweenPolls);
     next_poll_step_ = steps_done + static_cast<std::int64_t>(poll_steps);
-    return {maxima[0], maxima[2]};
+    return {request, age_seconds};
 }
 
 /// Returns the stop request of this rank. Assumes that the interval between polls does not change.

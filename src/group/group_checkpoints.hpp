@@ -29,8 +29,8 @@ struct StopCosts {
     std::size_t first_bytes = 0;  // size of this rank's first checkpoint
 };
 
-/// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
-/// the limit, because a short limit would otherwise leave no time to train.
+/// Returns how many seconds before run.time_limit_seconds a run must begin to stop. The result is
+/// at most half of the limit, because a short limit would otherwise leave no time to train.
 inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds) {
     // Assumed for the first write, to a busy file system.
     constexpr double kFirstWriteSeconds = 2;
@@ -102,21 +102,21 @@ public:
     /// damaged. Collective.
     std::int64_t restore(training::Trainer& trainer);
 
-    /// Sets when epochs end, and after how many epochs an uninterruptible phase follows, such as an
-    /// evaluation; 0: never. The run stops before a phase that would exceed run.time_limit_seconds.
+    /// Sets the steps of an epoch, and after how many epochs a phase such as an evaluation follows;
+    /// 0: never. The run stops before a phase that would exceed run.time_limit_seconds.
     void set_epochs(std::int64_t steps_per_epoch, int epochs_per_phase) {
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
         kept_steps_ = config::kept_steps(context_.config, steps_per_epoch);
     }
-    /// Call it after each epoch, with the duration of the phase. Ignored if no phase was due.
+    /// Call it after each epoch, with the duration of the phase. Does nothing if no phase was due.
     void phase_ended(std::int64_t steps_done, double seconds);
 
     bool must_read_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
     /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
-    /// GroupStop on all ranks. GroupStop::state() is `unsaved` if the write failed, else
-    /// `terminated` after SIGTERM if the exit of one rank ends the others, else `stopped`.
+    /// GroupStop on all ranks. GroupStop::state() is `unsaved` if the write failed; `terminated` if
+    /// SIGTERM stops a run in which the exit of one rank ends the others; else `stopped`.
     void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Completes the checkpoint of the last step, unless checkpoints are off. Call it after the

@@ -144,8 +144,8 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 
-/// Keeps the checkpoints of run.keep_checkpoints. A missing one, whose write failed, does not make
-/// the trained group fail.
+/// Keeps the checkpoints of run.keep_checkpoints. If one is missing because its write failed, the
+/// trained group does not fail.
 void keep_checkpoints(const GroupJob& job, std::int64_t steps_per_epoch) {
     for (const std::int64_t step : config::kept_steps(job.context.config, steps_per_epoch)) {
         try {

@@ -34,8 +34,8 @@ struct GroupTraining {
     GroupWatch& watch;
 };
 
-/// Returns the set-up of a Trainer of this rank's model, without a pipeline, with the faults of the
-/// environment. The arguments and the model outlive it.
+/// Returns the set-up of a Trainer of this rank's model, without a pipeline. It injects the faults
+/// that the environment requests. The arguments and the model outlive it.
 training::TrainerSetup trainer_setup(const GroupTraining& training, const config::Config& config,
                                      std::int64_t steps_per_epoch,
                                      training::StepCallback& callback);

@@ -52,9 +52,9 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
         const ProcessState state = is_other ? state_of(processes_[rank]) : ProcessState::unknown;
         is_visible_.push_back(state == ProcessState::running || state == ProcessState::stopped);
     }
-    // Polling all ranks would load /proc on large nodes.
-    for (int step = 1; step < group.size() && !polled_rank_; ++step) {
-        const int rank = (group.rank() + step) % group.size();
+    // If every rank polled all others, nodes with many ranks would be busy reading /proc.
+    for (int distance = 1; distance < group.size() && !polled_rank_; ++distance) {
+        const int rank = (group.rank() + distance) % group.size();
         if (is_visible_[rank]) polled_rank_ = rank;
     }
     watch(group);
@@ -171,9 +171,9 @@ double GroupWatch::record_wait_seconds() const {
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Waits until the flight record of a rank shows that the rank answers, or the rank has died or was
-/// stopped. Waits at most record_wait_seconds() by `watch`.
-GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
+/// Waits until the flight record of a rank shows that the rank responds, or the rank has died or
+/// was stopped. Ends at the latest when `waited` reaches record_wait_seconds().
+GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& waited) const {
     RankState state;
     // Limits the load on a shared file system: a group of up to 5,000 ranks reads at most 1,000
     // flight records a second.
@@ -185,9 +185,8 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
         state.is_gone = process == ProcessState::ended || process == ProcessState::stopped;
         state.is_responsive = group_rank == group_.rank() ||
                               (state.record && state.record->answers && !state.is_gone);
-        if (state.is_responsive || state.is_gone || watch.seconds() >= record_wait_seconds()) {
-            return state;
-        }
+        const bool is_late = waited.seconds() >= record_wait_seconds();
+        if (state.is_responsive || state.is_gone || is_late) return state;
         std::this_thread::sleep_for(poll_interval);
     }
 }
@@ -201,11 +200,12 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
                        context_.host(world_rank), processes_[group_rank].pid, what);
 }
 
-std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatch& watch) const {
+std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatch& waited) const {
     std::vector<FlightRecord> records;
     std::vector<std::string> silent;
     for (int rank = 0; rank < group_.size(); ++rank) {
-        RankState state = await(rank, watch);
+        RankState state = await(rank, waited);
+        // If records cannot be written, a rank without one may be responsive.
         if (!state.is_responsive && (is_written_by_training_thread_ || state.is_gone)) {
             silent.push_back(describe(rank, state));
         }
@@ -236,11 +236,11 @@ WatchReport GroupWatch::report(const std::string& reason) {
         guard.emplace(kMaxReportSeconds, ExitCode::watchdog, "the report of a group's failure");
     }
     write_record(reason, true);
-    const Stopwatch watch;
+    const Stopwatch waited;
     int reporter = 0;
-    while (reporter < group_.rank() && !await(reporter, watch).is_responsive) ++reporter;
+    while (reporter < group_.rank() && !await(reporter, waited).is_responsive) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
-    if (found.is_reporter) found.failure = describe_ranks(reason, watch);
+    if (found.is_reporter) found.failure = describe_ranks(reason, waited);
     // Stopped processes would outlive the run. A hanging process is ended by its own watchdog.
     for (int rank = 0; rank < group_.size() && !context_.launch.exit_ends_others; ++rank) {
         if (process_state(rank) != ProcessState::stopped) continue;

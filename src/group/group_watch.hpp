@@ -61,8 +61,8 @@ public:
 
     /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits,
     /// for a limited time, until one of the lower ranks responds. The first responsive rank reads
-    /// all records and names the unresponsive ranks, else the slowest. Kills the group's stopped
-    /// processes (SIGSTOP) on this node unless that would end other ranks. Not collective.
+    /// all records and names the unresponsive ranks or, if all respond, the slowest. Kills stopped
+    /// processes (SIGSTOP) of the group on this node if no other rank ends then. Not collective.
     WatchReport report(const std::string& reason);
 
 private:
@@ -77,8 +77,8 @@ private:
     void on_timeout(const std::string& reason);
     void write_record(const std::string& reason, bool by_training_thread);
     double record_wait_seconds() const;
-    RankState await(int group_rank, const Stopwatch& watch) const;
-    std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
+    RankState await(int group_rank, const Stopwatch& waited) const;
+    std::string describe_ranks(const std::string& reason, const Stopwatch& waited) const;
     std::filesystem::path flight_file(int group_rank) const;
     ProcessState process_state(int group_rank) const;  // unknown unless visible
     std::string describe(int group_rank, const RankState& state) const;

@@ -34,8 +34,8 @@ struct Partition {
 
 namespace {
 
-/// Reserves the device memory that data.resident_mib asks for, or makes the decoder of
-/// data.decoder; null if neither is set or the device has no decoder. Throws Error(usage) if the
+/// Makes the decoder of data.decoder, or reserves the device memory of data.resident_mib. Returns
+/// null if neither is configured, or if the device has no decoder. Throws Error(usage) if the
 /// memory does not suffice.
 std::unique_ptr<data::DevicePictures> make_device_pictures(const context::RunContext& context,
                                                            const context::Resources& resources) {

@@ -16,7 +16,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
-constexpr double kEvaluationSpeedup = 3;    // images/s of evaluation / of training, assumed
+constexpr double kEvaluationSpeedup = 3;    // assumed: images/s of evaluation / those of training
 
 void print_event(const context::RunContext& context, const Progress& progress) {
     using nlohmann::ordered_json;
@@ -114,16 +114,16 @@ void ProgressReporter::forget_steps_after(std::int64_t steps) {
 /// Returns the training group with the fewest images/s if all other training groups of known speed
 /// are at least 10 % faster; nothing if there is no other one.
 std::optional<int> ProgressReporter::slowest_group() const {
-    double lowest = std::numeric_limits<double>::infinity(), next = lowest;
+    double lowest = std::numeric_limits<double>::infinity(), second = lowest;
     int slowest = 0;
     for (int group = 0; group < std::ssize(groups_); ++group) {
         const Estimate& one = groups_[group];
         if (one.has_ended || one.images_per_second <= 0) continue;
-        next = std::min(next, std::max(lowest, one.images_per_second));
+        second = std::min(second, std::max(lowest, one.images_per_second));
         if (one.images_per_second < lowest) slowest = group;
         lowest = std::min(lowest, one.images_per_second);
     }
-    return std::isfinite(next) && next >= 1.1 * lowest ? std::optional(slowest) : std::nullopt;
+    return std::isfinite(second) && second >= 1.1 * lowest ? std::optional(slowest) : std::nullopt;
 }
 
 /// Estimates the rest of the run: the training that ends last, the evaluation, and the remaining

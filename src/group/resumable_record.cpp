@@ -16,19 +16,19 @@
 namespace hpcai::group {
 namespace {
 
-constexpr const char* kName = "costs";
+constexpr const char* kCosts = "costs";
 constexpr const char* kNoAllReduce = "there is one replica only: no all-reduce";
 
 /// Returns references to all numbers except optional ones, in the order of the checkpoint.
 template <typename Costs>
 auto numbers_of(Costs& costs) {
-    auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
-    return std::tie(input_wait_seconds, checkpoint_seconds, sums.steps, sums.bytes_reduced,
-                    sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
-                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.total,
-                    statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
-                    messages.bytes_sent, messages.wait_seconds, messages.shards.bytes_sent,
-                    messages.shards.wait_seconds);
+    auto& [input_wait_seconds, checkpoint_seconds, buckets, statistics, sent, messages] = costs;
+    return std::tie(input_wait_seconds, checkpoint_seconds, buckets.steps, buckets.bytes_reduced,
+                    buckets.exposed_seconds, buckets.interleaved_seconds,
+                    buckets.overlapped_seconds, buckets.timed_steps, statistics.sums,
+                    statistics.bytes, statistics.sent.total, statistics.sent.to_other_nodes,
+                    statistics.seconds, messages.steps, messages.bytes_sent, messages.wait_seconds,
+                    messages.shards.bytes_sent, messages.shards.wait_seconds);
 }
 
 comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
@@ -46,42 +46,43 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "another shard has no measured value" : mine.reason};
 }
 
-/// Returns the exposed time of this rank's all-reduces. If `is_device_sum`, the device runs them
+/// Returns the exposed time of this rank's all-reduces. If `is_on_device`, the device runs them
 /// (NCCL), and its clock times them.
-Quantity exposed_seconds(const comm::BucketAccounting& sums,
-                         const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
-    if (!is_device_sum) {
-        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
+Quantity exposed_seconds(const comm::BucketAccounting& buckets,
+                         const comm::SyncBatchNormAccounting& statistics, bool is_on_device) {
+    if (!is_on_device) {
+        return {buckets.exposed_seconds + buckets.interleaved_seconds + statistics.seconds, ""};
     }
-    if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
-    return {sums.timed->exposed, ""};
+    if (!buckets.timed) return {std::nullopt, "no CUDA graph was replayed"};
+    return {buckets.timed->exposed, ""};
 }
 
 /// Returns the seconds per step in which this rank's all-reduces overlapped with computation.
-Quantity overlapped_seconds_per_step(const comm::BucketAccounting& sums, int replicas,
-                                     bool is_device_sum) {
+Quantity overlapped_seconds_per_step(const comm::BucketAccounting& buckets, int replicas,
+                                     bool is_on_device) {
     if (replicas == 1) return {std::nullopt, kNoAllReduce};
-    if (!is_device_sum) return {sums.overlapped_seconds / static_cast<double>(sums.steps), ""};
-    if (!sums.timed) return {std::nullopt, "no CUDA graph was replayed"};
-    const double overlapped = sums.timed->in_flight - sums.timed->exposed;
-    return {std::max(overlapped, 0.0) / static_cast<double>(sums.timed_steps), ""};
+    if (!is_on_device) return {buckets.overlapped_seconds / static_cast<double>(buckets.steps), ""};
+    if (!buckets.timed) return {std::nullopt, "no CUDA graph was replayed"};
+    const double overlapped = buckets.timed->in_flight - buckets.timed->exposed;
+    return {std::max(overlapped, 0.0) / static_cast<double>(buckets.timed_steps), ""};
 }
 
-Quantity bandwidth_of(const comm::BucketAccounting& sums, int replicas) {
+Quantity bandwidth_of(const comm::BucketAccounting& buckets, int replicas) {
     if (replicas == 1) return {std::nullopt, kNoAllReduce};
-    if (!sums.timed) return {std::nullopt, "only NCCL in a CUDA graph times its all-reduces"};
-    const double bytes = static_cast<double>(sums.bytes_reduced) *
-                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
-    return {bytes / sums.timed->in_flight, ""};
+    if (!buckets.timed) return {std::nullopt, "only NCCL in a CUDA graph times its all-reduces"};
+    const double bytes = static_cast<double>(buckets.bytes_reduced) *
+                         static_cast<double>(buckets.timed_steps) /
+                         static_cast<double>(buckets.steps);
+    return {bytes / buckets.timed->in_flight, ""};
 }
 
-/// Records the bytes sent and the BatchNorm sums per step, which are equal in all steps.
+/// Records the bytes sent and the statistics' all-reduces per step, which are equal in all steps.
 void record_traffic(const context::RunContext& context, comm::Communicator& group,
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {
     const comm::SyncBatchNormAccounting& statistics = costs.statistics;
-    const bool is_known = max_over_ranks(group, costs.gradients ? 0 : 1) == 0;
-    comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
+    const bool is_known = max_over_ranks(group, costs.sent ? 0 : 1) == 0;
+    comm::SentBytes sent = costs.sent.value_or(comm::SentBytes{});
     sent += statistics.sent;
     const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
     if (reducer.size() > 1) result.all_reduce_backend = reducer.backend();
@@ -137,46 +138,46 @@ void TrainingCosts::add(const TrainingCosts& earlier) {
         std::apply([&](const auto&... theirs) { ((mine += theirs), ...); }, numbers_of(earlier));
     };
     std::apply(add_all, numbers_of(*this));
-    if (sums.timed || earlier.sums.timed) sums.timed = sum_of(sums.timed, earlier.sums.timed);
-    if (gradients && earlier.gradients) *gradients += *earlier.gradients;
+    auto& timed = all_reduces.timed;
+    if (timed || earlier.all_reduces.timed) timed = sum_of(timed, earlier.all_reduces.timed);
+    if (sent && earlier.sent) *sent += *earlier.sent;
 }
 
 void TrainingCosts::save(training::Snapshot& to) const {
     const auto to_doubles = [](const auto&... number) {
         return std::vector<double>{static_cast<double>(number)...};
     };
-    to.put_numbers(kName, std::apply(to_doubles, numbers_of(*this)));
-    std::vector<double> timed, sent;
-    if (sums.timed) timed = {sums.timed->exposed, sums.timed->in_flight};
-    if (gradients) {
-        sent = {static_cast<double>(gradients->total),
-                static_cast<double>(gradients->to_other_nodes)};
+    to.put_numbers(kCosts, std::apply(to_doubles, numbers_of(*this)));
+    std::vector<double> timed, sent_bytes;
+    if (all_reduces.timed) timed = {all_reduces.timed->exposed, all_reduces.timed->in_flight};
+    if (sent) {
+        sent_bytes = {static_cast<double>(sent->total), static_cast<double>(sent->to_other_nodes)};
     }
     to.put_numbers("costs.timed", std::move(timed));
-    to.put_numbers("costs.gradients", std::move(sent));
+    to.put_numbers("costs.gradients", std::move(sent_bytes));
 }
 
 TrainingCosts TrainingCosts::from_snapshot(const training::Snapshot& from) {
     TrainingCosts costs;
     const auto all = numbers_of(costs);
-    const std::span<const double> stored = from.numbers(kName, std::tuple_size_v<decltype(all)>);
+    const std::span<const double> stored = from.numbers(kCosts, std::tuple_size_v<decltype(all)>);
     std::size_t at = 0;
     const auto read = [&]<typename Number>(Number& number) {
         if constexpr (std::is_same_v<Number, std::int64_t>) {
-            number = from.integer(kName, stored[at++], 0, std::int64_t{1} << 53);
+            number = from.integer(kCosts, stored[at++], 0, std::int64_t{1} << 53);
         } else {
             number = stored[at++];
         }
     };
     std::apply([&](auto&... number) { (read(number), ...); }, all);
     const std::span<const double> timed = from.table("costs.timed", 2);
-    if (!timed.empty()) costs.sums.timed = comm::AllReduceSeconds{timed[0], timed[1]};
+    if (!timed.empty()) costs.all_reduces.timed = comm::AllReduceSeconds{timed[0], timed[1]};
     const std::span<const double> sent = from.table("costs.gradients", 2);
     if (!sent.empty()) {
         const auto bytes = [&](double value) {
             return from.integer("costs.gradients", value, 0, std::int64_t{1} << 53);
         };
-        costs.gradients = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
+        costs.sent = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
     }
     return costs;
 }
@@ -194,11 +195,11 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
     // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().partitions();
     record.checkpoint_seconds = mean_over_ranks(group, {costs.checkpoint_seconds, ""});
-    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
+    const bool is_on_device = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
-        mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
-    result.bandwidth_bytes_per_second = bandwidth_of(costs.sums, replicas.size());
-    result.communicated_bytes = max_over_ranks(group, costs.sums.bytes_reduced);
+        mean_over_ranks(group, exposed_seconds(costs.all_reduces, costs.statistics, is_on_device));
+    result.bandwidth_bytes_per_second = bandwidth_of(costs.all_reduces, replicas.size());
+    result.communicated_bytes = max_over_ranks(group, costs.all_reduces.bytes_reduced);
     if (replicas.size() > 1) {
         result.gradient_bytes = max_over_ranks(group, gradient_bytes);
         result.buckets = max_over_ranks(group, buckets);
@@ -211,13 +212,13 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
         result.shard_bytes_per_step =
             max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
     }
-    return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
+    return overlapped_seconds_per_step(costs.all_reduces, replicas.size(), is_on_device);
 }
 
 void ResumableRecord::add(const TrainingCosts& costs) {
-    const bool is_first = !earlier_costs_.gradients;
+    const bool is_first = !earlier_costs_.sent;
     earlier_costs_.add(costs);
-    if (is_first) earlier_costs_.gradients = costs.gradients;
+    if (is_first) earlier_costs_.sent = costs.sent;
 }
 
 TrainingCosts ResumableRecord::costs() const {
@@ -225,9 +226,9 @@ TrainingCosts ResumableRecord::costs() const {
     TrainingCosts costs;
     costs.input_wait_seconds = source_.batches().wait_seconds();
     costs.checkpoint_seconds = sources_->checkpoints.delay_seconds();
-    costs.sums = sources_->trainer.buckets().accounting();
+    costs.all_reduces = sources_->trainer.buckets().accounting();
     costs.statistics = sources_->model.sync_batch_norm_group().accounting();
-    costs.gradients = sources_->reducer.sent();
+    costs.sent = sources_->reducer.sent();
     costs.messages = sources_->trainer.messages();
     costs.add(earlier_costs_);
     return costs;

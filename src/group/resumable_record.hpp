@@ -24,9 +24,9 @@ namespace hpcai::group {
 struct TrainingCosts {
     double input_wait_seconds = 0;
     double checkpoint_seconds = 0;             // delay of steps by checkpoints
-    comm::BucketAccounting sums;               // all-reduces of gradients
+    comm::BucketAccounting all_reduces;        // of gradients
     comm::SyncBatchNormAccounting statistics;  // all-reduces of BatchNorm statistics
-    std::optional<comm::SentBytes> gradients;  // bytes sent; absent: a library does not report them
+    std::optional<comm::SentBytes> sent;  // for gradients; absent: a library does not report them
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.

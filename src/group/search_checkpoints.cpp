@@ -89,11 +89,12 @@ double SearchCheckpoints::agree_on_request() {
     std::array<double, 2> maxima{stop_request(),
                                  seconds / static_cast<double>(std::max<std::int64_t>(calls_, 1))};
     training_.group.all_reduce_max(maxima);
+    const auto [request, call_seconds] = maxima;
     calls_ = 0;
     calls_per_poll_ = static_cast<std::int64_t>(
-        std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxCallsPerPoll));
+        std::clamp(kSecondsBetweenPolls / std::max(call_seconds, 1e-9), 1.0, kMaxCallsPerPoll));
     since_poll_.restart();
-    return maxima[0];
+    return request;
 }
 
 void SearchCheckpoints::after_results_read(training::Trainer&, std::int64_t) {
@@ -102,7 +103,7 @@ void SearchCheckpoints::after_results_read(training::Trainer&, std::int64_t) {
     if (request != kContinue) stop(request);
 }
 
-/// The steps that follow may be those of another model, so the first one is timed again.
+/// The next steps may be those of another model, so their first one polls again and is timed.
 void SearchCheckpoints::poll() {
     const double request = agree_on_request();
     calls_per_poll_ = 1;

@@ -47,12 +47,12 @@ private:
     training::CheckpointLocation location_;
     std::int64_t launch_id_;
     // Steps of the checkpoints, ascending, whose logs together cover all finished trials. Each log
-    // has more steps than the next, so their number grows with the logarithm of all steps.
+    // has more steps than the next. The number of logs grows with the logarithm of all steps.
     std::vector<std::int64_t> chain_;
     Stopwatch since_poll_;
     std::int64_t calls_ = 0;           // of after_results_read() since the last poll
     std::int64_t calls_per_poll_ = 1;  // equal on all ranks
-    double longest_pause_ = 0;  // seconds between two polls: evaluating, storing, proposing, ...
+    double longest_pause_ = 0;  // longest seconds between two polls, such as while evaluating
 };
 
 }  // namespace hpcai::group

@@ -59,7 +59,7 @@ public:
             throw;
         }
         training_.watch.end();
-        if (training_.state.reducer == nullptr) renew_reducer();  // the last trial had no memory
+        if (training_.state.reducer == nullptr) renew_reducer();  // the last trial lacked memory
         take_best();
         totals_.costs = resumable_.costs();
         totals_.bad_samples = source_.bad_samples();
@@ -82,16 +82,16 @@ private:
 
     std::int64_t finished_steps() const { return finished_.epochs * steps_per_epoch_; }
 
-    /// Returns what the leader's `value` is. Collective.
+    /// Returns the leader's `value` on all ranks. Collective.
     template <typename T>
-    T of_leader(T value) {
+    T broadcast(T value) {
         training_.group.broadcast(std::as_writable_bytes(std::span(&value, 1)), 0);
         return value;
     }
 
     bool is_over() {
         const bool has_all = is_leader_ && proposals_->is_over();
-        if (of_leader<char>(has_all) != 0) return true;
+        if (broadcast<char>(has_all) != 0) return true;
         checkpoints_.poll();
         return false;
     }
@@ -142,7 +142,7 @@ private:
     /// Counts the trials that earlier launches have finished before the last `dropped` completed
     /// ones.
     void count_finished(std::int64_t dropped = 0) {
-        finished_ = of_leader(is_leader_ ? search::progress(proposals_->own(), dropped)
+        finished_ = broadcast(is_leader_ ? search::progress(proposals_->own(), dropped)
                                          : search::Progress{});
     }
 
@@ -216,7 +216,7 @@ private:
             if (is_leader_) next = proposals_->next();
         });
         if (is_replay) checkpoints_.end_wait();
-        if (of_leader<char>(is_leader_ && !next) != 0) {
+        if (broadcast<char>(is_leader_ && !next) != 0) {
             checkpoints_.poll();  // stops after an interrupted wait
             return std::nullopt;
         }
@@ -262,13 +262,13 @@ private:
         trial.building_seconds = training_.clock.seconds() - begin;
     }
 
-    /// Trains the epochs of the trial's round, fewer if the search ends. Returns their number.
+    /// Trains the trial's epochs, or fewer if the search ends. Returns the number trained.
     int train(TrialRun& run, const FinishedTrial& trial) {
         const int epochs = config::trial_epochs(training_.context.config.search, trial.sequence);
         int trained = 0;
         while (true) {
             run.train_epoch(trained++);
-            if (trained == epochs || of_leader<char>(is_time_over()) != 0) return trained;
+            if (trained == epochs || broadcast<char>(is_time_over()) != 0) return trained;
             checkpoints_.poll();
         }
     }
@@ -277,7 +277,7 @@ private:
         FinishedTrial trial;
         std::optional<PreparedTrial> prepared = propose(trial);
         if (!prepared) return;
-        std::optional<TrialRun> run;  // not in `try`: unwinding would abort the reducer
+        std::optional<TrialRun> run;  // before `try`, because unwinding it would abort the reducer
         std::string failure;
         int trained = 0;
         try {
@@ -324,7 +324,7 @@ private:
         TrainingCosts costs = run.finish(result_.record);
         const double waited = source_.batches().wait_seconds();
         costs.input_wait_seconds = waited - std::exchange(counted_wait_seconds_, waited);
-        costs.gradients = training_.state.reducer->sent();
+        costs.sent = training_.state.reducer->sent();
         resumable_.add(costs);
         totals_.buckets = std::max(totals_.buckets, run.buckets());
         totals_.gradient_bytes = std::max(

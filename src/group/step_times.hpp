@@ -14,7 +14,7 @@
 
 namespace hpcai::group {
 
-/// The clock of a group's training. Starts when it is made; stops for evaluations between epochs.
+/// The clock of a group's training, from its construction. It stops while the group evaluates.
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - offset_seconds_); }
@@ -42,8 +42,8 @@ struct StepTimes {
 training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
-/// Gathers the times of all ranks after training. `overlapped_seconds` are this rank's per step.
-/// Collective in the group.
+/// Gathers the times of all ranks after training. `overlapped_seconds` is the time per step in
+/// which this rank's all-reduces overlapped with computation. Collective in the group.
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
                             const training::StepLog& steps, const Quantity& overlapped_seconds);
 

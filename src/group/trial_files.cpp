@@ -14,8 +14,8 @@
 namespace hpcai::group {
 namespace {
 
-/// Newest trials of a group whose weights stay: those that may be parents, with room for failed
-/// ones and for other groups that have not seen the newest.
+/// Number of a group's newest trials whose weights are kept. It is twice that of possible parents,
+/// because trials may have failed and other groups may not have seen the newest ones.
 constexpr int kKeptWeights = 2 * search::Settings{}.population;
 
 }  // namespace

@@ -18,7 +18,7 @@ void store_trial(const GroupTraining& training, const TrialRun& run, const graph
 
 /// Removes the weights of a trial of the own group unless it may become a parent or is the best.
 void remove_weights(const context::RunContext& context, const search::History& own, int sequence);
-/// Does so for the trial that has just become too old to be a parent.
+/// Calls remove_weights() for the trial that has just become too old to be a parent.
 void remove_oldest_weights(const context::RunContext& context, const search::History& own);
 
 }  // namespace hpcai::group

@@ -71,7 +71,7 @@ bool TrialProposals::is_over() const {
         ++completed;
         epochs += std::ssize(trial.finished->accuracy);
     }
-    // By the times in the history: by the clock, a search could end with an unfinished proposal.
+    // Uses the times in the history. By the clock, a search could end with an unfinished proposal.
     const bool is_late = search.duration_seconds > 0 && completed > 0 &&
                          end_seconds().value_or(0) >= search.duration_seconds;
     const bool is_replayed = search.history == config::SearchHistory::recorded;
@@ -127,12 +127,13 @@ void TrialProposals::await(int group, std::int64_t lines) {
             since_progress_read.restart();
             if (is_group_active(context_, group)) since_activity.restart();
         }
-        const bool may_follow = !other.is_damaged && since_activity.seconds() <
-                                                         context_.config.run.group_timeout_seconds;
-        require(may_follow, ExitCode::data,
-                "group {} has not stored {} legal lines of trials, which a proposal depends on, "
-                "and has not been active for run.group_timeout_seconds {}",
-                group, lines, context_.config.run.group_timeout_seconds);
+        const double timeout = context_.config.run.group_timeout_seconds;
+        require(!other.is_damaged && since_activity.seconds() < timeout, ExitCode::data,
+                "group {} has not stored {} legal lines, on which a proposal depends: {}", group,
+                lines,
+                other.is_damaged
+                    ? "its next trial is impossible"
+                    : fmt::format("inactive for {} s (run.group_timeout_seconds)", timeout));
         std::this_thread::sleep_for(kPollInterval);
         update(group);
     }
@@ -266,7 +267,7 @@ int TrialProposals::attempts(int sequence) const {
     return stored_sequence == sequence ? count : 0;
 }
 
-/// The file is not synced: no trial causes a crash of the machine.
+/// The file is not synced, because a trial may crash the program but not the machine.
 void TrialProposals::begin_attempt(int sequence) const {
     storage::make_folder_durably(attempts_file().parent_path());
     storage::replace_file(attempts_file(),

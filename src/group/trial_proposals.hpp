@@ -31,10 +31,10 @@ public:
         const context::RunContext& context, Logger& log,
         std::function<bool()> may_wait = [] { return true; });
 
-    /// Whether the search of the group is over. Either search.trials trials have completed, or the
-    /// last trial ended after search.duration_seconds, or verification::end_reason() has a reason.
-    /// Or the replayed search (search.history recorded) has no more trials, or the epochs of
-    /// another trial would exceed config::kMaxSearchEpochs.
+    /// Whether the search of the group is over, for one of these reasons: search.trials trials have
+    /// completed; the last trial ended after search.duration_seconds; verification::end_reason()
+    /// has a reason; the replayed search (search.history recorded) has no more trials; the epochs
+    /// of another trial would exceed config::kMaxSearchEpochs.
     bool is_over() const;
 
     /// Proposes the next trial, or the one that an earlier launch has not finished, stores the

@@ -19,8 +19,8 @@ constexpr double kEvaluationFactor = 10;
 
 /// Estimates the steps of a group's whole search after `done` steps, which took `seconds`. The
 /// estimate exceeds `done` unless all trials are done.
-std::int64_t planned_steps(const config::SearchConfig& search, std::int64_t steps_per_epoch,
-                           std::int64_t done, double seconds) {
+std::int64_t expected_steps(const config::SearchConfig& search, std::int64_t steps_per_epoch,
+                            std::int64_t done, double seconds) {
     double steps = std::numeric_limits<std::int32_t>::max();
     std::int64_t least = done + 1;
     if (search.trials > 0) {
@@ -106,11 +106,11 @@ TrialRun::TrialRun(const GroupTraining& training, EpochSource& source, const Tri
 }
 
 /// Returns the report of a step of the trial as one of the search.
-training::StepReport TrialRun::of_search(training::StepReport step) const {
+training::StepReport TrialRun::as_search_step(training::StepReport step) const {
     step.step += setup_.earlier_steps;
     step.epoch += setup_.earlier_epochs;
-    step.steps = planned_steps(training_.context.config.search, setup_.steps_per_epoch, step.step,
-                               training_.clock.seconds());
+    step.steps = expected_steps(training_.context.config.search, setup_.steps_per_epoch, step.step,
+                                training_.clock.seconds());
     step.epochs = static_cast<int>(ceil_div(step.steps, setup_.steps_per_epoch));
     return step;
 }
@@ -119,7 +119,7 @@ void TrialRun::train_epoch(int epoch) {
     source_.begin(static_cast<std::uint32_t>(setup_.earlier_epochs + epoch), 0);
     const training::EpochReport report =
         trainer_.train_epoch(epoch, source_.batches(), [&](const training::StepReport& of_trial) {
-            const training::StepReport step = of_search(of_trial);
+            const training::StepReport step = as_search_step(of_trial);
             training_.watch.step_done(step);
             training_.progress.step(step);
         });
@@ -161,7 +161,7 @@ TrainingCosts TrialRun::finish(GroupRecord& record) {
     record.audit.passed += trainer_.audit().passed();
     record.skipped_steps += trainer_.skipped_steps();
     TrainingCosts costs;
-    costs.sums = trainer_.buckets().accounting();
+    costs.all_reduces = trainer_.buckets().accounting();
     costs.statistics = training_.state.model->sync_batch_norm_group().accounting();
     return costs;
 }

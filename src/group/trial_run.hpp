@@ -59,7 +59,7 @@ public:
     const data::BadSampleReport& bad_samples() const { return bad_samples_; }
 
 private:
-    training::StepReport of_search(training::StepReport step) const;
+    training::StepReport as_search_step(training::StepReport step) const;
     void evaluate();
 
     const GroupTraining& training_;

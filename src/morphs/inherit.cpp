@@ -39,7 +39,7 @@ Values padded(const Values& parent, const tensor::Shape& from, const tensor::Sha
     return values;
 }
 
-/// An edit of a parent with these weights.
+/// One edit of a parent with these weights, in a script of edits.
 struct Step {
     const graph::Graph& parent;
     const Child& child;
@@ -62,7 +62,7 @@ Values parameter_values(const Step& step, std::size_t index) {
     return gathered(values, origin.channels, from[0]);
 }
 
-/// `parent` has the running means or variances of the parent, `initial` that of a new norm.
+/// `parent` has the running means or variances of the parent; `initial` is the value in new norms.
 std::vector<Values> statistics_values(const Child& child, const std::vector<Values>& parent,
                                       float initial) {
     std::vector<Values> all;

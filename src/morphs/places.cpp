@@ -30,7 +30,7 @@ bool is_plain_norm(const Readers& readers, NodeId id) {
     return is_plain(readers.as<ops::BatchNorm>(id));
 }
 
-/// Allows a convolution, BatchNorm and ReLU in sequence whose result only convolutions read.
+/// Allows a convolution if a BatchNorm and a ReLU follow, whose output only convolutions read.
 MaybeGrowth wider_growth(const Readers& readers, Place place) {
     const auto* convolution = own_convolution(readers, place.node);
     if (convolution == nullptr) return std::nullopt;
@@ -48,7 +48,7 @@ MaybeGrowth wider_growth(const Readers& readers, Place place) {
     return Growth{2 * convolution->filters, convolution->filters * per_filter};
 }
 
-/// Returns whether every weight of the kernel meets a pixel in some position of the window.
+/// Returns whether each weight of the kernel is multiplied by a pixel at some position of it.
 bool fits(std::int64_t kernel, const tensor::Shape& image) {
     return kernel <= 2 * std::min(image[1], image[2]) - 1;
 }
@@ -82,8 +82,8 @@ bool has_skip(const Readers& readers, Place place) {
     return false;
 }
 
-/// Returns the power of two that is the stride of a 1 x 1 convolution between two images; nothing
-/// if there is none.
+/// Returns the power of two that is the stride of a 1 x 1 convolution from an image of the size
+/// `from` to one of the size `to`; nothing if there is none.
 std::optional<std::int64_t> stride_between(const tensor::Shape& from, const tensor::Shape& to) {
     for (std::int64_t stride = 1; stride <= std::max(from[1], from[2]); stride *= 2) {
         if (ceil_div(from[1], stride) == to[1] && ceil_div(from[2], stride) == to[2]) return stride;

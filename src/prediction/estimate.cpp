@@ -46,7 +46,7 @@ void check(const EstimateRequest& request) {
 }
 
 bool is_official_classification(const config::WorkloadConfig& workload) {
-    const config::WorkloadConfig official;  // of ImageNet, the defaults
+    const config::WorkloadConfig official;  // the defaults are ImageNet's
     return workload.kind == official.kind && workload.classes == official.classes &&
            workload.image_size == official.image_size && workload.channels == official.channels &&
            workload.backbone_width == official.backbone_width &&
@@ -176,8 +176,8 @@ private:
         }
         if (config::is_search(config_.workload)) {
             assume(
-                "work, traffic and time of a run are those of one trial, which trains the root's "
-                "network for workload.epochs; the hold-out has its expected size");
+                "work, traffic and time of a run are those of one trial, which trains the "
+                "configured network for workload.epochs; the hold-out has its expected size");
             return {std::round((1 - config_.search.hold_out) * *samples.value), ""};
         }
         if (bagging.sampler != config::Sampler::subsample) return samples;

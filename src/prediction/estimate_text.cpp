@@ -33,7 +33,7 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-int count_shards(const PlanParallelRecord& parallel) {
+int count_partitions(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
@@ -60,7 +60,7 @@ private:
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
-    if (count_shards(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
+    if (count_partitions(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
     int first = 0;
     for (int stage = 0; stage < parallel.pipeline_degree; ++stage) {
         for (int replica = 0; replica < parallel.data_degree; ++replica) {
@@ -121,11 +121,11 @@ void print_work(Page& page, const PlanRecord& plan) {
 
 void print_pipeline(Page& page, const PlanRecord& plan) {
     const PlanParallelRecord& parallel = plan.parallel;
-    if (count_shards(parallel) == 1 && parallel.micro_batches == 1) return;
+    if (count_partitions(parallel) == 1 && parallel.micro_batches == 1) return;
     const std::string samples =
         fmt::format("{} of {}", counted(parallel.micro_batches, "micro-batch"),
                     counted(parallel.micro_batch_samples, "sample"));
-    if (count_shards(parallel) == 1) {
+    if (count_partitions(parallel) == 1) {
         page.title(samples + ", one after the other");
         return;
     }
@@ -135,13 +135,13 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
     for (std::size_t index = 0; index < parallel.stages.size(); ++index) {
         const PlanStageRecord& stage = parallel.stages[index];
         page.print(fmt::format("stage {}", index),
-                   "{} from {}, {} per sample, {} parameters, {} in flight, sends {}",
+                   "{} from {}, {} per sample, {} parameters, {} in flight, each sends {}",
                    counted(stage.nodes, "operation"), stage.first_node,
                    flops_text(stage.flops_per_sample),
                    count_text(static_cast<double>(stage.parameters)), stage.in_flight,
                    bytes_text(stage.boundary_bytes));
     }
-    page.print("largest stage", "{:.3f} of the work, of {}{}", parallel.largest_stage_share.value,
+    page.print("largest stage", "{:.3f} of the work; {}{}", parallel.largest_stage_share.value,
                counted(parallel.pipeline_degree, "stage"),
                parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "shard"));
     if (parallel.model_degree > 1) {

@@ -19,9 +19,9 @@ void check_statistics(const config::Config& config, const plan::Layout& layout,
         const auto* norm = std::get_if<ops::BatchNorm>(&node.operation);
         if (norm == nullptr || norm->frozen) continue;
         require(norm->input[1] * norm->input[2] > 1, ExitCode::usage,
-                "training.batch_norm_samples: expected 2 or more, as {} normalizes images of 1 x 1 "
-                "pixels, and one sample has no variance, got {}; or use larger images{}",
-                node.name, samples ? "1" : "auto, the 1 sample that a rank computes at once",
+                "training.batch_norm_samples: expected 2 or more, got {}: {} normalizes images of "
+                "1 x 1 pixels, and one sample has no variance; or use larger images{}",
+                samples ? "1" : "auto, the 1 sample that a rank computes at once", node.name,
                 samples ? "" : " or a larger training.batch_size");
     }
 }

@@ -63,8 +63,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns the time of a planned rank / the time of a rank of the roofline measurement. The
-    /// ranks may have different numbers of cores. Assumes equal nodes.
+    /// Returns the ratio of a rank's time in the predicted run to that in the roofline measurement,
+    /// because the ranks may have different numbers of cores. Assumes equal nodes.
     double slowdown() {
         if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // GPUs, or a given rate per rank
         const double cores = roofline_.cores;
@@ -249,8 +249,8 @@ private:
         return !roofline_.is_gpu || plan_.traffic_per_rank.statistics_ranks > 1;
     }
 
-    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
-    /// and between nodes 2 x message_rounds() latencies and the plan's bytes / bandwidth.
+    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005). Within
+    /// and between nodes, it takes 2 x message_rounds() latencies plus sent bytes / bandwidth.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
                               bool spans_nodes) {
         const int ranks = layout_.data_degree();
@@ -335,7 +335,6 @@ private:
     std::optional<double> sample_seconds_;
 };
 
-/// Adds rates of convolutions, linear layers and memory.
 void add_peaks(RooflineRecord& record, double flops_per_second, double bytes_per_second) {
     for (const char* operation : {"convolution", "linear"}) {
         for (const ops::Pass pass :

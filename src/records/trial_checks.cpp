@@ -27,7 +27,7 @@ void check_seconds(double seconds, const Place& at) {
     if (!(std::isfinite(seconds) && seconds >= 0)) at.fail("a number of at least 0", seconds);
 }
 
-/// Accuracies are in [0, 1]; the ends of epochs are in order, within the trial.
+/// Checks that accuracies are in [0, 1], and that epochs end in order within the trial.
 void check_epochs(const FinishedTrial& trial, const Place& place) {
     if (trial.accuracy.size() != trial.epoch_seconds.size()) {
         place.key("epoch_seconds")
@@ -42,7 +42,7 @@ void check_epochs(const FinishedTrial& trial, const Place& place) {
         if (!(end >= last && end <= trial.end_seconds))
             place.key("epoch_seconds")
                 .index(epoch)
-                .fail("a time after the last, in the trial", end);
+                .fail("a time from the previous end to end_seconds", end);
         last = end;
     }
 }
@@ -53,7 +53,7 @@ void check_digest(const std::string& digest, const Place& at) {
     if (!is_legal) at.fail("64 hexadecimal digits", digest);
 }
 
-/// A failed trial has no results, and a completed one has all.
+/// Checks that a failed trial has no results, and a completed one has all.
 void check_state(const FinishedTrial& trial, const Place& place) {
     if (trial.state == TrialState::completed) {
         if (trial.accuracy.empty())

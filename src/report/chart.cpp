@@ -49,7 +49,7 @@ Frame frame_of(const PlotTexts& texts, const Range& x, Range y) {
     return frame;
 }
 
-/// The class of a tick's label, which aligns labels at the ends within the figure.
+/// The CSS class of a tick's label. It keeps labels at both ends of the axis inside the figure.
 std::string label_class(double share) {
     return share < 0.02 ? "first" : share > 0.95 ? "last" : "";
 }
@@ -94,7 +94,7 @@ std::string line_path(const Frame& frame, const std::vector<Point>& points) {
     std::string path;
     std::size_t connected = 0;  // points since the last interruption
     const auto end_part = [&] {
-        if (connected == 1) path += "h0";  // else it would be invisible
+        if (connected == 1) path += "h0";  // makes a single point visible
         connected = 0;
     };
     for (const Point& point : points) {

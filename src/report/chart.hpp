@@ -44,7 +44,7 @@ struct PlotTexts {
 struct LinePlot : PlotTexts {
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
-    std::vector<Series> raw = {};   // drawn light, in the style of the same index; no legend
+    std::vector<Series> raw = {};   // not smoothed: drawn light, styled as series[i]; no legend
     std::vector<Series> dots = {};  // drawn over all lines; isolated points, see Series
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kRanksWithNumbers = 128;  // with more ranks, raster() replaces rank_cells()
 constexpr std::size_t kNodesInARow = 64;
 constexpr std::size_t kTints = 3;           // neighbouring groups have different tints
-constexpr std::size_t kUnfoldedGroups = 4;  // rows always shown of placements, audits and GPUs
+constexpr std::size_t kUnfoldedGroups = 4;  // rows that tables of placements, audits, GPUs show
 constexpr std::size_t kUnfoldedFailures = 20;
 
 bool has_failed(const GroupRecord& group) {

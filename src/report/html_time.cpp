@@ -29,14 +29,14 @@ Markup resumes(const RunRecord& record) {
            table(rows);
 }
 
-/// The facts about evaluation, vote and total, and about the rest unless several launches trained.
+/// The facts about evaluation, vote and total and, unless several launches trained, the rest.
 std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
     const TimeRecord& time = record.time;
-    double evaluation = NAN, both = 0;
+    double evaluation = NAN, longest = 0;  // `longest`: training with evaluation
     for (const GroupRecord& group : record.work.groups) {
         const double seconds = group.evaluation_seconds.value.value_or(NAN);
         evaluation = std::fmax(evaluation, seconds);
-        both = std::fmax(both, group.training_seconds.value.value_or(NAN) + seconds);
+        longest = std::fmax(longest, group.training_seconds.value.value_or(NAN) + seconds);
     }
     std::vector<Fact> rows{
         {"evaluation", quantity({evaluation, "no group finished"}, "{:.2f}", "s"),
@@ -44,7 +44,7 @@ std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
         {"vote", quantity(time.vote_seconds, "{:.2f}", "s")}};
     const double rest =
         time.total_seconds.value.value_or(NAN) - time.startup_seconds.value.value_or(NAN) -
-        time.staging_seconds.value.value_or(0) - time.vote_seconds.value.value_or(0) - both;
+        time.staging_seconds.value.value_or(0) - time.vote_seconds.value.value_or(0) - longest;
     if (!is_resumed && std::isfinite(rest))
         rows.push_back(
             {"rest", quantity({std::max(rest, 0.0), ""}, "{:.2f}", "s"),
@@ -80,7 +80,7 @@ std::string percent(double share) {
 Markup training_time_table(const RunRecord& record) {
     // Colors are those of phase_names(), with backward's for computation.
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
-    Table rows{.caption = "Seconds of each group (input wait to checkpoints: means over ranks)",
+    Table rows{.caption = "Seconds of each group (means over ranks from input wait to checkpoints)",
                .columns = {left("group"), left("shares"), "input wait", "communication",
                            "checkpoints", "training", "evaluation"}};
     for (const GroupRecord& group : record.work.groups) {

@@ -22,7 +22,6 @@ struct Markup {
     friend Markup operator+(Markup left, const Markup& right) { return left += right; }
 };
 
-/// Returns escape_html(text).
 Markup text(std::string_view text);
 
 /// <`open`>children</...>, where `open` is a name with attributes: `p class="note"`. External

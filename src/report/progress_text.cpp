@@ -17,7 +17,7 @@ std::string progress_line(const auto&... cells) {
     return fmt::format("{:<6}{:<12}{:>7}{:>14}{:>8}{:>9}{:>12}{:>12}\n", cells...);
 }
 
-/// The seconds since a heartbeat; "now" also if the clock of the node that wrote it is ahead.
+/// The age of a heartbeat; "now" also if the clock of the node that wrote it is ahead.
 std::string heartbeat_age(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <hpcai/base/median.hpp>
 
@@ -59,25 +60,25 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
     Series series{std::move(name), {}};
     if (steps.empty() || !(seconds > 0)) return series;
     const double width = seconds / static_cast<double>(bins);
-    double before = 0, done = 0;  // samples
+    double before = 0, done = 0;  // samples before the interval, and of the steps that have ended
     std::size_t next = 0;         // the first step that has not ended
     for (std::size_t bin = 0; bin < bins; ++bin) {
         const double end = width * static_cast<double>(bin + 1);
         while (next < steps.size() && steps[next].end_seconds <= end)
             done += static_cast<double>(steps[next++].samples);
-        double now = done;  // assumes constant speed within a step
+        double at_end = done;  // samples; assumes constant speed within a step
         if (next < steps.size()) {
             const double begin = next == 0 ? 0 : steps[next - 1].end_seconds;
             const double length = steps[next].end_seconds - begin;
             const double share = length > 0 ? std::clamp((end - begin) / length, 0.0, 1.0) : 0;
-            now += share * static_cast<double>(steps[next].samples);
+            at_end += share * static_cast<double>(steps[next].samples);
         }
         // The training of this group may end within an interval.
         const double busy_seconds = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;
-        series.points.push_back({middle, busy_seconds > 0.1 * width ? (now - before) / busy_seconds
-                                                                    : PhaseSeconds::kUnknown});
-        before = now;
+        const double samples = at_end - std::exchange(before, at_end);
+        series.points.push_back(
+            {middle, busy_seconds > 0.1 * width ? samples / busy_seconds : PhaseSeconds::kUnknown});
     }
     return series;
 }

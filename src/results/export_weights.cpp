@@ -57,11 +57,11 @@ ExportedModel export_weights(const std::filesystem::path& result_directory,
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
     const auto result = records::read_file<GroupResult>(directory / "record.json");
-    training::write_weights(output, graph, store,
-                            result.search
-                                ? result.search->best_epochs *
-                                      (result.record.samples_drawn / config.training.batch_size)
-                                : result.record.iterations * config.parallel.micro_batches);
+    const std::int64_t normalized_batches =
+        result.search ? result.search->best_epochs *
+                            (result.record.samples_drawn / config.training.batch_size)
+                      : result.record.iterations * config.parallel.micro_batches;
+    training::write_weights(output, graph, store, normalized_batches);
     return {group, std::move(graph)};
 }
 

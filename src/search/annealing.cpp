@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kLowestTemperature = 1e-4;
 constexpr int kChildren = 8;
-constexpr double kDeviations = 2.576;    // 99 % of a normal distribution are within
+constexpr double kDeviations = 2.576;    // around the mean; 99 % of normal values are within
 constexpr double kEqualDistance = 1e-5;  // graphs at a smaller distance count as equal
 
 /// A graph in the queue.
@@ -28,7 +28,7 @@ struct Candidate {
     std::size_t parent = 0;  // index in the population
     graph::Graph graph;
     std::vector<EditRecord> edits;
-    std::size_t number = 0;  // of equal values, the first leaves the queue first
+    std::size_t number = 0;  // order of insertion; of equal values, the lowest number is first out
 };
 
 bool operator<(const Candidate& a, const Candidate& b) {

@@ -99,7 +99,7 @@ public:
 private:
     struct Cursor {
         std::size_t trials = 0;  // replayed
-        std::size_t other = 0;   // group whose seen lines of the next trial are checked next
+        std::size_t other = 0;   // of the next trial, seen[other] is checked next
     };
 
     /// Replays trials of the group until one needs more trials of another group.

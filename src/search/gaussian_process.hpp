@@ -12,7 +12,7 @@ class GaussianProcess {
 public:
     /// `distances` is a symmetric matrix of points x points. The variance of the noise is 0.01,
     /// because equal graphs may have different accuracies. If the covariance is then not positive
-    /// definite, the smallest power of ten that makes it so is used.
+    /// definite, the variance is the smallest larger power of ten with which it is.
     GaussianProcess(std::span<const double> distances, std::span<const double> values);
 
     struct Prediction {

@@ -39,8 +39,8 @@ double log_normal_mass(double a, double b) {
     return std::log1p(-below(a) - below(-b));
 }
 
-/// Returns the deviations of sorted centres: the larger of the distances to both neighbours. The
-/// first and last of several centres have one neighbour; a single centre has both bounds instead.
+/// Returns a deviation for each sorted centre: the larger distance to its neighbours. The first and
+/// the last of several have only one neighbour. Those of a single centre are `low` and `high`.
 std::vector<double> deviations(std::span<const double> sorted, double low, double high) {
     const std::size_t count = sorted.size();
     std::vector<double> result(count);

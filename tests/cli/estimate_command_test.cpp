@@ -205,7 +205,7 @@ TEST(Plan, RejectsWhatARunRejects) {
               "(auto)"},
              {4,
               {"workload.image_size=32", "training.batch_norm_samples=1"},
-              "images of 1 x 1 pixels, and one sample has no variance, got 1;"}}) {
+              "training.batch_norm_samples: expected 2 or more, got 1: "}}) {
         std::vector<std::string> arguments{"plan", "--config", source("configs/quickstart.yaml"),
                                            "--ranks", std::to_string(ranks)};
         for (const std::string& change : changes) {

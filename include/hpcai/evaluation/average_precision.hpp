@@ -44,10 +44,10 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
-/// Bootstrap, 1993, section 13.3). Each of 1000 draws of truth.images images with replacement has a
-/// mean COCO precision; returns the 2.5 % and 97.5 % quantiles of these means. Draws without a box
-/// are skipped; nothing if all are. The seed of the draws is fixed. The interval covers the choice
-/// of test images, not training. Throws as detection_quality does.
+/// Bootstrap, 1993, section 13.3). Draws truth.images images with replacement, 1000 times. Returns
+/// the 2.5 % and 97.5 % quantiles of the draws' mean COCO precisions. Skips draws without a box;
+/// returns nothing if no draw has one. The seed of the draws is fixed. The interval covers the
+/// choice of test images, not training. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
                                               double threshold);

@@ -29,7 +29,7 @@ struct Category {
 struct Annotations {
     std::vector<TestImage> images;     // by ascending id; Detection::image is the index
     std::vector<Category> categories;  // by ascending id; Detection::category is the index + 1
-    DetectionTruth truth;              // with these images and categories
+    DetectionTruth truth;              // the labels; its counts are the sizes of both lists
 };
 
 /// Returns the text of an `annotations.json`. Numbers read back exactly. Throws Error(internal) if
@@ -42,9 +42,9 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
 
 /// Parse the formats of coco_annotations() and coco_detections(); messages contain `name`. Indices
 /// ascend with ids. Detections are ordered by image, and within an image as in the text. Other keys
-/// are ignored. Throw Error(data) for text that is not JSON. Also throw it, naming the key, its
-/// value and the legal values, for a missing key, a value of another type or out of range, and a
-/// duplicate or unknown id.
+/// are ignored. Throw Error(data) for text that is not JSON, a missing key, a value of another type
+/// or out of range, and a duplicate or unknown id. The message names the key, its value and the
+/// legal values.
 Annotations parse_coco_annotations(std::string_view text, std::string_view name);
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations);

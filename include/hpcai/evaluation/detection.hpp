@@ -40,10 +40,10 @@ struct Detection {
     bool operator==(const Detection&) const = default;
 };
 
-inline constexpr double kMaxMagnitude = 1e9;
+inline constexpr double kMaxMagnitude = 1e9;  // of a valid score, coordinate or side
 
-/// Returns whether all numbers are within +-kMaxMagnitude and no side is negative. Metrics, fusion
-/// and files ignore invalid detections.
+/// Returns whether no number exceeds kMaxMagnitude in magnitude and no side is negative. Metrics,
+/// fusion and files ignore invalid detections.
 bool is_valid(const Detection& detection);
 
 /// The label of one object.

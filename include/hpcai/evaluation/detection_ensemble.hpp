@@ -14,9 +14,8 @@ enum class FusionMethod {
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
     /// its category whose fused box has the highest IoU with it, if above `overlap`; otherwise
     /// it starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
-    /// score. Its score is the mean of weight * score, times min(models, boxes in the cluster) /
-    /// sum
-    /// of all weights: a model without a box in the cluster counts as a score of 0.
+    /// score. Its score is the mean of its boxes' weight * score, times min(models, its boxes) /
+    /// (sum of all weights): a model without a box in the cluster counts as a score of 0.
     weighted_fusion,
     /// Non-maximum suppression over the boxes of all models, best first. A box is kept unless its
     /// IoU with a kept box of its category is above `overlap`. Weights have no effect.
@@ -71,7 +70,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
 /// Returns why bootstrap_detections would take too long; empty if it would not.
 std::string reason_to_skip_draws(const MemberDraws& draws, std::int64_t images);
 
-/// This rank's models, each with weight 1, and the draws from the models of all ranks.
+/// This rank's models, whose weights are not read, and the draws from the models of all ranks.
 struct DrawnMembers {
     std::span<const Member> local;
     int first = 0;  // index of local.front() among all models

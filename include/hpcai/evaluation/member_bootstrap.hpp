@@ -12,9 +12,9 @@
 /// of the seed.
 namespace hpcai::evaluation {
 
-/// The members in each replicate of a bootstrap over members. Equal draws are stored once.
+/// The members that each replicate of the bootstrap draws. Equal draws are stored once.
 struct MemberDraws {
-    std::vector<std::vector<float>> weights;  // [distinct draw][member] times drawn
+    std::vector<std::vector<float>> weights;  // [distinct draw][member]: times drawn
     std::vector<std::size_t> draw_index;      // [replicate]: index in `weights`
     std::uint64_t seed = 0;
 
@@ -30,7 +30,7 @@ struct MemberBootstrapSize {
     std::int64_t samples = 0;
     std::int64_t classes = 0;
     std::uint64_t seed = 0;
-    std::int64_t max_chunk_values = 1 << 24;  // probabilities in memory, 64 MiB
+    std::int64_t max_chunk_values = 1 << 24;  // probabilities in a chunk, 64 MiB
 };
 
 /// Draws members and collects their votes on samples, which are added in chunks.
@@ -47,7 +47,7 @@ public:
     /// label kPaddingLabel are ignored. Throws Error(data) for other labels not in [0, classes).
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
-    /// Returns the 95 % interval over the samples added so far; nothing without samples.
+    /// Returns the 95 % interval of the Top-1 accuracy on the added samples; nothing without them.
     std::optional<Interval> interval() const;
 
 private:
@@ -60,7 +60,7 @@ private:
     std::vector<double> scores_;                   // (classes), of one sample
 };
 
-/// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
+/// Returns interval() for the ensemble whose members are the ranks of `members`, each with its
 /// `probabilities` (samples, classes). All ranks pass equally many `labels` (samples); only rank 0
 /// reads them and returns the interval. bootstrap.reason_to_skip() must be empty. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,

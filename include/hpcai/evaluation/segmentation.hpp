@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-/// Quality of predicted cell classes. A cell is a square of pixels; each row of scores is a cell.
+/// Quality of predicted cell classes. A cell is a square of pixels, with one row of scores.
 namespace hpcai::evaluation {
 
 /// Numbers of cells of one class.
@@ -32,7 +32,7 @@ void add_cells(const CellCounts& counts, std::int64_t factor, CellCounts& sum);
 std::optional<double> intersection_over_union(const ClassCells& counts);
 
 /// Mean intersection over union of the classes with labelled or predicted cells (M. Everingham et
-/// al., IJCV 111 (2015) 98-136, section 4.2 of the segmentation task); nothing without such cells.
+/// al., IJCV 111 (2015) 98-136, section 4.2, segmentation); nothing without such cells.
 std::optional<double> mean_iou(const CellCounts& counts);
 
 /// Fraction of cells whose class is predicted correctly; nothing without cells.

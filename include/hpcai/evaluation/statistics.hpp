@@ -36,13 +36,13 @@ using StepSeconds = std::vector<std::vector<double>>;
 /// 95 % interval of (time of `second`) / (time of `first`) by the percentile bootstrap of circular
 /// blocks (D. N. Politis and J. P. Romano, in Exploring the Limits of Bootstrap, Wiley 1992,
 /// 263-270). Each of 1000 replicates draws the n steps of every group in blocks of sqrt(n) steps; a
-/// run takes as long as its slowest group. Nothing if a group has fewer than two steps or only
-/// steps of 0 s. Also nothing if the observed ratio is outside the interval, because the draws then
+/// run takes as long as its slowest group. Returns nothing if a group has fewer than two steps or
+/// only steps of 0 s, or if the observed ratio is outside the interval. In the last case, the draws
 /// do not describe these runs.
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 
 inline constexpr std::uint32_t kReplicates = 1000;  // draws of a bootstrap
-inline constexpr std::uint64_t kDrawSeed = 2;
+inline constexpr std::uint64_t kDrawSeed = 2;       // the default seed of draws
 
 /// 95 % interval of a statistic by the percentile bootstrap (Efron and Tibshirani 1993, chapter
 /// 13) with kReplicates draws of `images` test images. `statistic` is called with the number of

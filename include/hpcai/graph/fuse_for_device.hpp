@@ -9,8 +9,8 @@ namespace hpcai::graph {
 /// the sums for the statistics of the BatchNorm after it. A BatchNorm whose output is only added to
 /// that of another BatchNorm is fused into the other. A BatchNorm with a ReLU is fused into the
 /// MaxPool that is its only reader. A 1 x 1 convolution of stride 1 is fused into the BatchNorm
-/// after it, if the output of this BatchNorm is added to a value. All these fusions need BatchNorm
-/// statistics over the whole batch.
+/// after it, if the output of this BatchNorm is added to another value. All these fusions require
+/// that the BatchNorm has its statistics over the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
 /// Returns whether to use a fused operation; see device::Device::accepts().

@@ -26,7 +26,7 @@ struct Parameter {
     std::string name;
     tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); others (C)
     ParameterKind kind = ParameterKind::filters;
-    bool starts_at_zero = false;  // gamma of a residual block's last normalization
+    bool starts_at_zero = false;  // norm_scale: 0 initially, at the end of a residual block
     bool is_trained = true;       // false: keeps its initial value
     double deviation = 0;         // standard deviation of initial values; 0: determined by `kind`
     // Pixels of the feature map that a linear layer flattens. The weight's columns are ordered
@@ -51,14 +51,15 @@ struct Value {
     bool is_received = false;            // from an earlier pipeline stage, in device layout
 };
 
+/// One operation of a model.
 struct Node {
     std::string name;
     ops::Operation operation;
     std::vector<ValueId> inputs;
     ValueId output = -1;
-    std::vector<ParameterId> parameters;  // in the order of the operation
-    std::int32_t statistics = -1;         // index of its NormStatistics, if it has a BatchNorm
-    std::int32_t inner_statistics = -1;   // of the second BatchNorm of an ops::DualNorm
+    std::vector<ParameterId> parameters;  // in the order that the operation defines
+    std::int32_t statistics = -1;         // index in Graph::statistics(); -1: no BatchNorm
+    std::int32_t inner_statistics = -1;   // likewise, of the second BatchNorm of an ops::DualNorm
 };
 
 /// The DAG of a model, in topological order. A graph is independent of devices; FLOPs, backward
@@ -125,9 +126,9 @@ private:
 ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
-/// Returns a copy of the graph in which a sequence of BatchNorm, Add and ReLU, or of a
-/// normalization and a ReLU, is one node, if no other node reads its intermediate values.
-/// Results change only because intermediate values are no longer rounded.
+/// Returns a copy of the graph in which each of these sequences is one node, if no other node reads
+/// its intermediate values: BatchNorm, Add, ReLU; BatchNorm, ReLU; GroupNorm, ReLU. Results change
+/// only because intermediate values are no longer rounded.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

@@ -43,11 +43,11 @@ struct NetworkMemory {
     std::size_t prepared_bytes = 0;  // working copies: parameters converted for the kernels
 };
 
-/// A graph built for one device: planned kernels bound to planned memory. Its passes allocate no
-/// memory except for messages and in libraries. Not thread-safe.
+/// A graph built for one device: kernels that are bound to device memory. Its passes allocate no
+/// memory, except for messages and inside libraries. Not thread-safe.
 class Network {
 public:
-    /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.
+    /// Builds the kernels and allocates memory. `device` and `store` must outlive the network.
     /// Throws Error(internal) if the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
@@ -80,8 +80,7 @@ public:
     /// A copy of the step scalars. Waits for the work enqueued on the device.
     device::StepScalars read_step_scalars() const;
 
-    /// Refreshes working copies after the parameters have changed: prepare_optimizer_copies() and
-    /// prepare_other_copies().
+    /// Refreshes all working copies. Required after the parameters have changed.
     void prepare(Observer& observer) {
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
@@ -108,11 +107,11 @@ public:
     /// value.
     std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax (N,
-    /// classes), (N, cells, classes) for segmentation, or the detections (N, limit, 6) of a
-    /// detector.
+    /// classes), (N, cells, classes) for segmentation, or ops::Detections' output for a detector.
     void read_output(std::span<float> to) const;
     /// The losses of the samples in the last forward pass, in device memory: one span for each node
-    /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
+    /// that computes losses, in order, with (N) numbers, or (N, 2) in a detector
+    /// (ops/detection.hpp).
     const std::vector<std::span<const float>>& losses() const { return losses_; }
 
     /// Memory for the gradient of a pipeline stage's output `name`, in the layout of the value and

@@ -50,7 +50,7 @@ public:
     std::vector<float> read(std::span<const float> part) const;
     /// Copies `values` to `part`, a span of the store with the same length.
     void write(std::span<const float> values, std::span<float> part);
-    /// The number of write() calls that changed parameters.
+    /// The number of write() calls to parameters().
     std::uint64_t parameter_writes() const { return parameter_writes_; }
 
 private:

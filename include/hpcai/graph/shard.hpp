@@ -23,11 +23,11 @@ struct Shard {
 /// has more elements than the outputs of all convolutions that read it. Such a convolution reads
 /// only the shard's channels and computes all filters; a reduce-scatter sums these partial results.
 /// All other operations use the shard's channels. Every shard computes the loss from gathered
-/// logits. Throws Error(usage), naming parallel.model_degree and the largest possible number, for
+/// logits. Throws Error(usage), naming parallel.model_degree and its largest possible value, for
 /// more shards than a layer has channels; Error(internal) for an operation that cannot be divided.
 Shard shard(const Graph& graph, int shards, int number);
 
-/// Builds each stage of each shard, [stage * shards + shard]. Every shard is cut before the nodes
+/// Returns each stage of each shard, [stage * shards + shard]. Every shard is cut before the nodes
 /// of the model that stage_cuts(graph, stages) returns. Throws like stage_cuts() and shard().
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards);
 

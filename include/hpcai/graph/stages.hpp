@@ -15,7 +15,7 @@ struct StageCosts {
 
 /// Returns the cuts: the first nodes of all stages after the first. Empty for one stage, or if
 /// there is no solution. The cuts minimize the cost of the most expensive stage, then the sum of
-/// cut costs. Ties: the earliest last cut, then the earliest before it. O(stages x nodes^2) time.
+/// cut costs. Ties: the earliest last cut, then the earliest cut before. O(stages x nodes^2) time.
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
@@ -27,8 +27,8 @@ struct Stage {
     Graph graph;
     std::vector<ParameterId> parameters;   // [parameter of `graph`] its index in the model
     std::vector<std::int32_t> statistics;  // [statistics of `graph`] their index in the model
-    std::size_t first_node = 0;
-    std::size_t nodes = 0;
+    std::size_t first_node = 0;            // index in the model or Shard
+    std::size_t nodes = 0;                 // number of nodes
 };
 
 /// The costs of a graph: FLOPs of training by ops::Ledger::table3 and, for each byte of activations
@@ -42,7 +42,7 @@ StageCosts stage_costs(const Graph& graph);
 std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int element_bytes);
 
 /// Divides the model into `stages` balanced stages. Throws Error(usage), naming
-/// parallel.pipeline_degree and the largest possible number, if `stages` exceeds it.
+/// parallel.pipeline_degree and its largest possible value, if `stages` exceeds that.
 std::vector<Stage> partition_stages(const Graph& graph, int stages);
 
 /// Returns the cuts of partition_stages(), as balance() does. Throws like partition_stages().

@@ -24,7 +24,7 @@ struct ReducerSettings {
 };
 
 /// Makes a reducer as the overload for a RunContext does.
-std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& rank,
+std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& facts,
                                                              comm::Communicator& group,
                                                              Logger& log);
 

@@ -50,7 +50,7 @@ public:
     /// The exchange of this rank with the other shards of its stage. It must be connected before
     /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The ranks that share BatchNorm statistics. They must be connected before the networks run.
+    /// This rank's group for BatchNorm statistics. It must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
@@ -91,7 +91,7 @@ struct TrainingState {
     /// must not access it any more. Throws as Model.
     void replace_model(const context::RunContext& context, const context::Resources& resources,
                        Edits edits);
-    /// The same without networks, with stored weights. Throws as training::read_weights, too.
+    /// Like replace_model(), but without networks, and with `weights`. Also throws as load().
     void load_model(const context::RunContext& context, const context::Resources& resources,
                     Edits edits, const std::filesystem::path& weights);
     /// Frees the memory that only training needs.

@@ -8,13 +8,13 @@
 
 namespace hpcai::plan {
 
-/// The Data Sampler of the paper: the training samples of each base model and their order. Both are
-/// functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are the same for
-/// every M, P_degree, rank, thread and machine.
+/// The paper's Data Sampler (docs/PAPER.md): the training samples of each base model and their
+/// order. Both are functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are
+/// the same for every M, P_degree, rank, thread and machine.
 ///
 /// The count of sample i in model m's data, for N samples:
 ///   poisson    Poisson(1): the inverse CDF at 64 random bits f(seed, m, i); at most 20
-///   bootstrap  how many draws f(seed, m, j, N), j < N, are i; about 36.8 % of the counts are 0
+///   bootstrap  how many of the draws f(seed, m, j, N), j < N, are i; about 36.8 % of counts are 0
 ///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
 ///   none       1
 ///

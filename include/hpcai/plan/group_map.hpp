@@ -20,7 +20,7 @@ struct GroupMapSettings {
 ///   group 0: node001[0-3]
 ///   group 1: node001[4-5] node002[0-1]
 ///
-/// Neighbouring nodes with the same ranks are one entry; three or more are `node001..node016[0-7]`.
+/// Three or more neighbouring nodes with the same ranks are one entry, `node001..node016[0-7]`.
 /// A line shows at most eight entries and the number of further ones. If there are more groups than
 /// `max_lines`, neighbouring groups on the same number of nodes share a line, such as
 /// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If these are still too many

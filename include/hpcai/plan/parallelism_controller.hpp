@@ -32,7 +32,6 @@ struct Layout {
         return stage_of(group_rank) * shards + model_shard_of(group_rank);
     }
     int partitions() const { return stages * shards; }
-    /// Returns the number of samples in one micro-batch of a rank.
     int micro_batch_size(int batch_size) const {
         return batch_size / (data_degree() * micro_batches);
     }
@@ -50,8 +49,8 @@ struct Layout {
 ///     this size, where k divides the number of replicas.
 ///
 /// The error is Error(launch) if eq. 5 cannot hold or if another number of ranks may help, else
-/// Error(usage). Another number may help only if P_degree is `auto`. For an error of the batch or
-/// of batch_norm_samples, data_degree must also be `auto`.
+/// Error(usage). Another number of ranks may help if P_degree is `auto` and, for an error of the
+/// batch or of batch_norm_samples, data_degree is `auto`, too.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 

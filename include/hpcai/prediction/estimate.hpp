@@ -13,7 +13,7 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or measured, and above 0.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;        // absent: roofline's if above 1, else P_degree
+    std::optional<int> ranks_per_node;        // absent: the roofline's if above 1, else P_degree
     std::optional<std::int64_t> samples;      // in the training set, counted or given
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
     std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
@@ -23,10 +23,10 @@ struct EstimateRequest {
     std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
 
-/// If request.roofline is absent, makes it from request.machine (required) and the first of these
+/// Makes request.roofline from request.machine, which must be present, and the first of these
 /// rates: flops_per_rank or images_per_second of `request`, which is then reset; the machine's
 /// training rate in the precision of `config`; the machine's peak rates. Does nothing if there is
-/// none of them, or if `request` has both flops_per_rank and images_per_second.
+/// a roofline or none of the rates, or if `request` has both flops_per_rank and images_per_second.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
@@ -56,8 +56,8 @@ std::string to_text(const SweepRecord& sweep);
 
 /// Returns the output of `hpcai500 flops`: two lines for each node of the configured model, then
 /// totals. The lines have the output shape, parameters, activation bytes, and FLOPs of one sample
-/// by ledger and pass (of table3 only the forward pass). Activations are in training.precision:
-/// for int8 in fp32, for `auto` in mixed precision with device.kind cuda, else in fp32.
+/// by ledger and pass (of table3 only the forward pass). Activations are in training.precision, but
+/// int8 has fp32 activations, and `auto` is mixed with device.kind cuda and fp32 otherwise.
 std::string flops_table(const config::Config& config);
 
 /// Returns the counts of all passes as JSON, schema "hpcai500-flops/1", with exact integers.

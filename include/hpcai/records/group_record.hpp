@@ -73,7 +73,7 @@ struct AuditRecord {
     std::int64_t passed = 0;                // comparisons without a difference; 0 without replicas
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // not in the majority; all ranks without a majority
+    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 

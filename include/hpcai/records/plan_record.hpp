@@ -25,7 +25,6 @@ struct PlanLayoutRecord {
                  groups_on_one_node, nodes_of_widest_group, map);
 };
 
-/// The training data.
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
     std::string source;          // where N is from; empty if N is unknown
@@ -139,7 +138,7 @@ struct PlanTimeRecord {
     std::string source;              // where the numbers below are from
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
     Quantity communication_seconds;  // of a step's all-reduces and messages
-    Quantity exposed_seconds;        // of communication_seconds, not overlapped
+    Quantity exposed_seconds;        // part of communication_seconds without overlap
     Quantity step_seconds;
     Quantity epoch_seconds;
     Quantity run_seconds;
@@ -152,9 +151,9 @@ struct PlanEnergyRecord {
     HPCAI_RECORD(PlanEnergyRecord, joules);
 };
 
-/// Trials of an architecture search with the root's network. A child's network has more FLOPs.
+/// Trials of a search that train the configured network. Networks of later trials have more FLOPs.
 struct PlanSearchRecord {
-    int epochs = 0;            // of a trial after the first rounds
+    int epochs = 0;            // of a trial: the last number in search.epochs
     Quantity trial_seconds;    // training and evaluation of these epochs
     Quantity trials_per_hour;  // of all groups
     HPCAI_RECORD(PlanSearchRecord, epochs, trial_seconds, trials_per_hour);

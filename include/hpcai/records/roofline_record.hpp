@@ -12,7 +12,7 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;           // first graph node, "gemm <side>" or "convolution of <samples>"
+    std::string name;           // first graph node's, "gemm <side>" or "convolution of <samples>"
     std::string operation;      // "linear", "convolution"
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"
@@ -20,7 +20,7 @@ struct OperationRate {
     bool of_model = false;      // false: a large matrix product or convolution, for peak rates
     int nodes = 0;              // graph nodes of the model with this operation
     double flops = 0;           // of one call; a multiply-add counts as two
-    double bytes = 0;           // smallest number of bytes read and written
+    double bytes = 0;           // that a call reads and writes at least
     Quantity seconds;           // median of a rank's calls; mean over ranks
     Quantity flops_per_second;  // flops / seconds, of one rank
     HPCAI_RECORD(OperationRate, name, operation, precision, pass, shape, of_model, nodes, flops,

@@ -51,7 +51,7 @@ struct WorkloadRecord {
     std::string kind;           // "image_classification"
     std::string problem_class;  // "official", "mini"
     std::string model;          // "resnet50_v1.5"
-    std::string level;          // "hardware", "system", "free", "custom"
+    std::string level;          // "hardware", "system", "free", "aiperf", "custom"
     int classes = 0;
     int image_size = 0;   // pixels, the height
     int image_width = 0;  // pixels

@@ -18,10 +18,10 @@ struct SearchSeconds {
 
 /// The search of one group.
 struct GroupSearchRecord {
-    int trials = 0;            // that have completed
-    int best = 0;              // sequence of the trial whose model votes
-    double best_accuracy = 0;  // of that trial after its last epoch, on the hold-out
-    int best_epochs = 0;
+    int trials = 0;                 // that have completed
+    int best = 0;                   // sequence of the trial whose model votes
+    double best_accuracy = 0;       // of that trial after its last epoch, on the hold-out
+    int best_epochs = 0;            // of that trial
     std::vector<EditRecord> edits;  // of that trial, from the root
     double work = 0;                // FLOPs of the ledger aiperf in training and evaluation
     double training_flops = 0;      // FLOPs of the scores' ledger in training
@@ -37,7 +37,7 @@ struct GroupSearchRecord {
 struct SearchPoint {
     double seconds = 0;
     int trials = 0;  // that had completed
-    double ops = 0;
+    double ops = 0;  // this and the members below: as in SearchRecord
     double regulated = 0;
     double best_accuracy = 0;
     HPCAI_RECORD(SearchPoint, seconds, trials, ops, regulated, best_accuracy);

@@ -26,9 +26,9 @@ struct PageContent {
 };
 
 /// Returns `report.html`, the whole result as one HTML page with plots in SVG. It has no scripts
-/// and uses no other files except the targets of links. It suits light and dark, wide and narrow
-/// screens and paper. The VFLOPS of a valid or custom result have the largest font. External text
-/// is escaped. A missing number is "n/a", with its reason if known, never NaN. Long lists are
+/// and uses no other files except the targets of links. It suits light and dark mode, screens of
+/// any width, and paper. The VFLOPS of a valid or custom result have the largest font. External
+/// text is escaped. A missing number is "n/a", with its reason if known, never NaN. Long lists are
 /// folded; plots of more than eight groups show their median and spread.
 std::string html(const PageContent& content);
 

@@ -6,8 +6,8 @@
 
 namespace hpcai::report {
 
-/// The exit code of `hpcai500 status`. It is watchdog while a program runs, a group has not ended
-/// or an evaluation is missing: files alone do not show whether the run continues or has died.
+/// The exit code of `hpcai500 status`. It is watchdog if a program runs, if a group has not ended,
+/// or if an evaluation is missing: files alone do not show whether the run continues or has died.
 /// Otherwise it is internal if a checkpoint was not saved, else watchdog if groups failed and
 /// others were terminated, else stopped if any stopped or was terminated, else all_groups_failed.
 ExitCode exit_code_of(const RunProgress& run);
@@ -19,13 +19,13 @@ bool have_all_finished(const RunProgress& run);
 /// groups have ended and no evaluation follows, or silence_seconds() is at least kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
-/// Returns true if a program holds the lock although all groups have ended, or some have stopped:
-/// its processes are about to end.
+/// Returns true if a program holds the lock, and a group has stopped or all have ended. The
+/// program's processes are then about to end.
 bool is_ending(const RunProgress& run);
 
 /// Seconds without a heartbeat after which is_over() treats an unfinished run as dead.
 inline constexpr std::int64_t kSilenceSeconds = 600;
-/// The same for progress_table() if the lock is unknown or free. A lock that seems free is not
+/// The same limit in progress_table() if the lock is unknown or free. A lock that seems free is not
 /// enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 

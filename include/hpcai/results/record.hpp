@@ -32,7 +32,6 @@ struct RunOutcome {
     Quantity total_seconds;
 };
 
-/// Returns the placement of the ranks of a run.
 TopologyRecord describe_topology(const context::RunContext& context);
 
 /// Makes the run's record with score and verdict. `ensemble` has no members if no group finished.

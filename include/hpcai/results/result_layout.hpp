@@ -29,8 +29,8 @@ std::filesystem::path trial_classes(const std::filesystem::path& output, int gro
 inline constexpr const char* kLauncherFact = "launcher";
 
 /// Returns those words of mpirun's command line that are safe to store and to repeat in another
-/// job: --oversubscribe, --allow-run-as-root, and --bind-to, --map-by and --rank-by with values of
-/// letters, digits and :=,._- only. Options may begin with one hyphen. Skips all other words.
+/// job: --oversubscribe and --allow-run-as-root; also --bind-to, --map-by and --rank-by, each if
+/// its value has only letters, digits and :=,._- in it. Options may begin with one hyphen.
 std::vector<std::string> placement_options(const std::vector<std::string>& words);
 
 /// Returns the command that resumes a run of `ranks` ranks, such as "mpirun -np 4 hpcai500 resume

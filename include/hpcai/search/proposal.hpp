@@ -24,7 +24,7 @@ struct Request {
     int sequence = 0;
     int draw = 0;                    // increased by one when the trainer has refused a proposal
     std::vector<TrialId> missing;    // trials whose weights are gone
-    std::vector<std::int64_t> seen;  // number of lines of each group to use; all of the own group
+    std::vector<std::int64_t> seen;  // [group] number of lines to use; of the own group all lines
 };
 
 /// Returns the request of a stored proposal, with which propose() computes it again.

@@ -29,7 +29,7 @@ struct Dimension {
 
 struct Settings {
     ParentRule parent = ParentRule::evolution;
-    int population = 100;   // newest completed trials that may be parents, by all rules
+    int population = 100;   // newest completed trials that may be parents, in each ParentRule
     int tournament = 10;    // trials of which evolution draws the best as parent
     int history_cap = 256;  // newest completed trials that the Gaussian process knows
     int max_draws =

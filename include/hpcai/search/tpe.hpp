@@ -19,9 +19,9 @@ struct Observation {
     bool is_finished = true;
 };
 
-/// A mixture of one component for each of k observations, and a prior. For a number: normal
-/// distributions, truncated to [low, high], of it or of its logarithm (logarithmic dimension). For
-/// choices: the weight 1/(k + 1) for every choice, and 1 more for the observed one.
+/// A mixture of one component for each of k observations, and a prior. Components of a number are
+/// normal distributions, truncated to [low, high]; if the dimension is logarithmic, of its
+/// logarithm. Components of choices have the weight 1/(k + 1) and, for the observed one, 1 more.
 class ParzenEstimator {
 public:
     /// Throws Error(data) if a value is not in the dimension.
