@@ -61,8 +61,10 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
     for (const Optimizer::Range& range : optimizer.ranges) {
         ensure(range.begin % 8 == 0 && previous_end <= range.begin && range.begin <= range.end &&
                    range.end <= elements,
-               "invalid optimizer range {} to {} of {} elements; the previous range ends at {}",
-               range.begin, range.end, elements, previous_end);
+               "optimizer range {} to {} must begin at a multiple of 8, not before {}, and end at "
+               "{} or "
+               "before",
+               range.begin, range.end, previous_end, elements);
         previous_end = range.end;
     }
 }

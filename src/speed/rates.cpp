@@ -275,8 +275,8 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // The line passes through the smallest size, as of BatchNorm statistics, and the largest, as of
-    // gradient buckets. In between, caches make the time nonlinear in the size.
+    // The line passes through the smallest and the largest size, because BatchNorm statistics are
+    // small and gradient buckets large. In between, caches make the time nonlinear in the size.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

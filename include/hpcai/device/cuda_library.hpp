@@ -16,14 +16,16 @@ struct CudaDeviceOptions {
     std::string plan_cache;
 };
 
-/// The CUDA engine, libhpcai_cuda.so: a separate library, so that this program starts without CUDA.
+/// The CUDA engine, libhpcai_cuda.so. It is a separate library, so that the program also starts on
+/// machines without CUDA.
 /// The library is never unloaded, so devices may live until the process ends.
 class CudaLibrary {
 public:
     /// Returns whether the NVIDIA driver is installed.
     static bool has_driver();
-    /// Opens the engine next to the program, in ../lib, or in the library path of the system.
-    /// Throws Error(usage) if driver or engine is missing or the engine has another version.
+    /// Opens the engine that lies next to the program; otherwise that in ../lib, relative to the
+    /// program; otherwise that in the system's library path. Throws Error(usage) if driver or
+    /// engine is missing, or if engine and program have different versions.
     static std::shared_ptr<const CudaLibrary> open();
 
     /// The number of usable GPUs. Throws Error(usage) if the driver reports a failure.

@@ -7,15 +7,16 @@
 
 namespace hpcai::device {
 
-/// The messages of one exchange between this shard of a network and the others, in host memory.
-/// `shard` is the number of the other shard. The sender's bytes_to() equals the receiver's
-/// bytes_from(). Only read() is also called for this shard itself.
+/// The messages of one exchange between this shard of a network and the others, in host memory. The
+/// argument `shard` is the index of the other shard. The sender's bytes_to() equals the receiver's
+/// bytes_from().
 struct ShardMessages {
     std::function<std::size_t(int shard)> bytes_to, bytes_from;
-    /// Writes the message to another shard into `to`, which has bytes_to() bytes.
-    std::function<void(int shard, std::span<std::byte> to)> write;
-    /// Called for each shard in order after all messages arrived; `from` is empty for this shard.
-    std::function<void(int shard, std::span<const std::byte> from)> read;
+    /// Writes the message for `shard` to `buffer`, which has bytes_to(shard) bytes.
+    std::function<void(int shard, std::span<std::byte> buffer)> write;
+    /// Reads the message from `shard`. Called after all messages have arrived, for all shards in
+    /// order. This shard is one of them; its `message` is empty.
+    std::function<void(int shard, std::span<const std::byte> message)> read;
 };
 
 /// Transfers messages between the shards of a network, which compute different channels.
@@ -33,8 +34,9 @@ public:
 /// shards get the same bits. Collective.
 void sum_over_shards(ShardExchange& exchange, std::span<double> values);
 
-/// All-reduces the statistics of SyncBatchNorm, and sums of gradients, over the ranks that share
-/// statistics (ops::BatchNorm::statistics_samples). Not thread-safe.
+/// All-reduces the sums of SyncBatchNorm, which are statistics in the forward pass and gradients in
+/// the backward pass. The sums are over the ranks that share statistics
+/// (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;
@@ -43,7 +45,8 @@ public:
     virtual int ranks() const = 0;
 
     /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must make
-    /// the same calls in order. Throws Error when another rank does not respond or has failed.
+    /// the same calls in the same order. Throws Error when another rank does not respond or has
+    /// failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

@@ -12,7 +12,8 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, which plans from a Primitive::desc; oneDNN 3 takes the desc's arguments.
+/// True for oneDNN 2, which makes a primitive_desc from a Primitive::desc; oneDNN 3 makes it from
+/// the arguments of the desc.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;
@@ -25,8 +26,9 @@ inline dnnl::primitive_attr caller_scratchpad() {
     return attributes;
 }
 
-/// Plans a forward pass with a scratchpad that the caller provides. `parts` are the arguments of
-/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute the pass.
+/// Returns a plan (here a primitive_desc of oneDNN) for a forward pass with a scratchpad that the
+/// caller provides. `parts` are the arguments of oneDNN 3 between engine and attributes. Throws
+/// dnnl::error if oneDNN cannot compute the pass.
 template <typename Forward, typename... Parts>
 auto plan_forward_pass(const dnnl::engine& engine, const Parts&... parts) {
     using Plan = typename Forward::primitive_desc;
@@ -154,7 +156,7 @@ private:
     bool needed_ = false;
 };
 
-/// Plans a BatchNorm with `frozen`, for build().
+/// Builds the kernel of a BatchNorm with `frozen`; called by build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal): the engine does not compute this operation.

@@ -43,7 +43,8 @@ private:
         });
     }
 
-    /// Writes the gradient of the ReLU's input, times `scale` (null: 1), to `to` (null: nothing).
+    /// Writes the gradient of the ReLU's input, times `scale`, to `to`. A null scale is 1. Does
+    /// nothing if `to` is null.
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
         // Without a ReLU, the loop reads the gate but does not need it: any valid address serves.

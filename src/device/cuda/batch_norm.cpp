@@ -83,8 +83,9 @@ private:
     PinnedBytes host_;
 };
 
-/// The per-channel vectors for kernels, (stored C) f32 each: those of KernelTensors or, if images
-/// have padding channels, copies padded with zeros, so that the padding channels stay 0.
+/// The per-channel vectors for kernels, in f32. They are those of KernelTensors or, if images have
+/// padding channels, copies of stored_channels(C) elements, which are padded with zeros so that the
+/// padding channels stay 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };

@@ -55,7 +55,9 @@ struct JpegDecoder {
 };
 JpegDecoder open_jpeg_decoder();
 
-/// Null if `decoder` has no handle. `user` is the stream on GPU `gpu` whose work uses the pictures.
-std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu);
+/// Null if `decoder` has no handle. `reader` is the stream on GPU `gpu` whose work reads the
+/// pictures.
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t reader,
+                                           int gpu);
 
 }  // namespace hpcai::device::cuda
