@@ -23,8 +23,7 @@ void* open_library(const std::string& name, const char* failure) {
     return handle;
 }
 
-/// Returns the path of the engine next to this program or in ../lib. If neither exists, returns the
-/// file name, which dlopen() looks up in the system's library path.
+/// Returns the path of the engine next to this program or in ../lib, else its name for dlopen().
 std::string engine_path() {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();

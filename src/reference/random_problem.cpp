@@ -60,8 +60,7 @@ Tensor random_input(Draw& draw, const ops::Operation& operation, std::size_t ind
     return draw.normal(compute, shape);
 }
 
-/// Returns the BatchNorm whose running statistics a kernel updates, of a DualNorm the outer one;
-/// null if there is none.
+/// Returns the BatchNorm whose running statistics a kernel updates, of two the outer; null if none.
 ops::BatchNorm* norm_of(ops::Operation& operation) {
     if (auto* op = std::get_if<ops::BatchNorm>(&operation)) return op;
     if (auto* op = std::get_if<ops::DualNorm>(&operation)) return &op->outer;
@@ -155,8 +154,7 @@ bool has_random_problem(const ops::Operation& operation) {
 }
 
 Problem random_problem(const ops::Operation& operation, const ProblemSetup& setup) {
-    ensure(has_random_problem(operation), "random_problem() does not accept {}",
-           name_of(operation));
+    ensure(has_random_problem(operation), "no random problem for {}", name_of(operation));
     Draw draw;
     Problem problem{.operation = operation, .is_first_layer = setup.is_first_layer};
     for (std::size_t i = 0; i < input_shapes(operation).size(); ++i) {
@@ -183,8 +181,7 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
     }
     problem.output_gradients = {draw.normal(setup.compute, output_shape(operation))};
     const bool is_rounded = setup.compute != tensor::DType::f32 && !pool_of(operation);
-    clear_gradients_near_kinks(problem,
-                               is_rounded ? 0.05 : 1e-3);  // a MaxPool compares exact numbers
+    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools read exact numbers
     return problem;
 }
 

@@ -275,8 +275,7 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // The line passes through the smallest and the largest size, because BatchNorm statistics are
-    // small and gradient buckets large. In between, caches make the time nonlinear in the size.
+    // Sizes in between are not used, because caches make their times nonlinear in the size.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

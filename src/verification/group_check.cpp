@@ -165,12 +165,10 @@ private:
                 started = next.started_utc;
                 continue;
             }
-            inspector_.report(
-                files_.record,
-                "record.continuations has step {} of the launch at {}; the step must be "
-                "{} to {}, and the launch not before {} and in invocations of "
-                "result.json",
-                next.step, next.started_utc, step, record.iterations, started);
+            inspector_.report(files_.record,
+                              "record.continuations has step {} of launch {}; the step must be {} "
+                              "to {}, the launch {} or later, and in invocations of result.json",
+                              next.step, next.started_utc, step, record.iterations, started);
             return;
         }
     }

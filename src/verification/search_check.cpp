@@ -177,11 +177,10 @@ private:
             search.duration_seconds > 0 && epochs + next > config::kMaxSearchEpochs;
         const bool may_end = is_time_over(seconds) || is_full || !end_reason(history_).empty();
         if (has_all || (has_room && may_end)) return;
-        inspector_.report(
-            history_.name(),
-            "has {} trials in {} s; must have {}, according to search.trials, or take "
-            "search.duration_seconds",
-            all, seconds, search.trials);
+        inspector_.report(history_.name(),
+                          "has {} trials in {} s; must have {} (search.trials) or take "
+                          "search.duration_seconds",
+                          all, seconds, search.trials);
     }
 
     /// Checks that the parts of a trial do not take longer than the trial.
@@ -233,8 +232,7 @@ private:
                 report(trial, "accuracy", "is not that of " + name);
             for (const double accuracy : trial.finished->accuracy) {
                 if (std::round(accuracy * samples) / samples == accuracy) continue;
-                return report(trial, "accuracy",
-                              "is not a number of samples divided by that of all scored samples");
+                return report(trial, "accuracy", "is not a multiple of 1 / the scored samples");
             }
         });
     }

@@ -228,10 +228,9 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Decodes `files` in place of the previous pictures and returns when this is complete. First
-    /// waits for the work that was enqueued before the last release(). Sets JpegFile::offset_bytes:
-    /// -1 for a file that the decoder refuses, or for which there is no memory. May be called from
-    /// any thread, one call at a time.
+    /// Waits for the work that was enqueued before the last release(), then decodes `files` and
+    /// replaces the pictures. Sets JpegFile::offset_bytes: -1 for a file that the decoder refuses,
+    /// or for which there is no memory. May be called from any thread, one call at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
@@ -267,9 +266,8 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change afterwards. On a GPU, the call may wait until an
-    /// earlier upload, and the work enqueued before that upload, are complete. If reserve_uploads()
-    /// has reserved too little, it may wait for all work.
+    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for an earlier upload
+    /// and all work before it. Without enough memory from reserve_uploads(), may wait for all work.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.

@@ -14,8 +14,7 @@ struct ShardMessages {
     std::function<std::size_t(int shard)> bytes_to, bytes_from;
     /// Writes the message for `shard` to `buffer`, which has bytes_to(shard) bytes.
     std::function<void(int shard, std::span<std::byte> buffer)> write;
-    /// Reads the message from `shard`. Called after all messages have arrived, for all shards in
-    /// order. This shard is one of them; its `message` is empty.
+    /// Called for all shards in order, this one with an empty `message`.
     std::function<void(int shard, std::span<const std::byte> message)> read;
 };
 
@@ -34,9 +33,8 @@ public:
 /// shards get the same bits. Collective.
 void sum_over_shards(ShardExchange& exchange, std::span<double> values);
 
-/// All-reduces the sums of SyncBatchNorm, which are statistics in the forward pass and gradients in
-/// the backward pass. The sums are over the ranks that share statistics
-/// (ops::BatchNorm::statistics_samples). Not thread-safe.
+/// All-reduces the statistics and the gradient sums of a SyncBatchNorm over the ranks that share
+/// statistics (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;
@@ -45,8 +43,7 @@ public:
     virtual int ranks() const = 0;
 
     /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must make
-    /// the same calls in the same order. Throws Error when another rank does not respond or has
-    /// failed.
+    /// the same calls in the same order. Throws Error when a rank does not respond or failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

@@ -87,8 +87,7 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
     return all;
 }
 
-/// Returns the `count` candidates with the smallest ops::sampling_key(), or all if there are fewer.
-/// They are sorted by number; `stage` is that of sampling_key().
+/// Returns up to `count` candidates, those with the lowest ops::sampling_key() in `stage`, sorted.
 inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidates,
                                        std::int64_t count, std::uint32_t image_key,
                                        std::uint32_t stage) {
@@ -109,8 +108,7 @@ inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidat
 struct ScoredBox {
     Box box;
     double score = 0;
-    std::int64_t candidate =
-        0;  // number of the anchor or region; of equal scores, the lowest first
+    std::int64_t candidate = 0;  // number of its anchor or region; orders equal scores
     std::int64_t label = 0;
 };
 

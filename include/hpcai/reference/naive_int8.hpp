@@ -135,14 +135,13 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
     integers.parameters = {by_channel.values};
     integers.output_gradients = {qdy.values};
     solution.input_gradient = solve(integers).input_gradients[0];
-    const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& rounded_filters,
+    const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& weights,
                           auto index_of) {
         const std::int64_t of_result = elements_of_sample(sums);
         const std::int64_t of_image = elements_of_sample(image.values);
         for (std::int64_t i = 0; i < sums.shape.elements(); ++i) {
             const float image_step = image.step[static_cast<std::size_t>(i / of_result * of_image)];
-            const float factor =
-                image_step * rounded_filters.step[static_cast<std::size_t>(index_of(i))];
+            const float factor = image_step * weights.step[static_cast<std::size_t>(index_of(i))];
             sums[i] = static_cast<float>(sums[i]) * factor;
         }
     };

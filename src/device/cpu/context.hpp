@@ -12,8 +12,7 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, which makes a primitive_desc from a Primitive::desc; oneDNN 3 makes it from
-/// the arguments of the desc.
+/// True for oneDNN 2, whose plans are made from a desc; oneDNN 3 takes the desc's arguments.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;
@@ -26,9 +25,8 @@ inline dnnl::primitive_attr caller_scratchpad() {
     return attributes;
 }
 
-/// Returns a plan (here a primitive_desc of oneDNN) for a forward pass with a scratchpad that the
-/// caller provides. `parts` are the arguments of oneDNN 3 between engine and attributes. Throws
-/// dnnl::error if oneDNN cannot compute the pass.
+/// Returns the plan (primitive_desc) of a forward pass whose caller provides a scratchpad. `parts`
+/// are the arguments of oneDNN 3 between engine and attributes. Throws dnnl::error on failure.
 template <typename Forward, typename... Parts>
 auto plan_forward_pass(const dnnl::engine& engine, const Parts&... parts) {
     using Plan = typename Forward::primitive_desc;

@@ -245,8 +245,7 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
-    // backward_filters_ are for an input gradient that is not in int8 and cannot read
-    // forward_filters_.
+    // backward_filters_ are for an fp32 or bf16 input gradient that cannot read forward_filters_.
     PackedParameter forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };

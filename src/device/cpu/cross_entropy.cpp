@@ -93,9 +93,8 @@ private:
     const double one_hot_weight_ = 1 - op_.label_smoothing;
 };
 
-/// With K classes and up to G boxes per image. Inputs: logits (N, H, W, K) in the compute type,
-/// boxes (N, G, 5) f32. Output: softmax (N, H W, K) f32. Saved: the images' losses (N) f32.
-/// Workspace: the cells' losses (N, H W) f32.
+/// Inputs: logits (N, H, W, K classes) in the compute type, G boxes (N, G, 5) f32. Output: softmax
+/// (N, H W, K) f32. Saved: the images' losses (N) f32. Workspace: the cells' losses (N, H W) f32.
 class CellCrossEntropyKernel final : public OperationKernel<ops::CellCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -46,8 +46,7 @@ public:
         : OperationKernel(op, options, context),
           scale_(static_cast<std::size_t>(op.input[3]), 1.0f),
           shift_(static_cast<std::size_t>(op.input[3]), 0.0f) {
-        ensure(op.dtype != DType::s32, "images must be u8, f32, f16 or bf16, not {}",
-               name_of(op.dtype));
+        ensure(op.dtype != DType::s32, "images must be u8 or floats, not {}", name_of(op.dtype));
         if (op.dtype != DType::u8) return;
         ensure(op.mean.size() == scale_.size() && op.standard_deviation.size() == scale_.size(),
                "{} means and {} standard deviations do not match {} channels", op.mean.size(),

@@ -43,8 +43,7 @@ private:
         });
     }
 
-    /// Writes the gradient of the ReLU's input, times `scale`, to `to`. A null scale is 1. Does
-    /// nothing if `to` is null.
+    /// Writes the gradient of the ReLU's input, times `scale` (1 if null), unless `to` is null.
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
         // Without a ReLU, the loop reads the gate but does not need it: any valid address serves.

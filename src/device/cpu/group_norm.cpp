@@ -127,15 +127,14 @@ private:
     /// sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation; enum Scratch names its factors.
     void combine_gradients(std::int64_t image, std::int64_t group) const {
         const std::int64_t first = group * per_group_, end = first + per_group_;
-        const double inverse = *saved(inverse_deviation, image, first);
+        const double inverse = *saved(inverse_deviation, image, first), m = numbers_per_group();
         double sum_g = 0, sum_g_xhat = 0;  // with gamma, as in the formula
         for (std::int64_t c = first; c < end; ++c) {
             sum_g += double{tensors_.parameters[0][c]} * *scratch(first_sum, image, c);
             sum_g_xhat += double{tensors_.parameters[0][c]} * *scratch(second_sum, image, c);
         }
-        const double x_factor = -inverse * inverse * inverse * sum_g_xhat / numbers_per_group();
-        const double offset =
-            -inverse * sum_g / numbers_per_group() - x_factor * *saved(mean, image, first);
+        const double x_factor = -inverse * inverse * inverse * sum_g_xhat / m;
+        const double offset = -inverse * sum_g / m - x_factor * *saved(mean, image, first);
         for (std::int64_t c = first; c < end; ++c) {
             *scratch(gradient_factor, image, c) =
                 static_cast<float>(tensors_.parameters[0][c] * inverse);

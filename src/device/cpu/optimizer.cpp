@@ -37,8 +37,7 @@ public:
           loops_(*context.loops),
           ratios_(optimizer.ranges.size(), 1.0F) {
         check(optimizer, tensors);
-        ensure(!optimizer.rounds_parameters,
-               "the CPU engine cannot round parameters to the compute type");
+        ensure(!optimizer.rounds_parameters, "the CPU engine cannot round parameters");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
             ensure(range.working_copy == nullptr, "a CPU optimizer updates no working copies");

@@ -58,10 +58,9 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Threads process the rows of cells of all images in parallel, then the images. For each anchor,
-/// the workspace has the box with which its IoU is highest, and this IoU. The IoU is replaced by
-/// kForced if it is the highest that any anchor has with some box. For each box, the workspace has
-/// the highest IoU with the anchors of each row, and with all anchors.
+/// Threads share the rows of cells of all images, then the images. For each anchor, the workspace
+/// has the box with the highest IoU, and this IoU, or kForced if no anchor has a higher IoU with
+/// some box that the anchor overlaps. For each box, it has the highest IoU of each row and of all.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

@@ -29,15 +29,11 @@ public:
           axis_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
         ensure(op.pooled > 0 && op.pooled <= kMaxPooled && op.sampling_ratio > 0,
-               "RoiAlign requires 1 to 16 bins per side of a region, got {}, and at least 1 sample "
-               "per "
-               "side of a bin, got {}",
+               "RoiAlign needs 1 to 16 bins per side, got {}, each with 1 or more samples, got {}",
                op.pooled, op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
             ensure(level[0] == op.regions[0] && level[3] == channels_,
-                   "pyramid level {} must have as many images as the regions {} and as many "
-                   "channels as "
-                   "the first level {}",
+                   "level {} must have the images of regions {} and the channels of level {}",
                    to_string(level), to_string(op.regions), to_string(op.pyramid[0]));
             grids_.push_back(tile_grid(context.layouts, level, options.compute));
         }

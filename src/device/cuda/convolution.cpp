@@ -87,7 +87,7 @@ public:
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
         ensure(!op.sums || shape.filters == op.filters,
-               "channel sums need a number of filters without padding, not {}", op.filters);
+               "channel sums of {} filters would include padding", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,

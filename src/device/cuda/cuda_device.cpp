@@ -68,8 +68,7 @@ public:
             throw;
         }
         check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-        // All-reduces use a stream of higher priority; with this flag, the graph keeps the
-        // priority.
+        // All-reduces use a stream of higher priority. This flag keeps the priority in the graph.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");

@@ -90,8 +90,7 @@ public:
     ConvertImagesKernel(const ops::InputNormalize& op, const KernelOptions& options,
                         const Context& context)
         : OperationKernel(op, options, context) {
-        ensure(is_floating(op.dtype), "images must be u8, f32, f16 or bf16, not {}",
-               name_of(op.dtype));
+        ensure(is_floating(op.dtype), "images must be u8 or floats, not {}", name_of(op.dtype));
     }
 
 private:

@@ -12,8 +12,8 @@ constexpr std::size_t kAlignment = 256;  // of the offsets of pictures, in bytes
 
 class NvjpegBatch final : public JpegBatch {
 public:
-    NvjpegBatch(const JpegDecoder& decoder, cudaStream_t reader, int gpu)
-        : nvjpeg_(decoder.functions), handle_(decoder.handle), reader_(reader), gpu_(gpu) {
+    NvjpegBatch(const JpegDecoder& decoder, cudaStream_t user, int gpu)
+        : nvjpeg_(decoder.functions), handle_(decoder.handle), user_(user), gpu_(gpu) {
         nvjpeg::State* state = nullptr;
         const nvjpeg::Status status = nvjpeg_.create_state(handle_.get(), &state);
         ensure(status == nvjpeg::kSuccess, "nvJPEG cannot create a state: status {}", int{status});
@@ -21,7 +21,7 @@ public:
     }
     ~NvjpegBatch() override {
         cudaStreamSynchronize(stream_);
-        cudaStreamSynchronize(reader_);
+        cudaStreamSynchronize(user_);
     }
 
     void decode(std::span<JpegFile> files) override {
@@ -39,7 +39,7 @@ public:
     const std::uint8_t* pictures() const override {
         return static_cast<const std::uint8_t*>(memory_.data());
     }
-    void release() override { released_.record(reader_); }
+    void release() override { released_.record(user_); }
 
 private:
     /// Allocates a quarter more than needed, for later batches; nothing if the GPU lacks memory.
@@ -106,7 +106,7 @@ private:
 
     nvjpeg::Functions nvjpeg_;
     std::shared_ptr<nvjpeg::Handle> handle_;
-    cudaStream_t reader_;  // its work reads the pictures
+    cudaStream_t user_;  // its work reads the pictures
     int gpu_;
     int batch_size_ = 0;  // of begin_batches(); 0: none, or the batch failed
     DeviceBytes memory_;
@@ -145,11 +145,10 @@ JpegDecoder open_jpeg_decoder() try {
     return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }
 
-std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t reader,
-                                           int gpu) {
+std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu) {
     if (decoder.handle == nullptr) return nullptr;
     check(cudaSetDevice(gpu), "selecting a GPU");  // a new thread uses GPU 0
-    return std::make_unique<NvjpegBatch>(decoder, reader, gpu);
+    return std::make_unique<NvjpegBatch>(decoder, user, gpu);
 }
 
 }  // namespace hpcai::device::cuda

@@ -175,11 +175,9 @@ private:
         compute_factors();
         void* const dx = tensors_.input_gradients[0];
         run(from_inputs_, {.a = scratch_.rounded_square, .b = x(), .d = dx, .bias = scratch_.bias});
-        run(from_gradients_, {.a = scratch_.scaled_weights,
-                              .b = g,
-                              .c = dx,
-                              .alpha_beta = scratch_.factors,
-                              .d = dx});
+        const float* const factors = scratch_.factors;
+        run(from_gradients_,
+            {.a = scratch_.scaled_weights, .b = g, .c = dx, .alpha_beta = factors, .d = dx});
     }
 
     void compute_coefficients() const {

@@ -33,8 +33,7 @@ public:
     ops::BackwardReads backward_reads() const override { return {.output_gradients = 2}; }
 
 private:
-    /// The position of the maximum in each window, (N, P, Q, stored_channels(C)); null in
-    /// inference.
+    /// The maxima's positions in their windows, (N, P, Q, stored_channels(C)); null in inference.
     std::uint8_t* winner() const {
         return trains() ? static_cast<std::uint8_t*>(tensors_.saved) : nullptr;
     }
