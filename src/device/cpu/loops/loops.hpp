@@ -214,8 +214,7 @@ struct BoxColumns {
 };
 struct ReferenceBox {
     float x1, y1, x2, y2;
-    float area;
-    float max_iou;
+    float area, max_iou;
 };
 
 /// The loops for one instruction set.
