@@ -228,9 +228,9 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Waits for the work that was enqueued before the last release(), then decodes `files` and
-    /// replaces the pictures. Sets JpegFile::offset_bytes: -1 for a file that the decoder refuses,
-    /// or for which there is no memory. May be called from any thread, one call at a time.
+    /// Waits for the work that was enqueued before the last release(), decodes `files` in place of
+    /// the pictures, and then returns. Sets JpegFile::offset_bytes: -1 for a file that the decoder
+    /// refuses, or for which there is no memory. Any thread may make this call, one at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;

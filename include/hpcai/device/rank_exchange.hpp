@@ -14,7 +14,7 @@ struct ShardMessages {
     std::function<std::size_t(int shard)> bytes_to, bytes_from;
     /// Writes the message for `shard` to `buffer`, which has bytes_to(shard) bytes.
     std::function<void(int shard, std::span<std::byte> buffer)> write;
-    /// Called for all shards in order, this one with an empty `message`.
+    /// After all messages arrived, called for all shards in order; `message` is empty for this one.
     std::function<void(int shard, std::span<const std::byte> message)> read;
 };
 

@@ -17,7 +17,7 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
 }
 
 /// The layouts of a convolution's input and output. `source` and `target` are those of the engine,
-/// `wanted_...` those requested from oneDNN: any layout if it is not fast in the engine's layouts.
+/// `wanted_...` those requested from oneDNN: any layout if oneDNN is slow in the engine's.
 struct ValueLayouts {
     Desc source, target, wanted_source, wanted_target;
 

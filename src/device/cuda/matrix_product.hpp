@@ -12,8 +12,8 @@ struct ProductShape {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
     std::int64_t inner = 0;
-    bool a_transposed = false;  // a is stored transposed
-    bool b_transposed = false;
+    bool a_transposed = false;    // a is stored transposed
+    bool b_transposed = false;    // b is stored transposed
     DType operands = DType::f32;  // of a and b
     DType result = DType::f32;    // of d, c and the bias
     bool adds = false;            // adds c; beta is 1 unless `scales`
