@@ -254,8 +254,8 @@ def check_continuations(findings, name, group, record):
     for row in group["continuations"]:
         if not (step <= row["step"] <= group["iterations"] and row["started_utc"] >= started
                 and row["started_utc"] in known):
-            findings.add(name, f"record.continuations has step {row['step']} at {row['started_utc']}; must "
-                                f"be from step {step} to {group['iterations']}, not before {started}, and in "
-                                "invocations of result.json")
+            findings.add(name, f"record.continuations has step {row['step']} of launch {row['started_utc']}; the "
+                                f"step must be {step} to {group['iterations']}, the launch {started} or later, "
+                                "and in invocations of result.json")
             return
         step, started = row["step"], row["started_utc"]

@@ -234,8 +234,8 @@ class SearchCheck:
         has_room = wanted == 0 or every < wanted
         may_end = self.is_time_over(seconds) or is_full or history.end_reason()
         if not (len(history.done()) <= wanted <= every or has_room and may_end):
-            self.run.findings.add(history.name, f"has {every} trials in {seconds} s; must have {wanted}, "
-                                                "according to search.trials, or search.duration_seconds")
+            self.run.findings.add(history.name, f"has {every} trials in {seconds} s; must have {wanted} "
+                                                "(search.trials) or take search.duration_seconds")
 
     def check_spent(self, history, trial):
         finished = trial.finished
@@ -276,7 +276,7 @@ class SearchCheck:
         if trial.accuracy[-1] != correct / max(scored, 1):
             self.fail(history, trial, f"accuracy is not that of {name}")
         if any(round(value * scored) / max(scored, 1) != value for value in trial.accuracy):
-            self.fail(history, trial, "accuracy is no share of the scored samples")
+            self.fail(history, trial, "accuracy is not a multiple of 1 / the scored samples")
 
     def point(self, seconds, members):
         work, trials, best = 0.0, 0, 0.0

@@ -23,7 +23,7 @@ void with_topology(const auto& body) {
     hwloc_topology_destroy(topology);
 }
 
-/// FNV-1a of the set's text form.
+/// Returns the FNV-1a hash of the set's text form.
 std::uint64_t hash_of(hwloc_const_bitmap_t set) {
     char* text = nullptr;
     hwloc_bitmap_asprintf(&text, set);

@@ -15,15 +15,15 @@ namespace fs = std::filesystem;
 constexpr const char* kDriver = "libcuda.so.1";
 constexpr const char* kEngine = "libhpcai_cuda.so";
 
-/// The flag RTLD_NODELETE is needed, because devices, kernels and exceptions of the engine execute
-/// its code until they are destroyed.
+/// The flag RTLD_NODELETE is needed, because devices, kernels and exceptions execute the engine's
+/// code until they are destroyed.
 void* open_library(const std::string& name, const char* failure) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle == nullptr) throw Error(ExitCode::usage, fmt::format("{}: {}", failure, dlerror()));
     return handle;
 }
 
-/// The path of the engine next to this program or in ../lib, else its bare name for dlopen().
+/// Returns the path of the engine next to this program or in ../lib, else its name for dlopen().
 std::string engine_path() {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -69,7 +69,7 @@ std::unique_ptr<Device> CudaLibrary::make_device(const CudaDeviceOptions& option
 
 void* CudaLibrary::symbol(const char* name) const {
     void* address = dlsym(handle_, name);
-    ensure(address != nullptr, "the CUDA engine lacks {}", name);
+    ensure(address != nullptr, "the CUDA engine has no function {}", name);
     return address;
 }
 

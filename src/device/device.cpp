@@ -61,8 +61,8 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
     for (const Optimizer::Range& range : optimizer.ranges) {
         ensure(range.begin % 8 == 0 && previous_end <= range.begin && range.begin <= range.end &&
                    range.end <= elements,
-               "invalid optimizer range {} to {} of {} elements; the previous range ends at {}",
-               range.begin, range.end, elements, previous_end);
+               "optimizer range {} to {}: expected a multiple of 8 from {} on, and an end up to {}",
+               range.begin, range.end, previous_end, elements);
         previous_end = range.end;
     }
 }

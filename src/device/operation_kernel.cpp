@@ -14,10 +14,10 @@ std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions
     if (options.mode != Mode::training) return passes;
     if (has_weights) passes.push_back(Pass::weight_gradient);
     // In other operations, Pass::input_gradient also computes the gradients of the parameters.
-    const bool is_for_inputs_only =
+    const bool computes_input_gradients_only =
         has_weights || ops::is_one_of<ops::AllGather, ops::ReduceScatter>(operation);
     const bool has_backward =
-        is_for_inputs_only ? options.needs_input_gradient : is_differentiable(operation);
+        computes_input_gradients_only ? options.needs_input_gradient : is_differentiable(operation);
     if (has_backward && !std::holds_alternative<ops::InputNormalize>(operation)) {
         passes.push_back(Pass::input_gradient);
     }

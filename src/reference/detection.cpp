@@ -23,11 +23,11 @@ double smooth_l1_slope(double difference) {
     return std::clamp(difference * 9, -1.0, 1.0);
 }
 
-/// Returns the index of an anchor's first number in its level's logits (channels: 1) or deltas (4).
+/// Returns the index of an anchor's first number in `level`: 1 logit or 4 deltas `per_anchor`.
 std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
-                      std::int64_t channels) {
+                      std::int64_t per_anchor) {
     return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +
-           anchor.place * channels;
+           anchor.place * per_anchor;
 }
 
 }  // namespace
@@ -141,14 +141,13 @@ void Solver::operator()(const ops::Proposals& op) {
                 const double logit =
                     problem.inputs[level][index_of(anchors[a], problem.inputs[level], n, 1)];
                 const double score = std::isnan(logit) ? -HUGE_VAL : logit;
-                const auto number = static_cast<std::int64_t>(a);  // also the order of equal scores
-                best.push_back({{}, score, number});
+                best.push_back({{}, score, static_cast<std::int64_t>(a)});
             }
             sort_by_score(best);
             best.resize(std::min(best.size(), static_cast<std::size_t>(op.per_level)));
             std::vector<ScoredBox> good;
             for (ScoredBox one : best) {
-                const auto& anchor = anchors[static_cast<std::size_t>(one.rank_of_equals)];
+                const auto& anchor = anchors[static_cast<std::size_t>(one.candidate)];
                 const Tensor& deltas = problem.inputs[levels + level];
                 const std::int64_t at = index_of(anchor, deltas, n, 4);
                 const double logit =

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMinValues = 16;  // per channel; see has_random_problem()
 
-/// Draws each tensor from a stream of its own, because a stream holds 2^26 numbers.
+/// Draws each tensor from a stream of its own, because a stream has only 2^26 numbers.
 class Draw {
 public:
     Tensor normal(tensor::DType dtype, const Shape& shape, double mean = 0, double deviation = 1) {
@@ -60,7 +60,7 @@ Tensor random_input(Draw& draw, const ops::Operation& operation, std::size_t ind
     return draw.normal(compute, shape);
 }
 
-/// Returns the (outer) BatchNorm whose running statistics a kernel updates; null if there is none.
+/// Returns the BatchNorm whose running statistics a kernel updates, of two the outer; null if none.
 ops::BatchNorm* norm_of(ops::Operation& operation) {
     if (auto* op = std::get_if<ops::BatchNorm>(&operation)) return op;
     if (auto* op = std::get_if<ops::DualNorm>(&operation)) return &op->outer;
@@ -181,7 +181,7 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
     }
     problem.output_gradients = {draw.normal(setup.compute, output_shape(operation))};
     const bool is_rounded = setup.compute != tensor::DType::f32 && !pool_of(operation);
-    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools compare exact numbers
+    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools read exact numbers
     return problem;
 }
 

@@ -6,8 +6,8 @@
 namespace hpcai::naive {
 namespace {
 
-/// Returns the class of point (x, y), in pixels, of image n: that of the smallest box in `boxes`
-/// (N, G, 5) that covers the point, of the first in a tie, or 0 if no box covers it.
+/// Returns the class of point (x, y), in pixels, of image n. It is the class of the smallest box in
+/// `boxes` (N, G, 5) that covers the point (the first of equal ones), or 0 if no box covers it.
 std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
     std::int64_t found = 0;
     double least = HUGE_VAL;

@@ -128,7 +128,7 @@ private:
     void describe(const graph::KernelCall& call, BenchOperation& operation) const {
         const graph::Graph& graph = step_.network().graph();
         const auto node = std::ranges::find(graph.nodes(), call.name, &graph::Node::name);
-        operation.operation = "gradient_accumulator";  // the only calls without a node
+        operation.operation = "gradient_accumulator";  // only its calls have no graph node
         if (node == graph.nodes().end()) return;
         operation.operation = ops::name_of(node->operation);
         operation.moved_bytes =

@@ -81,13 +81,13 @@ CeilingRecord read_ceiling(const context::RunContext& context, const context::Re
 }  // namespace
 
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision) {
-    const OperationRate* product = fastest(rates, precision, false);
+    const OperationRate* gemm = fastest(rates, precision, false);
     const OperationRate* convolution = fastest(rates, precision, true);
     CeilingRecord ceiling;
     ceiling.precision = precision;
-    ceiling.gemm_flops = rate_of(product, "large matrix product", precision);
+    ceiling.gemm_flops = rate_of(gemm, "large matrix product", precision);
     ceiling.model_convolution_flops = rate_of(convolution, "convolution of the model", precision);
-    const OperationRate* best = product;
+    const OperationRate* best = gemm;
     if (best == nullptr || (convolution != nullptr &&
                             *convolution->flops_per_second.value > *best->flops_per_second.value)) {
         best = convolution;

@@ -14,7 +14,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kMaxRows = 18;  // timed rows with 256 cores and a GPU, each of equal time
+constexpr double kMaxRows = 18;  // of the table, with 256 cores and a GPU; rows take equal time
 
 class InputBench {
 public:

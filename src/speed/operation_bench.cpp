@@ -34,8 +34,8 @@ std::vector<graph::ParameterId> add_parameters(graph::Graph& graph,
     return {};
 }
 
-/// Returns a repeated random sequence. Drawing all numbers would take longer than the measurement,
-/// and zeros would change the measured time.
+/// Returns a random sequence that repeats. Drawing all numbers would take longer than the
+/// measurement, and zeros would change the measured time.
 std::vector<float> random_numbers(std::int64_t count) {
     constexpr std::size_t kPeriod = 65'537;  // a prime, so that rows differ
     std::vector<float> numbers(static_cast<std::size_t>(count));

@@ -275,8 +275,7 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // The line passes through the smallest size, as of BatchNorm statistics, and the largest, as of
-    // gradient buckets. In between, caches make the time nonlinear in the size.
+    // Sizes in between are not used, because caches make their times nonlinear in the size.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

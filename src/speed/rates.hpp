@@ -53,7 +53,7 @@ struct MeasuredOperation {
     std::string name;
     ops::Operation operation;
     bool is_of_model = false;
-    int nodes = 0;  // number of the model's nodes with this operation
+    int nodes = 0;  // number of graph nodes of the model with this operation
     bool needs_input_gradient = true;
 };
 
@@ -70,8 +70,8 @@ std::vector<MeasuredOperation> large_convolutions();
 std::string shape_text(const ops::Operation& operation);
 
 /// Returns whether `shape`, a shape_text(), is of a convolution whose kernel is over half as wide
-/// as the smaller side of its input. Many of its products then have padding as a factor. Libraries
-/// skip these products, but the FLOPs count them.
+/// as the smaller side of its input. Many of its multiplications then have an operand in the
+/// padding. Libraries skip these multiplications, but the FLOPs count them.
 bool is_mostly_padded(const std::string& shape);
 
 /// Measures the rates of all passes of `operations` within about `seconds`. If no time is left, the

@@ -24,7 +24,7 @@ constexpr std::string_view kSamplesKey = "training.batch_size=";
 constexpr double kCalibrationShare = 0.25;
 constexpr double kBandwidthShare = 0.05;
 constexpr double kAllReduceShare = 0.1;
-// Share of the large operations in the configured precision, and again of the model's operations.
+// Share of the large operations in the configured precision. The model's operations get the same.
 constexpr double kMinOperationsShare = 0.1, kMaxOperationsShare = 0.25;
 
 struct MeasuredRanks {
@@ -44,8 +44,8 @@ BandwidthRate measure_memory(RateMeter& meter, double seconds) {
     OperationBench bench(
         ops::Add{shape},
         {.device = meter.device(), .precision = {}, .mode = device::Mode::inference});
-    constexpr int kStreams = 3;
-    const double bytes = kStreams * sizeof(float) * static_cast<double>(shape.elements());
+    constexpr int kArrays = 3;
+    const double bytes = kArrays * sizeof(float) * static_cast<double>(shape.elements());
     const auto add = [&] { bench.run(ops::Pass::forward); };
     return bandwidth_of("memory", "y = a + b of 128 MiB each in fp32", bytes,
                         meter.measure(add, seconds));

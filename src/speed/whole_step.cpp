@@ -81,7 +81,7 @@ std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& 
             bytes = random_images<std::uint8_t>(
                 value.shape, seed, [](CounterStream& random) { return random.next_u32(); });
         } else {
-            ensure(value.dtype == tensor::DType::f32, "images of type {} cannot be drawn",
+            ensure(value.dtype == tensor::DType::f32, "random images are u8 or f32, not {}",
                    name_of(*value.dtype));
             bytes = random_images<float>(value.shape, seed,
                                          [](CounterStream& random) { return random.normal(); });

@@ -45,9 +45,9 @@ std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionC
                                       std::span<const search::History> histories,
                                       Inspector& inspector);
 
-/// Reads the histories of an architecture search and checks their chains, proposals and hold-out.
-/// Returns one history for each group. Returns none for other workloads. Also returns none, with a
-/// finding, if a line is impossible, because its edits must not be applied.
+/// Reads the histories of an architecture search and checks their hash chains, proposals and
+/// hold-out. Returns one history for each group. Returns none for other workloads. Also returns
+/// none, with a finding, if a line is impossible, because its edits must not be applied.
 std::vector<search::History> check_search(const Claim& claim, Inspector& inspector);
 
 /// Checks the trials of a finished group against its record, steps and predictions. The caller has

@@ -122,8 +122,8 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Judges a time or a rate by `ratio`, the confidence interval of the second / the first training
-/// time. `scale` converts this ratio to the ratio of the times per unit of work.
+/// Judges a time or a rate by `ratio`, the confidence interval of the second training time divided
+/// by the first. `scale` converts this ratio to the ratio of the times per unit of work.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     if (!metric.first.value || !metric.second.value) {
@@ -131,7 +131,7 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
         return metric;
     }
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "one result has no stored steps, too few steps or too uneven steps";
+        metric.why = "one result has no stored steps, or its steps are too few or too uneven";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};

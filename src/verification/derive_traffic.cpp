@@ -16,17 +16,17 @@ namespace {
 
 using Result = GroupResult;
 
-/// Returns the largest value of all groups; the smallest if `exceeds` is std::less. If no group has
-/// a value, returns the last reason.
-template <typename Exceeds = std::greater<>>
+/// Returns the largest value of all groups; the smallest if `replaces` is std::less. If no group
+/// has a value, returns the last reason.
+template <typename Replaces = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
-                 const Exceeds& exceeds = {}) {
+                 const Replaces& replaces = {}) {
     std::optional<double> value;
     std::string reason = "no group finished";
     for (const GroupResult& group : groups) {
         const Quantity& quantity = std::invoke(quantity_of, group);
         if (!quantity.value && !quantity.reason.empty()) reason = quantity.reason;
-        if (quantity.value && (!value || exceeds(*quantity.value, *value))) value = quantity.value;
+        if (quantity.value && (!value || replaces(*quantity.value, *value))) value = quantity.value;
     }
     return value_or_reason(value, reason);
 }
@@ -47,8 +47,8 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// Fills in torus_columns or ranks_per_node if the algorithm uses that number. It is the maximum
-/// over the leaders of all groups.
+/// Fills in torus_columns or ranks_per_node if the algorithm uses that number. The number is the
+/// maximum over the leaders of all groups.
 void derive_inner_ranks(const config::CommunicationConfig& settings,
                         const plan::ParallelismController& controller,
                         CommunicationRecord& communication) {

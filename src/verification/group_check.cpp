@@ -22,7 +22,7 @@ struct Model {
     std::int64_t training_flops_per_sample;
 };
 
-using Owners = std::map<std::string, int>;  // group by digest
+using Owners = std::map<std::string, int>;  // digest -> the first group that has it
 
 /// Shared by the checks of all groups.
 struct SharedState {
@@ -166,8 +166,8 @@ private:
                 continue;
             }
             inspector_.report(files_.record,
-                              "record.continuations has step {} at {}; must be from step {} to {}, "
-                              "not before {}, and in invocations of result.json",
+                              "record.continuations has step {} of launch {}; the step must be {} "
+                              "to {}, the launch {} or later, and in invocations of result.json",
                               next.step, next.started_utc, step, record.iterations, started);
             return;
         }

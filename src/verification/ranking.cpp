@@ -14,8 +14,8 @@
 namespace hpcai::verification {
 namespace {
 
-/// Returns "NVIDIA H100 * 8": the number of ranks with each device. A comma separates the name of a
-/// device from its software.
+/// Returns "NVIDIA H100 * 8": the number of ranks with each device. In a device's description, the
+/// name ends at the first comma.
 std::string accelerators_of(const RunRecord& record) {
     std::map<std::string, int> counts;
     for (const PlaceRecord& place : record.topology.map)

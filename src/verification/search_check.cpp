@@ -178,7 +178,7 @@ private:
         const bool may_end = is_time_over(seconds) || is_full || !end_reason(history_).empty();
         if (has_all || (has_room && may_end)) return;
         inspector_.report(history_.name(),
-                          "has {} trials in {} s; must have {}, according to search.trials, or "
+                          "has {} trials in {} s; must have {} (search.trials) or take "
                           "search.duration_seconds",
                           all, seconds, search.trials);
     }
@@ -218,10 +218,10 @@ private:
                     count += is_counted(found[sample], expected[sample]) ? 1 : 0;
                 return count;
             };
-            const std::int64_t scored =
-                samples_with([](auto is, auto) { return is != evaluation::kPaddingLabel; });
+            const std::int64_t scored = samples_with(
+                [](auto predicted, auto) { return predicted != evaluation::kPaddingLabel; });
             const std::int64_t correct =
-                samples_with([](auto is, auto label) { return is == label; });
+                samples_with([](auto predicted, auto label) { return predicted == label; });
             require(std::cmp_equal(scored, found.size()) ||
                         claim_.config.data.on_bad_sample == config::BadSamplePolicy::skip,
                     ExitCode::data,
@@ -232,7 +232,7 @@ private:
                 report(trial, "accuracy", "is not that of " + name);
             for (const double accuracy : trial.finished->accuracy) {
                 if (std::round(accuracy * samples) / samples == accuracy) continue;
-                return report(trial, "accuracy", "is no share of the scored samples");
+                return report(trial, "accuracy", "is not a multiple of 1 / the scored samples");
             }
         });
     }
@@ -286,8 +286,8 @@ private:
     Inspector& inspector_;
 };
 
-/// Checks the number of held-out samples. A hash of its name selects each of them, so their number
-/// must be within 10 standard deviations of the mean.
+/// Checks the number of held-out samples. A hash of each sample's name decides whether the sample
+/// is held out, so the number must be within 10 standard deviations of the mean.
 void check_share(const Claim& claim, std::int64_t held_out, Inspector& inspector) {
     const double share = claim.config.search.hold_out;
     const auto all = static_cast<double>(held_out + claim.record.workload.training_samples);

@@ -49,7 +49,7 @@ struct Members {
     std::int64_t hold_out_samples = 0;
 };
 
-/// Returns `ops` x -ln(error). The error of half a sample replaces smaller ones (not measurable).
+/// Returns `ops` x -ln(error). The error is at least half a sample: no smaller one is measurable.
 double regulated_of(double ops, double accuracy, std::int64_t samples) {
     return ops * -std::log(std::max(1 - accuracy,
                                     0.5 / static_cast<double>(std::max<std::int64_t>(samples, 1))));

@@ -18,8 +18,8 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
     require(tensor != nullptr, ExitCode::data, "has no tensor {}", name);
     const std::size_t bytes = static_cast<std::size_t>(elements) * storage::size_of(type);
     require(tensor->type == type && tensor->bytes.size() == bytes, ExitCode::data,
-            "tensor {} has a wrong type or {} bytes; must have {}", name, tensor->bytes.size(),
-            bytes);
+            "tensor {} has {} bytes; must have {} bytes of type {}", name, tensor->bytes.size(),
+            bytes, type == ElementType::f32 ? "F32" : "I64");
     return *tensor;
 }
 

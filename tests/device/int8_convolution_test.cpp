@@ -13,7 +13,7 @@
 namespace hpcai::device {
 namespace {
 
-constexpr naive::Moment kMoment{.training_step = 7, .micro_batch = 3};
+constexpr naive::StepPosition kPosition{.training_step = 7, .micro_batch = 3};
 constexpr RoundingKey kKey{.seed = 0x123456789abcdef0, .model = 3, .rank = 1, .node = 17};
 
 std::vector<DeviceRow> int8_rows() {
@@ -86,7 +86,7 @@ protected:
         SCOPED_TRACE(to_string(op.input) + " by " + std::to_string(op.kernel));
         const naive::Problem problem = problem_of(op);
         const naive::Solution got = KernelRunner(GetParam(), problem).run();
-        const naive::Int8Solution want = solve_int8(op, problem, kKey, kMoment);
+        const naive::Int8Solution want = solve_int8(op, problem, kKey, kPosition);
         expect_equal(got.output, want.output, "output");
         const naive::Solution exact = solve(problem);
         expect_close(got.parameter_gradients[0], exact.parameter_gradients[0],
@@ -302,7 +302,7 @@ TEST_P(Int8Convolution, FindsASamplesLargestNumberWhereverItIs) {
         problem.inputs[0][each + place] = -1000;
         problem.output_gradients[0][each + place] = 1;
         const naive::Solution got = KernelRunner(GetParam(), problem).run();
-        const naive::Int8Solution want = solve_int8(op, problem, kKey, kMoment);
+        const naive::Int8Solution want = solve_int8(op, problem, kKey, kPosition);
         expect_equal(got.output, want.output, "output");
         expect_equal(got.input_gradients[0], want.input_gradient, "input gradient");
     }
@@ -346,7 +346,7 @@ TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
     const auto agree = [](const DeviceRow& row, const ops::Convolution& op) {
         const naive::Problem problem = problem_of(op);
         const naive::Solution got = KernelRunner(row, problem).run();
-        const naive::Int8Solution want = solve_int8(op, problem, kKey, kMoment);
+        const naive::Int8Solution want = solve_int8(op, problem, kKey, kPosition);
         EXPECT_EQ(got.output.values, want.output.values) << to_string(op.input);
         if (!computes_in_int8(op, ops::Pass::input_gradient)) return;
         EXPECT_EQ(got.input_gradients[0].values, want.input_gradient.values) << to_string(op.input);
@@ -364,7 +364,7 @@ TEST(Int8Convolutions, EqualIntegerSumsWhereSamplesAreTakenInParts) {
     if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";
     const ops::Convolution op{.input = {5, 64, 64, 32}, .filters = 32, .kernel = 3, .padding = 1};
     const naive::Problem problem = problem_of(op);
-    const naive::Int8Solution want = solve_int8(op, problem, kKey, kMoment);
+    const naive::Int8Solution want = solve_int8(op, problem, kKey, kPosition);
     for (const DeviceRow& row : rows) {
         const naive::Solution got = KernelRunner(row, problem).run();
         EXPECT_EQ(got.output.values, want.output.values) << row.name;

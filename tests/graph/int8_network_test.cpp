@@ -24,14 +24,14 @@ Graph two_convolutions() {
 
 /// Convolutions in int8, each with the random numbers of its node, and all else in fp64.
 naive::Solution solve_in_int8(const naive::Problem& problem, std::size_t node,
-                              const naive::Moment& moment) {
+                              const naive::StepPosition& position) {
     const auto* op = std::get_if<ops::Convolution>(&problem.operation);
     if (op == nullptr || !computes_in_int8(*op, ops::Pass::forward)) return solve(problem);
     naive::Problem all = problem;
     if (all.output_gradients.empty()) all.output_gradients = {naive::Tensor(output_shape(*op))};
     device::RoundingKey key = kKey;
     key.node = static_cast<std::uint32_t>(node);
-    const naive::Int8Solution solution = solve_int8(*op, all, key, moment);
+    const naive::Int8Solution solution = solve_int8(*op, all, key, position);
     return {.output = solution.output,
             .input_gradients = {solution.input_gradient},
             .parameter_gradients = solve(all).parameter_gradients};

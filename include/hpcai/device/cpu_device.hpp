@@ -5,9 +5,9 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels. `channels_last` is (N, H, W, C). `blocked` has blocks of 8
-/// or 16 channels where the block size divides C. Other images are channels last or, with up to
-/// three channels, (N, C, H, W). `automatic`: the layout that oneDNN prefers for 3x3 convolutions.
+/// The layout of images between kernels. `channels_last`: (N, H, W, C). `blocked`: blocks of 8 or
+/// 16 channels if the block size divides C, else channels last or, with up to three channels, (N,
+/// C, H, W). `automatic`: the layout that oneDNN prefers for 3x3 convolutions.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {

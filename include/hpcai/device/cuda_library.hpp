@@ -16,14 +16,14 @@ struct CudaDeviceOptions {
     std::string plan_cache;
 };
 
-/// The CUDA engine, libhpcai_cuda.so: a separate library, so that this program starts without CUDA.
+/// The CUDA engine, libhpcai_cuda.so: a separate library, so that hpcai500 runs without CUDA, too.
 /// The library is never unloaded, so devices may live until the process ends.
 class CudaLibrary {
 public:
     /// Returns whether the NVIDIA driver is installed.
     static bool has_driver();
-    /// Opens the engine next to the program, in ../lib, or in the library path of the system.
-    /// Throws Error(usage) if driver or engine is missing or the engine has another version.
+    /// Opens the first engine in the program's folder, its ../lib, or the system's library path.
+    /// Throws Error(usage) if the driver or an engine of the program's version is missing.
     static std::shared_ptr<const CudaLibrary> open();
 
     /// The number of usable GPUs. Throws Error(usage) if the driver reports a failure.

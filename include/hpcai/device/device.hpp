@@ -14,15 +14,15 @@ namespace hpcai::device {
 
 using ops::StepScalars;
 
-/// Sizes of the memory that a planned kernel needs.
+/// Sizes of the memory that a kernel needs.
 struct KernelMemory {
     std::size_t saved_bytes = 0;      // written by the forward pass, read after it
     std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset in bytes of a value's channel sums (ops::outputs_channel_sums), which follow
-/// `element_bytes` of elements.
+/// Returns the offset in bytes of a value's channel sums (ops::outputs_channel_sums). They follow
+/// the value's elements, which take `element_bytes`.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -39,13 +39,13 @@ struct KernelTensors {
     std::vector<float*> parameter_gradients;  // overwritten, canonical layout
     float* running_mean = nullptr;            // (C)
     float* running_variance = nullptr;        // (C)
-    float* inner_running_mean = nullptr;      // (C), DualNorm only, like the next field
-    float* inner_running_variance = nullptr;
+    float* inner_running_mean = nullptr;      // (C), for a DualNorm only
+    float* inner_running_variance = nullptr;  // (C), for a DualNorm only
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;
     const float* loss_scale = nullptr;     // scalar factor of loss gradients
-    const StepScalars* scalars = nullptr;  // its step counts select random numbers for int8
+    const StepScalars* scalars = nullptr;  // the step counts select random numbers for int8
 };
 
 /// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded
@@ -55,7 +55,7 @@ struct WorkingCopy {
     void* address = nullptr;    // 64-byte aligned
 };
 
-/// One operation, planned for one device, shape and precision, and bound to its memory. run()
+/// One operation, built for one device, shape and precision, and bound to its memory. run()
 /// allocates no memory except in libraries and for messages to other ranks. On a CPU it returns
 /// when the work is complete. On a GPU it enqueues the work on the device's stream and waits only
 /// for messages of other ranks.
@@ -71,9 +71,9 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates; none if this pass has other work in every
-    /// step. A caller whose optimizer updates the copies runs this pass only after other changes of
-    /// the parameters. Requires bind().
+    /// The working copies that the prepare pass updates. If an optimizer updates them instead, the
+    /// prepare pass is needed only after other changes of the parameters. Empty if this pass also
+    /// does other work, which every step needs. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when a library fails; on a CPU, the message names the operation.
     virtual void run(ops::Pass pass) = 0;
@@ -116,7 +116,7 @@ struct Optimizer {
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // the first state_count(rule) are used, m before v
+    std::array<std::span<float>, 2> states;  // state_count(rule) are used, in the order at kStates
     const StepScalars* scalars = nullptr;
 };
 
@@ -140,13 +140,13 @@ struct RoundingKey {
     std::uint32_t node = 0;   // index of the operation in the graph, below 2^16
 };
 
-/// Options for planning a kernel, in addition to its operation.
+/// Options of Device::build(), in addition to the operation.
 struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false if no input needs one
     bool tf32 = false;       // convolutions and linear layers may round fp32 operands to tf32
-    bool int8 = false;       // f32 convolutions use int8 where ops::computes_in_int8
+    bool int8 = false;       // f32 convolutions use int8 if ops::computes_in_int8()
     RoundingKey rounding{};  // for int8 in training only
     // For SyncBatchNorm in training; must outlive the kernel.
     SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
@@ -161,7 +161,7 @@ public:
     virtual std::size_t bytes() const = 0;
 };
 
-/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
+/// An optimizer step, built for its buffers. It also updates the working copies of its ranges. It
 /// does nothing if OptimizerTensors::scalars->finite is 0.
 class Update {
 public:
@@ -228,9 +228,9 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Waits for the work before the last release(), replaces the pictures, and returns when those
-    /// of `files` are decoded. Sets JpegFile::offset_bytes: -1 for a file that the decoder refuses,
-    /// or for which there is no memory. May be called from any thread, one call at a time.
+    /// Waits for the work that was enqueued before the last release(), decodes `files` in place of
+    /// the pictures, and then returns. Sets JpegFile::offset_bytes: -1 for a file that the decoder
+    /// refuses, or for which there is no memory. Any thread may make this call, one at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.
     virtual const std::uint8_t* pictures() const = 0;
@@ -243,7 +243,7 @@ inline std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype
     return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
-/// A device plans kernels and owns memory. Unless stated otherwise, only the thread that made it
+/// A device builds kernels and owns memory. Unless stated otherwise, only the thread that made it
 /// calls its functions; a device may use its own threads inside a call.
 class Device {
 public:
@@ -266,8 +266,8 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for the work enqueued
-    /// before an earlier upload, or for all work if reserve_uploads() has reserved too little.
+    /// Enqueues an upload; `from` may change afterwards. On a GPU, may wait for an earlier upload
+    /// and all work before it. Without enough memory from reserve_uploads(), may wait for all work.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
     /// overtake enqueued work, and the call does not wait for that work.
@@ -285,8 +285,8 @@ public:
     }
     /// Writes a tensor, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
     /// device for this shape and type, rounded to nearest even. `to` has storage_bytes(). Returns
-    /// when the copy is complete. Throws Error(internal) for an unsupported type or rank, or a
-    /// wrong number of values.
+    /// when the copy is complete. Throws Error(internal) for an unsupported type or number of
+    /// dimensions, or a wrong number of values.
     virtual void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
                                      std::span<const float> values) = 0;
     /// Waits for all enqueued work.
@@ -300,10 +300,10 @@ public:
     }
     /// The timing in accepts() and build() so far; absent if the device does not time kernels.
     virtual std::optional<Tuning> tuning() const { return std::nullopt; }
-    /// Plans a kernel. Throws Error(internal) if this device does not support the operation.
+    /// Builds a kernel. Throws Error(internal) if this device does not support the operation.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
-    /// Plans an optimizer step. The buffers in `tensors` and the working copies must outlive the
+    /// Builds an optimizer step. The buffers in `tensors` and the working copies must outlive the
     /// Update. Throws Error(internal) for inconsistent buffers and ranges, or options that this
     /// device does not support.
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,

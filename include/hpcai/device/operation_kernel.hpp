@@ -82,7 +82,7 @@ protected:
     HPCAI_BUILD(ReduceScatter)
 // clang-format on
 
-/// Each function plans a kernel. Throws Error(internal) for an unsupported operation.
+/// Each function builds a kernel. Throws Error(internal) for an unsupported operation.
 namespace cpu {
 struct Context;
 HPCAI_BUILD_ALL
@@ -102,7 +102,7 @@ HPCAI_BUILD_ALL
         return std::make_unique<Op##Kernel>(op, options, context);                             \
     }
 
-/// Plans a kernel with the overload of build() for the type of `operation` and the engine.
+/// Builds a kernel with the overload of build() for the type of `operation` and the engine.
 KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,
                        const auto& context) {
     return std::visit([&](const auto& op) { return build(op, options, context); }, operation);

@@ -7,15 +7,15 @@
 
 namespace hpcai::device {
 
-/// The messages of one exchange between this shard of a network and the others, in host memory.
-/// `shard` is the number of the other shard. The sender's bytes_to() equals the receiver's
-/// bytes_from(). Only read() is also called for this shard itself.
+/// The messages of one exchange between this shard of a network and the others, in host memory. The
+/// argument `shard` is the index of the other shard. The sender's bytes_to() equals the receiver's
+/// bytes_from().
 struct ShardMessages {
     std::function<std::size_t(int shard)> bytes_to, bytes_from;
-    /// Writes the message to another shard into `to`, which has bytes_to() bytes.
-    std::function<void(int shard, std::span<std::byte> to)> write;
-    /// Called for each shard in order after all messages arrived; `from` is empty for this shard.
-    std::function<void(int shard, std::span<const std::byte> from)> read;
+    /// Writes the message for `shard` to `buffer`, which has bytes_to(shard) bytes.
+    std::function<void(int shard, std::span<std::byte> buffer)> write;
+    /// After all messages arrived, called for all shards in order; `message` is empty for this one.
+    std::function<void(int shard, std::span<const std::byte> message)> read;
 };
 
 /// Transfers messages between the shards of a network, which compute different channels.
@@ -33,7 +33,7 @@ public:
 /// shards get the same bits. Collective.
 void sum_over_shards(ShardExchange& exchange, std::span<double> values);
 
-/// All-reduces the statistics of SyncBatchNorm, and sums of gradients, over the ranks that share
+/// All-reduces the statistics and the gradient sums of a SyncBatchNorm over the ranks that share
 /// statistics (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
@@ -43,7 +43,7 @@ public:
     virtual int ranks() const = 0;
 
     /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must make
-    /// the same calls in order. Throws Error when another rank does not respond or has failed.
+    /// the same calls in the same order. Throws Error when a rank does not respond or failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

@@ -52,12 +52,12 @@ inline float stored_number(std::span<const std::byte> numbers, tensor::DType dty
 }
 
 /// Reads into `values` the value that the device stores at `from`, as (N, H, W, C), (N, C) or (C).
-/// The layout does not depend on the type: storing each element's index in fp32 reveals its place.
+/// The layout does not depend on the type: each element's index, stored in fp32, reveals its place.
 inline void load_channels_last(Device& device, std::span<float> values, const tensor::Shape& shape,
                                tensor::DType dtype, const void* from) {
     std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
     ensure(numbers.size() == values.size() && numbers.size() < std::size_t{1} << 24,
-           "cannot read {} values of shape {}", values.size(), to_string(shape));
+           "expected {} values, fewer than 2^24, got {}", numbers.size(), values.size());
     std::iota(numbers.begin(), numbers.end(), 1.0f);  // from 1, because padding is 0
     const auto memory = device.allocate(device.storage_bytes(shape, tensor::DType::f32));
     device.store_channels_last(memory->data(), shape, tensor::DType::f32, numbers);

@@ -11,7 +11,7 @@
 #include <hpcai/ops/box_math.hpp>
 #include <hpcai/ops/detection.hpp>
 
-/// Boxes in double: overlaps, deltas, anchors, draws and suppression as defined in
+/// Boxes in double: overlaps, deltas, anchors, sampling and suppression as defined in
 /// hpcai/ops/detection.hpp, one box at a time.
 namespace hpcai::naive {
 
@@ -87,7 +87,7 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
     return all;
 }
 
-/// Returns the `count` candidates with the smallest sampling keys (all if there are fewer), sorted.
+/// Returns up to `count` candidates, those with the lowest ops::sampling_key() in `stage`, sorted.
 inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidates,
                                        std::int64_t count, std::uint32_t image_key,
                                        std::uint32_t stage) {
@@ -108,17 +108,17 @@ inline std::vector<std::int64_t> drawn(const std::vector<std::int64_t>& candidat
 struct ScoredBox {
     Box box;
     double score = 0;
-    std::int64_t rank_of_equals = 0;  // orders boxes with equal scores, the lowest first
+    std::int64_t candidate = 0;  // number of its anchor or region; orders equal scores
     std::int64_t label = 0;
 };
 
 inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     std::sort(boxes.begin(), boxes.end(), [](const ScoredBox& a, const ScoredBox& b) {
-        return a.score != b.score ? a.score > b.score : a.rank_of_equals < b.rank_of_equals;
+        return a.score != b.score ? a.score > b.score : a.candidate < b.candidate;
     });
 }
 
-/// Keeps boxes whose IoU with every kept box of higher rank is at most `max_iou`, best first.
+/// Keeps boxes whose IoU with every kept box of a higher score is at most `max_iou`, best first.
 inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double max_iou) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;

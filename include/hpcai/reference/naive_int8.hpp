@@ -12,8 +12,8 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/reference/naive_ops.hpp>
 
-/// Convolutions of int8 factors as plain loops (src/device/cpu/int8_convolution.hpp has the
-/// definitions). Rounding steps and rounded values are computed in fp32, sums from integers.
+/// Convolutions of int8 operands as plain loops (src/device/cpu/int8_convolution.hpp has the
+/// definitions). Rounding steps and rounded values are computed in fp32; the sums are of integers.
 namespace hpcai::naive {
 
 /// Numbers as multiples of rounding steps.
@@ -60,27 +60,27 @@ Rounded round_to_nearest(const Tensor& x, std::int64_t groups, const GroupOf& gr
 }
 
 /// The training step and the micro-batch for which random rounding is drawn.
-struct Moment {
+struct StepPosition {
     std::uint32_t training_step = 0, micro_batch = 0;
 };
 
 /// Returns the 16 random bits for pixel p and channel c of image n of (N, H, W, C). A Philox block
 /// serves 8 numbers (cpu::Dither has their order). The blocks of samples follow each other over all
-/// micro-batches. The samples of one first counter word have at most 2^32 blocks in total.
+/// micro-batches. Samples with the same first counter word have at most 2^32 blocks in total.
 inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3> npc,
-                                 const device::RoundingKey& key, const Moment& moment) {
+                                 const device::RoundingKey& key, const StepPosition& position) {
     const auto [n, p, c] = npc;
     const std::int64_t groups = (shape[1] * shape[2] + 7) / 8;  // of 8 pixels with 16 channels
     const std::int64_t element = p % 8 * 16 + c % 16;
     const std::int64_t block = (c / 16 * groups + p / 8) * 16 + element % 16;
     const std::int64_t sample_blocks = shape[3] / 16 * groups * 16;
-    const std::int64_t sample = moment.micro_batch * shape[0] + n;
+    const std::int64_t sample = position.micro_batch * shape[0] + n;
     const std::int64_t samples_per_word = (std::int64_t{1} << 32) / sample_blocks;
     const auto words = philox4x32(
         {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 |
              static_cast<std::uint32_t>(sample / samples_per_word) << 16 | key.node,
          static_cast<std::uint32_t>(sample % samples_per_word * sample_blocks + block),
-         moment.training_step, key.model << 16 | key.rank},
+         position.training_step, key.model << 16 | key.rank},
         {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
     return words[static_cast<std::size_t>(element / 32)] >> (element / 16 % 2 * 16) & 0xffff;
 }
@@ -95,14 +95,14 @@ inline Rounded round_samples(const Tensor& x) {
 }
 
 /// Rounds gradients up or down at random, with a step for each sample.
-inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
-                               const Moment& moment) {
+inline Rounded round_stochastically(const Tensor& x, const device::RoundingKey& key,
+                                    const StepPosition& position) {
     Rounded rounded{x, steps_of(x, x.shape[0], [&](auto i) { return i / elements_of_sample(x); })};
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
         const std::int64_t c = i % x.shape[3], pixel = i / x.shape[3];
         const std::int64_t pixels = x.shape[1] * x.shape[2];
         const std::uint32_t bits =
-            random_bits(x.shape, {pixel / pixels, pixel % pixels, c}, key, moment);
+            random_bits(x.shape, {pixel / pixels, pixel % pixels, c}, key, position);
         const float shift = (static_cast<float>(bits) + 0.5f) / 65536 - 0.5f;
         rounded.values[i] =
             to_int8(in_steps(x[i], rounded.step[static_cast<std::size_t>(i)]) + shift);
@@ -110,18 +110,18 @@ inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
     return rounded;
 }
 
-/// Output and input gradient of a convolution of rounded factors. The gradient of the filters uses
-/// the exact factors, as solve() does.
+/// Output and input gradient of a convolution of rounded operands. The gradient of the filters,
+/// which solve() computes, uses the exact operands.
 struct Int8Solution {
     Tensor output, input_gradient;
 };
 
 inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& problem,
-                               const device::RoundingKey& key, const Moment& moment) {
+                               const device::RoundingKey& key, const StepPosition& position) {
     const Tensor &x = problem.inputs[0], &dy = problem.output_gradients[0];
     const Tensor& filters = problem.parameters[0];
     const std::int64_t channels = op.input[3], filter_elements = op.kernel * op.kernel * channels;
-    const Rounded qx = round_samples(x), qdy = round_by_chance(dy, key, moment);
+    const Rounded qx = round_samples(x), qdy = round_stochastically(dy, key, position);
     const Rounded by_filter =
         round_to_nearest(filters, op.filters, [&](auto i) { return i / filter_elements; });
     const Rounded by_channel =
@@ -135,13 +135,13 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
     integers.parameters = {by_channel.values};
     integers.output_gradients = {qdy.values};
     solution.input_gradient = solve(integers).input_gradients[0];
-    const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& factors,
+    const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& weights,
                           auto index_of) {
         const std::int64_t of_result = elements_of_sample(sums);
         const std::int64_t of_image = elements_of_sample(image.values);
         for (std::int64_t i = 0; i < sums.shape.elements(); ++i) {
             const float image_step = image.step[static_cast<std::size_t>(i / of_result * of_image)];
-            const float factor = image_step * factors.step[static_cast<std::size_t>(index_of(i))];
+            const float factor = image_step * weights.step[static_cast<std::size_t>(index_of(i))];
             sums[i] = static_cast<float>(sums[i]) * factor;
         }
     };

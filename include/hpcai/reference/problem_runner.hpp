@@ -19,10 +19,10 @@ public:
     struct Options {
         device::KernelOptions kernel;  // mode and needs_input_gradient follow from the problem
         device::StepScalars step{};
-        std::vector<bool> wanted_input_gradients{};  // by input; inputs past the end: true
+        std::vector<bool> wanted_input_gradients{};  // [input]; past the end: true
     };
 
-    /// Plans and binds the kernel. The device and the problem must outlive the object. Throws as
+    /// Builds and binds the kernel. The device and the problem must outlive the object. Throws as
     /// the device does, and Error(internal) for more output gradients than the kernel can sum.
     ProblemRunner(device::Device& device, const Options& options, const Problem& problem);
 

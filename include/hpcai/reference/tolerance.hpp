@@ -25,7 +25,7 @@ inline Tolerance rounded(int times, const Tolerance& once) {
 }
 
 /// The tolerance of a GPU. cuDNN stores gradients of filters only in the type of the images. With
-/// tf32 it truncates both factors of a product, each with an error of up to 2^-10.
+/// tf32 it truncates both operands of a product, each with an error of up to 2^-10.
 inline Tolerance gpu_tolerance_of(tensor::DType compute, bool tf32) {
     if (tf32) return {2e-3, 2e-3};
     Tolerance tolerance = tolerance_of(compute);

@@ -46,7 +46,7 @@ struct PassCheck {
 struct OperationCheck {
     std::string operation;
     std::string shape;
-    std::string node;              // the first node with this operation and shape
+    std::string node;              // the first graph node with this operation and shape
     int nodes = 1;                 // number of such nodes
     double gradient_error = 0;     // of the naive gradients, against a central difference
     bool bits_are_equal = false;   // in all compared runs

@@ -18,8 +18,8 @@ struct DoctorRequest {
 
 /// Checks the launch in stages, on all ranks. If a stage exceeds its time limit, the process
 /// reports the stage and exits with ExitCode::launch. Rank 0 prints the findings to `out`. Leaves
-/// no files. Returns the first code other than ok among the findings, else ok. It is
-/// ExitCode::mismatch if the parameters after the golden steps differ between ranks.
+/// no files. Returns the first code other than ok among the findings, else ok. Parameters
+/// that differ between ranks after the golden steps are a finding with ExitCode::mismatch.
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out);
 
 }  // namespace hpcai::speed

@@ -44,8 +44,8 @@ void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResu
 /// Returns the FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 
-/// Fills in the group's images_per_second and flops from its samples and training time, if known.
-/// Its training needed `training_flops` FLOPs.
+/// Fills in the group's images_per_second and flops from its samples and training time. Does
+/// nothing if the training time is unknown. The training needed `training_flops` FLOPs.
 void derive_speed(double training_flops, GroupRecord& group);
 
 /// Returns the number of micro-batches that have updated the running statistics of the group's

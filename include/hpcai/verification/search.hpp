@@ -10,14 +10,14 @@
 /// Derives values from the configuration and histories of a search, in a run and in `verify`.
 namespace hpcai::verification {
 
-/// Names of the hyper-parameters that trials draw, keys of `training`.
+/// Names of the hyper-parameters that trials draw: keys of the section `training`.
 inline constexpr const char* kLearningRate = "learning_rate";
 inline constexpr const char* kWeightDecay = "weight_decay";
 
 /// Returns what all proposals of the configured search have in common.
 search::Basis search_basis(const config::Config& config);
 
-/// Returns the FLOPs of one training sample above which a proposal is refused. `root` has batch 1.
+/// Returns the most FLOPs per training sample of a proposal. `root`: the unedited graph, batch 1.
 double search_flops_limit(const config::Config& config, const graph::Graph& root);
 
 /// Returns the configuration of a trial: its epochs and hyper-parameters. Throws Error(data) for an
@@ -44,10 +44,10 @@ inline constexpr int kMaxFailures = 20;
 /// kMaxFailures trials failed. Empty if it does not end early.
 std::string end_reason(const search::History& history);
 
-/// Returns the numbers of a group's search, by its history.
+/// Returns the record of a group's search, from its history.
 GroupSearchRecord describe_search(const search::History& history);
 
-/// Returns the search of a run. `members` are the histories of the finished groups; not empty.
+/// Returns the record of a run's search, from the histories of the finished groups; at least one.
 SearchRecord derive_search(std::span<const search::History* const> members,
                            std::int64_t hold_out_samples);
 

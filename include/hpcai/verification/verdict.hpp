@@ -27,7 +27,7 @@ struct VerdictFacts {
     std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", for each GPU with errors
 };
 
-/// Returns the messages of the broken rules among 1 to 7 and 9; none at level custom.
+/// Returns the messages of the broken rules 1 to 7 and 9 of docs/RULES.md; none at level custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
 /// Returns the SHA-256 that rule 1 requires of the samples; empty if it requires none.

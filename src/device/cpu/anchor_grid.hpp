@@ -32,8 +32,8 @@ private:
     std::vector<std::int64_t> first_;  // (levels + 1)
 };
 
-/// Access to the outputs of a region proposal network: for each level an image of logits (N, H, W,
-/// A) and one of deltas (N, H, W, 4 A).
+/// Reads the outputs of a region proposal network: for each level logits (N, H, W, A) and deltas
+/// (N, H, W, 4 A), with A anchors per cell.
 class RpnOutputs {
 public:
     RpnOutputs(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,

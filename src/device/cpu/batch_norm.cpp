@@ -12,9 +12,9 @@ namespace {
 constexpr int kMaxLanes = 16;
 
 /// A span is a set of samples that share statistics. Each pass computes two sums per image and
-/// channel and adds those of a span in double, in a fixed order for any number of threads. If a
-/// span covers several ranks, moments and sums of gradients are all-reduced in double. Each rank
-/// subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
+/// channel and adds those of a span's images in double, in a fixed order for any number of threads.
+/// If a span covers several ranks, moments and sums of gradients are all-reduced in double. Each
+/// rank subtracts its own pivot (load_pivot()), so moments rather than sums are all-reduced.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -276,41 +276,41 @@ private:
         return sums;
     }
 
-    /// With n pixels in a span and xhat = (x - mean) / deviation:
+    /// With n pixels in a span, the gradient g of GradientSource and xhat = (x - mean) / deviation:
     /// dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n) = a g + b x + c. The
     /// gradients of gamma and beta cover only this rank's samples, like those of all parameters.
     void combine_gradients() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-            double scale_gradient[kMaxLanes] = {}, shift_gradient[kMaxLanes] = {};
+            double gamma_gradient[kMaxLanes] = {}, beta_gradient[kMaxLanes] = {};
             for (std::int64_t span = 0; span < spans_; ++span) {
                 const SpanSums local = local_sums(span, tile), all = span_sums(local, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                     const std::int64_t channel = tile * grid_.tile.lanes + lane;
                     const double inverse = inverse_deviation_[span * channels_ + channel];
                     set_coefficients(span, channel, all.first[lane], all.second[lane] * inverse);
-                    scale_gradient[lane] += local.second[lane] * inverse;
-                    shift_gradient[lane] += local.first[lane];
+                    gamma_gradient[lane] += local.second[lane] * inverse;
+                    beta_gradient[lane] += local.first[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                 const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                tensors_.parameter_gradients[0][channel] = static_cast<float>(scale_gradient[lane]);
-                tensors_.parameter_gradients[1][channel] = static_cast<float>(shift_gradient[lane]);
+                tensors_.parameter_gradients[0][channel] = static_cast<float>(gamma_gradient[lane]);
+                tensors_.parameter_gradients[1][channel] = static_cast<float>(beta_gradient[lane]);
             }
         }
     }
 
-    void set_coefficients(std::int64_t span, std::int64_t channel, double sum,
-                          double products) const {
+    void set_coefficients(std::int64_t span, std::int64_t channel, double sum_g,
+                          double sum_g_xhat) const {
         const double count = span_pixels();
         const std::int64_t index = span * channels_ + channel;
         const double inverse = inverse_deviation_[index];
         const double a = tensors_.parameters[0][channel] * inverse;
-        const double b = -a * inverse * products / count;
+        const double b = -a * inverse * sum_g_xhat / count;
         coefficient(0)[index] = static_cast<float>(a);
         coefficient(1)[index] = static_cast<float>(b);
-        coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
+        coefficient(2)[index] = static_cast<float>(-a * sum_g / count - b * mean_[index]);
     }
 
     double* summed(int which, std::int64_t tile) const {
@@ -324,7 +324,7 @@ private:
         if (tensors_.input_gradients[0] == nullptr) return;
         grid_.for_each([&](const TileIndex& at) {
             GradientSource from = source(at);
-            if (op_.add) {  // sum_gradients() has written the masked sum
+            if (op_.add) {  // sum_gradients() has written g there
                 from.dy0 = grid_.at(tensors_.input_gradients[1], at);
                 from.dy1 = nullptr;
                 from.relu = false;
@@ -339,8 +339,8 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::int64_t channels_, ranks_, span_samples_, spans_;
-    double* summed_ = nullptr;            // (2, C): sums over ranks; absent for one rank
-    float* partial_ = nullptr;            // (2, N, C)
+    double* summed_ = nullptr;            // (2, C): sums over ranks; empty for one rank
+    float* partial_ = nullptr;            // (2, N, C): two sums per image and channel
     float* coefficients_ = nullptr;       // (3, spans, C): a, b and c of combine_gradients()
     float* scale_ = nullptr;              // (spans, C): y = scale x + shift in the forward pass
     float* shift_ = nullptr;              // (spans, C)

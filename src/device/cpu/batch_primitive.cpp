@@ -9,12 +9,12 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// With 16 sub-batches, ResNet-50's weight gradients were up to 1.7 times slower than with one. When
-// kMaxGradientBytes reduced the number of sub-batches, they were at most 1.1 times slower.
+// With 16 sub-batches, ResNet-50's weight gradients needed up to 1.7 times the time of one; with
+// the fewer sub-batches that kMaxGradientBytes allows, at most 1.1 times as long.
 constexpr std::size_t kMaxSubBatches = 16, kMinSubBatchLimit = 4;
 constexpr std::size_t kMaxGradientBytes = std::size_t{16} << 20;  // of all sub-batches together
 
-/// While this object exists, oneDNN plans primitives for one thread.
+/// While this object exists, oneDNN makes primitives for one thread.
 class SingleThreadScope {
 public:
     SingleThreadScope() : previous_threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -47,7 +47,7 @@ void* PackedParameter::bind(float* master, void* buffer) {
 ParameterGradient::ParameterGradient(const memory::desc& written, const memory::desc& master,
                                      std::size_t terms, const Context& context)
     : terms_(terms),
-      buffers_(written == master ? terms - 1 : terms),
+      buffered_terms_(written == master ? terms - 1 : terms),
       term_bytes_(aligned_bytes(written)),
       elements_(written.get_size() / sizeof(float)) {
     const memory::dims dims = dims_of(master);  // (K, C, R, S)
@@ -68,7 +68,7 @@ void ParameterGradient::bind(void* buffer, float* master) {
 }
 
 float* ParameterGradient::term(std::size_t index) const {
-    const std::size_t master_terms = terms_ - buffers_;
+    const std::size_t master_terms = terms_ - buffered_terms_;
     if (index < master_terms) return master_;
     return buffer_ + (index - master_terms) * term_bytes_ / sizeof(float);
 }
@@ -176,11 +176,11 @@ std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t s
 }
 
 BatchPrimitive::BatchPrimitive(const Context& context, const std::vector<std::int64_t>& sizes,
-                               const Plan& plan)
+                               const MakePrimitive& make_primitive)
     : is_deterministic_(context.is_deterministic) {
     std::optional<SingleThreadScope> single_thread;
     if (is_deterministic_) single_thread.emplace();
-    for (const std::int64_t samples : sizes) sub_batches_.push_back(plan(samples));
+    for (const std::int64_t samples : sizes) sub_batches_.push_back(make_primitive(samples));
 }
 
 std::size_t BatchPrimitive::workspace_bytes() const {

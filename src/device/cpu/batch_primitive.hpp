@@ -37,7 +37,7 @@ public:
                       std::size_t terms, const Context& context);
 
     /// Bytes of bind()'s `buffer`; 0 if a single primitive writes the gradient of the master.
-    std::size_t bytes() const { return buffers_ * term_bytes_; }
+    std::size_t bytes() const { return buffered_terms_ * term_bytes_; }
     void bind(void* buffer, float* master);
     /// Returns the address that the primitive of sub-batch `index` writes. Requires bind().
     float* term(std::size_t index) const;
@@ -49,7 +49,7 @@ private:
     void transpose_blocks(const Context& context) const;
 
     std::size_t terms_ = 0;
-    std::size_t buffers_ = 0;  // terms_, or one less if the first term is written to master_
+    std::size_t buffered_terms_ = 0;  // all, or all but the first if it is written to master_
     std::size_t term_bytes_ = 0;
     std::size_t elements_ = 0;  // of a term, padding included
     float* buffer_ = nullptr;
@@ -72,15 +72,15 @@ public:
     StagedPrimitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                     const Context& context);
 
-    /// Adds an argument (DNNL_ARG_...): `outside` is the layout of bind(), `inside` that of the
-    /// primitive.
+    /// Adds an argument (DNNL_ARG_...). `outside` is the layout of the address that bind() sets,
+    /// `inside` that of the primitive.
     void add(int argument, Flow flow, const dnnl::memory::desc& outside,
              const dnnl::memory::desc& inside);
     /// Adds an argument that needs no reorder.
     void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
     /// Returns a multiple of the size of a cache line.
     std::size_t workspace_bytes() const;
-    /// Returns the bytes of an argument in the layout of bind().
+    /// Returns the bytes of an argument in its layout `outside`.
     std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }
 
     /// `workspace` has workspace_bytes().
@@ -107,7 +107,7 @@ private:
 
 /// Returns the number of samples in each sub-batch: one sub-batch or, in a deterministic engine, up
 /// to 16 of similar size. Each sub-batch writes `gradient_bytes` of gradients. If 16 gradients
-/// exceed 16 MiB, the limit is 8 sub-batches; if 8 do, it is 4.
+/// exceed 16 MiB, the limit is 8 sub-batches; if 8 gradients exceed it, 4 sub-batches.
 std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t samples,
                                           std::size_t gradient_bytes = 0);
 
@@ -116,12 +116,12 @@ std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t s
 /// number of threads. Threads process sub-batches in parallel.
 class BatchPrimitive {
 public:
-    /// Plans the primitive for a number of samples.
-    using Plan = std::function<StagedPrimitive(std::int64_t samples)>;
+    /// Makes the primitive for a number of samples.
+    using MakePrimitive = std::function<StagedPrimitive(std::int64_t samples)>;
 
     BatchPrimitive() = default;
     BatchPrimitive(const Context& context, const std::vector<std::int64_t>& sizes,
-                   const Plan& plan);
+                   const MakePrimitive& make_primitive);
 
     std::size_t workspace_bytes() const;
     /// Must precede the next three functions, which set the address of an argument (DNNL_ARG_...).

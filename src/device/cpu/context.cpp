@@ -56,7 +56,7 @@ memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype)
     if (shape.rank() == 2) {
         return memory::desc({shape[0], shape[1]}, dnnl_type(dtype), tag::nc);
     }
-    ensure(shape.rank() == 4, "no CPU layout for shape {}", to_string(shape));
+    ensure(shape.rank() == 4, "values need 1, 2 or 4 dimensions, not {}", to_string(shape));
     return memory::desc({shape[0], shape[3], shape[1], shape[2]}, dnnl_type(dtype),
                         image_tag(layouts, shape[3]));
 }

@@ -12,7 +12,7 @@
 
 namespace hpcai::device::cpu {
 
-/// True for oneDNN 2, which plans from a Primitive::desc; oneDNN 3 takes the desc's arguments.
+/// True for oneDNN 2, whose plans are made from a desc; oneDNN 3 takes the desc's arguments.
 template <typename Primitive>
 concept HasDescription = requires {
     typename Primitive::desc;
@@ -25,8 +25,8 @@ inline dnnl::primitive_attr caller_scratchpad() {
     return attributes;
 }
 
-/// Plans a forward pass with a scratchpad that the caller provides. `parts` are the arguments of
-/// oneDNN 3 between engine and attributes. Throws dnnl::error if oneDNN cannot compute the pass.
+/// Returns the plan (primitive_desc) of a forward pass whose caller provides a scratchpad. `parts`
+/// are the arguments of oneDNN 3 between engine and attributes. Throws dnnl::error on failure.
 template <typename Forward, typename... Parts>
 auto plan_forward_pass(const dnnl::engine& engine, const Parts&... parts) {
     using Plan = typename Forward::primitive_desc;
@@ -154,7 +154,7 @@ private:
     bool needed_ = false;
 };
 
-/// Plans a BatchNorm with `frozen`, for build().
+/// Builds the kernel of a BatchNorm with `frozen`; called by build().
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal): the engine does not compute this operation.

@@ -16,12 +16,12 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The layouts of a convolution's values: those of the engine, and those requested from oneDNN,
-/// which chooses them if it has no fast convolution in the engine's layouts.
-struct Values {
+/// The layouts of a convolution's input and output. `source` and `target` are those of the engine,
+/// `wanted_...` those requested from oneDNN: any layout if oneDNN is slow in the engine's.
+struct ValueLayouts {
     Desc source, target, wanted_source, wanted_target;
 
-    Values(const ops::Convolution& op, const KernelOptions& options, const Layouts& layouts)
+    ValueLayouts(const ops::Convolution& op, const KernelOptions& options, const Layouts& layouts)
         : source(value_desc(layouts, op.input, options.compute)),
           target(value_desc(layouts, output_shape(op), options.compute)),
           wanted_source(source),
@@ -168,7 +168,7 @@ private:
             std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), rotated, context_);
     }
 
-    Values values_of(std::int64_t samples) const {
+    ValueLayouts layouts_for(std::int64_t samples) const {
         ops::Convolution sub_batch = op_;
         sub_batch.input[0] = samples;
         return {sub_batch, options_, context_.layouts};
@@ -178,10 +178,10 @@ private:
     /// the layout of the engine, values are copied to a layout that oneDNN chooses. An example is
     /// the gradient of filters for very small images without AVX-512.
     auto plan_optimized(std::int64_t samples, const auto& plan_for) const {
-        Values values = values_of(samples);
+        ValueLayouts values = layouts_for(samples);
         auto plan = plan_for(values);
         if (is_reference(plan)) {
-            Values relaxed = values;
+            ValueLayouts relaxed = values;
             relaxed.use_any_layouts(options_.compute);
             auto other = plan_for(relaxed);
             if (!is_reference(other)) return std::pair(relaxed, other);
@@ -190,7 +190,7 @@ private:
     }
 
     /// Plans the forward pass; oneDNN also needs this plan for the backward passes.
-    auto forward_plan(const Values& values) const {
+    auto forward_plan(const ValueLayouts& values) const {
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         return plan_forward_pass<dnnl::convolution_forward>(
@@ -199,8 +199,8 @@ private:
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
-        const auto [values, plan] =
-            plan_optimized(samples, [&](const Values& wanted) { return forward_plan(wanted); });
+        const auto [values, plan] = plan_optimized(
+            samples, [&](const ValueLayouts& wanted) { return forward_plan(wanted); });
         forward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(),
                                   context_);
@@ -211,7 +211,7 @@ private:
     }
 
     StagedPrimitive plan_weight_gradient(std::int64_t samples) {
-        const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
+        const auto [values, plan] = plan_optimized(samples, [&](const ValueLayouts& wanted) {
             return plan_backward_pass<dnnl::convolution_backward_weights>(
                 context_.engine, forward_plan(wanted), kDirect, wanted.wanted_source,
                 gradient_layout_, wanted.wanted_target, strides_, padding_, padding_);
@@ -226,7 +226,7 @@ private:
     }
 
     StagedPrimitive plan_input_gradient(std::int64_t samples) {
-        const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
+        const auto [values, plan] = plan_optimized(samples, [&](const ValueLayouts& wanted) {
             return plan_backward_pass<dnnl::convolution_backward_data>(
                 context_.engine, forward_plan(wanted), kDirect, wanted.wanted_source,
                 backward_layout_, wanted.wanted_target, strides_, padding_, padding_);
@@ -245,7 +245,7 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
-    // backward_filters_ serve an input gradient not in int8 that cannot read forward_filters_.
+    // backward_filters_ are for an fp32 or bf16 input gradient that cannot read forward_filters_.
     PackedParameter forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };

@@ -28,9 +28,9 @@ LogSum write_softmax(std::int64_t classes, const auto& logit, float* softmax) {
     return {highest, std::log(sum)};
 }
 
-/// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding rows (label -1). Gradient of the logits: (N, F) in the compute type,
-/// multiplied by the loss scale; the workspace has it in f32.
+/// With F classes. Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved:
+/// the loss of each row (N) f32, 0 for padding rows (label -1). Gradient of the logits: (N, F) in
+/// the compute type, multiplied by the loss scale; the workspace has it in f32.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -93,7 +93,7 @@ private:
     const double one_hot_weight_ = 1 - op_.label_smoothing;
 };
 
-/// Inputs: logits (N, H, W, K) in the compute type, boxes (N, G, 5) f32. Output: softmax
+/// Inputs: logits (N, H, W, K classes) in the compute type, G boxes (N, G, 5) f32. Output: softmax
 /// (N, H W, K) f32. Saved: the images' losses (N) f32. Workspace: the cells' losses (N, H W) f32.
 class CellCrossEntropyKernel final : public OperationKernel<ops::CellCrossEntropy, Context> {
 public:

@@ -46,10 +46,10 @@ public:
         : OperationKernel(op, options, context),
           scale_(static_cast<std::size_t>(op.input[3]), 1.0f),
           shift_(static_cast<std::size_t>(op.input[3]), 0.0f) {
-        ensure(op.dtype != DType::s32, "images of type {} are not supported", name_of(op.dtype));
+        ensure(op.dtype != DType::s32, "images must be u8 or floats, not {}", name_of(op.dtype));
         if (op.dtype != DType::u8) return;
         ensure(op.mean.size() == scale_.size() && op.standard_deviation.size() == scale_.size(),
-               "{} means and {} deviations do not match {} channels", op.mean.size(),
+               "{} means and {} standard deviations do not match {} channels", op.mean.size(),
                op.standard_deviation.size(), scale_.size());
         for (std::size_t channel = 0; channel < scale_.size(); ++channel) {
             scale_[channel] = static_cast<float>(1 / (255 * op.standard_deviation[channel]));
@@ -75,7 +75,7 @@ private:
 
     /// Normalizes up to kPixelsPerBlock pixels of a tile, from pixel `first`.
     void normalize(std::int64_t image, std::int64_t first, std::int64_t tile) const {
-        float rows[kPixelsPerBlock * 16];
+        float normalized[kPixelsPerBlock * 16];
         Tile target = grid_.tile;
         target.pixels = std::min(kPixelsPerBlock, grid_.tile.pixels - first);
         const std::int64_t start =
@@ -86,7 +86,7 @@ private:
             for (std::int64_t pixel = 0; pixel < target.pixels; ++pixel) {
                 for (int lane = 0; lane < target.lanes; ++lane) {
                     const float number = to_float(from[pixel * op_.input[3] + lane]);
-                    rows[pixel * target.lanes + lane] = scale[lane] * number + shift[lane];
+                    normalized[pixel * target.lanes + lane] = scale[lane] * number + shift[lane];
                 }
             }
         };
@@ -96,7 +96,7 @@ private:
         if (op_.dtype == DType::bf16) convert(input<BFloat>(0) + start);
         auto* to = static_cast<std::byte*>(grid_.at(tensors_.output, image, tile)) +
                    static_cast<std::size_t>(first * target.stride) * size_of(target.dtype);
-        loops_.store_floats(target, rows, to);
+        loops_.store_floats(target, normalized, to);
     }
 
     const SimdKernels& loops_ = *context_.loops;
@@ -104,8 +104,8 @@ private:
     std::vector<float> scale_, shift_;  // (C)
 };
 
-/// In the backward pass the workspace has two sums for each image, (2, N, C) f32. The loop for
-/// normalizations computes both; a bias needs only the first, that of the gradients.
+/// In the backward pass the workspace has two sums for each image, (2, N, C) f32, because
+/// SimdKernels::gradient_sums computes two. A bias needs only the first, that of the gradients.
 class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -15,7 +15,7 @@ inline void* offset(void* base, std::size_t bytes) {
 struct Identity {
     float ones[16], zeros[16] = {};
     Identity() { std::fill_n(ones, 16, 1.0f); }
-    /// The gradient dy0 (+ dy1 unless null); with `relu`, it is 0 where `gate` <= 0.
+    /// Returns the gradient dy0 + dy1; a null dy1 is 0. With `relu`, it is 0 where `gate` <= 0.
     GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
         return {dy0, dy1, gate, gate, ones, zeros, relu};
     }
@@ -37,7 +37,7 @@ public:
                                 identity_.zeros, relu});
         });
     }
-    /// dx = 0 where y <= 0, else dy0 (+ dy1).
+    /// dx = 0 where y <= 0, else dy0 + dy1; a null dy1 is 0.
     void relu_gradient(void* dy0, void* dy1, void* y, void* dx) const {
         for_each([&](const Tile& tile, std::size_t at) {
             const GradientSource source =

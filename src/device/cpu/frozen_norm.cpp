@@ -43,7 +43,7 @@ private:
         });
     }
 
-    /// Writes the gradient of the ReLU's input, times `scale` (null: 1), to `to` (null: nothing).
+    /// Writes the gradient of the ReLU's input, times `scale` (1 if null), unless `to` is null.
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
         // Without a ReLU, the loop reads the gate but does not need it: any valid address serves.

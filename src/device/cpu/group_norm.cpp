@@ -31,7 +31,7 @@ private:
     }
 
     enum Saved { scale, shift, mean, inverse_deviation };
-    // dx = gradient_factor g + input_factor x + constant
+    // dx = gradient_factor g + input_factor x + constant, with the g of GradientSource
     enum Scratch { first_sum, second_sum, gradient_factor, input_factor, constant };
 
     std::size_t arrays(std::int64_t count) const {
@@ -51,7 +51,7 @@ private:
     float* scratch(Scratch which, const TileIndex& at) const {
         return scratch(which, at.image, at.channel);
     }
-    double count() const { return static_cast<double>(grid_.tile.pixels * per_group_); }
+    double numbers_per_group() const { return static_cast<double>(grid_.tile.pixels * per_group_); }
 
     void for_each_group(void (GroupNormKernel::*body)(std::int64_t, std::int64_t) const) const {
 #pragma omp parallel for collapse(2) schedule(static)
@@ -127,18 +127,18 @@ private:
     /// sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation; enum Scratch names its factors.
     void combine_gradients(std::int64_t image, std::int64_t group) const {
         const std::int64_t first = group * per_group_, end = first + per_group_;
-        const double inverse = *saved(inverse_deviation, image, first);
-        double sum = 0, products = 0;
+        const double inverse = *saved(inverse_deviation, image, first), m = numbers_per_group();
+        double sum_g = 0, sum_g_xhat = 0;  // with gamma, as in the formula
         for (std::int64_t c = first; c < end; ++c) {
-            sum += double{tensors_.parameters[0][c]} * *scratch(first_sum, image, c);
-            products += double{tensors_.parameters[0][c]} * *scratch(second_sum, image, c);
+            sum_g += double{tensors_.parameters[0][c]} * *scratch(first_sum, image, c);
+            sum_g_xhat += double{tensors_.parameters[0][c]} * *scratch(second_sum, image, c);
         }
-        const double b = -inverse * inverse * inverse * products / count();
-        const double offset = -inverse * sum / count() - b * *saved(mean, image, first);
+        const double x_factor = -inverse * inverse * inverse * sum_g_xhat / m;
+        const double offset = -inverse * sum_g / m - x_factor * *saved(mean, image, first);
         for (std::int64_t c = first; c < end; ++c) {
             *scratch(gradient_factor, image, c) =
                 static_cast<float>(tensors_.parameters[0][c] * inverse);
-            *scratch(input_factor, image, c) = static_cast<float>(b);
+            *scratch(input_factor, image, c) = static_cast<float>(x_factor);
             *scratch(constant, image, c) = static_cast<float>(offset);
         }
     }

@@ -39,8 +39,8 @@ std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     return ceil_div(image[0], ceil_div(image[0], max_samples));
 }
 
-/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
-/// not finite, and at least the smallest normal number, so that its inverse is finite.
+/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, but at least
+/// the smallest normal number, so that the inverse is finite. NaN if |x| is not finite.
 float int8_step(std::uint32_t largest_bits) {
     constexpr float kLargest = 127;
     const float largest = std::bit_cast<float>(largest_bits);
@@ -52,7 +52,7 @@ float int8_step(std::uint32_t largest_bits) {
 
 }  // namespace
 
-void Int8Filters::Copy::plan(const Desc& rounded, const Desc& packed, const Context& context) {
+void Int8Filters::Copy::set(const Desc& rounded, const Desc& packed, const Context& context) {
     pack = Reorder(rounded, packed, context);
     packed_bytes = packed.get_size();
     step_count = dims_of(rounded)[0];
@@ -66,11 +66,11 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
       channels_(op.input[3]),
       has_rotated_(rotated.has_value()) {
     const Desc rounded({filters_, channels_, op.kernel, op.kernel}, type::s8, tag::ohwi);
-    plain_.plan(rounded, plain, context);
+    plain_.set(rounded, plain, context);
     if (has_rotated_) {
-        // Both copies are (K, R, S, C) in memory, but the input gradient has C channels.
+        // Both copies are (K, R, S, C) in memory; the input gradient reads C filters of K channels.
         const Dims dims{channels_, filters_, op.kernel, op.kernel};
-        rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
+        rotated_.set(Desc(dims, type::s8, tag::ihwo), *rotated, context);
     }
     Scratch prepared, workspace;
     lay_out(prepared, workspace);
@@ -164,8 +164,8 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
     ensure(!rounding_ || (rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
                           rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32),
-           "too few random numbers to round {} for model {}, rank {}, graph node {}",
-           to_string(image_), rounding.model, rounding.rank, rounding.node);
+           "int8 needs model, rank, node < 65536 and blocks < 2^32, got {}, {}, {}, {}",
+           rounding.model, rounding.rank, rounding.node, sample_blocks_);
     Scratch counted;
     lay_out(counted);
     workspace_bytes_ = counted.bytes();
@@ -208,7 +208,7 @@ void Int8Convolution::bind(const Buffers& buffers) {
 
 void Int8Convolution::run() {
     for (std::int64_t next = 0; next < image_[0]; next += samples_) {
-        // The last samples may be computed twice, with the same bits.
+        // If samples_ does not divide N, some samples are computed twice, with the same bits.
         const std::int64_t first = std::min(next, image_[0] - samples_);
         find_steps(first);
         round_samples(first);
@@ -273,8 +273,8 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
     }
 }
 
-/// Returns random numbers that no other tile, sample, kernel, training step, rank or model and no
-/// CounterStream uses. Samples are numbered over all micro-batches of a training step.
+/// Returns the random numbers of a tile of a sample in one kernel, training step, rank and model.
+/// No other tile and no CounterStream uses them. Samples are numbered over all micro-batches.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
     const std::int64_t sample = buffers_.scalars->micro_batch * image_[0] + image;

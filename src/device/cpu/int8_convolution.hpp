@@ -39,8 +39,8 @@ private:
         std::int64_t step_count = 0;
         RoundedFilters filters;
 
-        void plan(const dnnl::memory::desc& rounded, const dnnl::memory::desc& packed,
-                  const Context& context);
+        void set(const dnnl::memory::desc& rounded, const dnnl::memory::desc& packed,
+                 const Context& context);
     };
 
     void lay_out(Scratch& prepared, Scratch& workspace);
@@ -60,17 +60,17 @@ private:
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of the largest |w|
 };
 
-/// One pass of a convolution, Pass::forward or Pass::input_gradient, in int8. The image (x or dy)
-/// and the filters are rounded to multiples of a step, which is the largest magnitude / 127. Each
-/// sample has its own step, so no sample affects the result of another. The filters have one step
-/// for each channel of the result, because a step must not change within a sum. In the forward pass
-/// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
-/// it has one step per input channel. Values are rounded to nearest, except dy, which is rounded
-/// stochastically to keep its mean. If a sample or the filters of a result channel contain a number
-/// that is not finite, all results of this sample or channel are NaN.
+/// One pass of a convolution, Pass::forward or Pass::input_gradient, in int8. The image (x or,
+/// for the input gradient, dy) and the filters are rounded to multiples of a step, which is the
+/// largest magnitude / 127. Each sample has its own step, so no sample affects the result of
+/// another. The filters have one step for each channel of the result, because a step must not
+/// change within a sum. In the forward pass that is one step per filter. The input gradient is a
+/// convolution of dy with rotated filters, so it has one step per input channel. Values are rounded
+/// to nearest, except dy, which is rounded stochastically to keep its mean. If a sample or the
+/// filters of a result channel contain a number that is not finite, all its results are NaN.
 class Int8Convolution {
 public:
-    /// `rounding` identifies the random numbers of an input gradient.
+    /// `rounding` identifies the random numbers by which an input gradient rounds dy.
     Int8Convolution(const ops::Convolution& op, ops::Pass pass, const RoundingKey& rounding,
                     const Context& context);
 

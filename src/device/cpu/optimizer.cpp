@@ -11,12 +11,12 @@ namespace {
 
 /// The bias corrections 1 - beta^t of this step, in double because fp32 is not precise enough.
 struct Corrections {
-    double mean, square;
+    double first_moment, second_moment;
 
     Corrections(double beta1, double beta2, const StepScalars& scalars) {
         const double step = static_cast<double>(scalars.taken_steps) + 1;
-        mean = 1 - std::pow(beta1, step);
-        square = 1 - std::pow(beta2, step);
+        first_moment = 1 - std::pow(beta1, step);
+        second_moment = 1 - std::pow(beta2, step);
     }
 };
 
@@ -37,7 +37,7 @@ public:
           loops_(*context.loops),
           ratios_(optimizer.ranges.size(), 1.0F) {
         check(optimizer, tensors);
-        ensure(!optimizer.rounds_parameters, "the CPU engine needs fp32 parameters");
+        ensure(!optimizer.rounds_parameters, "the CPU engine cannot round parameters");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
             ensure(range.working_copy == nullptr, "a CPU optimizer updates no working copies");
@@ -82,10 +82,10 @@ private:
             if (has_ratio) part.sums = loops_.square_sums(span);
         });
         const float rate = scalars_->learning_rate, factor = scalars_->gradient_factor;
-        set_ratios([&](const Optimizer::Range& range, double parameters, double gradients) {
+        set_ratios([&](const Optimizer::Range& range, double parameter_norm, double gradient_norm) {
             const double decay = range.decays ? optimizer_.weight_decay : 0;
-            return rule.trust_coefficient * parameters /
-                   (factor * gradients + decay * parameters + rule.epsilon);
+            return rule.trust_coefficient * parameter_norm /
+                   (factor * gradient_norm + decay * parameter_norm + rule.epsilon);
         });
         for_each_part([&](const Part& part, const StepSpan& span) {
             const float ratio = ratios_[part.range];
@@ -105,8 +105,8 @@ private:
                 {.moments = moment_coefficients(rule.beta1, rule.beta2,
                                                 rule.decoupled_decay ? 0 : decay, *scalars_),
                  .decay_factor = rule.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1,
-                 .rate = static_cast<float>(rate / corrections.mean),
-                 .root_scale = static_cast<float>(1 / std::sqrt(corrections.square)),
+                 .rate = static_cast<float>(rate / corrections.first_moment),
+                 .root_scale = static_cast<float>(1 / std::sqrt(corrections.second_moment)),
                  .epsilon = static_cast<float>(rule.epsilon)});
         });
     }
@@ -115,15 +115,15 @@ private:
         const Corrections corrections(rule.beta1, rule.beta2, *scalars_);
         const auto coefficients = [&](const Part& part) {
             return LambCoefficients{moment_coefficients(rule.beta1, rule.beta2, 0, *scalars_),
-                                    static_cast<float>(1 / corrections.mean),
-                                    static_cast<float>(1 / std::sqrt(corrections.square)),
+                                    static_cast<float>(1 / corrections.first_moment),
+                                    static_cast<float>(1 / std::sqrt(corrections.second_moment)),
                                     static_cast<float>(rule.epsilon), decay_of(part)};
         };
         for_each_part([&](Part& part, const StepSpan& span) {
             part.sums = loops_.lamb_moments(span, coefficients(part));
         });
-        set_ratios([](const Optimizer::Range&, double parameters, double directions) {
-            return parameters / directions;
+        set_ratios([](const Optimizer::Range&, double parameter_norm, double direction_norm) {
+            return parameter_norm / direction_norm;
         });
         for_each_part([&](const Part& part, const StepSpan& span) {
             loops_.lamb_step(span, coefficients(part),

@@ -45,7 +45,7 @@ private:
 
     static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
 
-    /// A sub-batch, and the plan of its forward pass, from which oneDNN plans the backward pass.
+    /// A sub-batch, and the plan of its forward pass, which the plan of the backward pass needs.
     struct SubBatch {
         dnnl::memory::desc source, target;
         PoolForward::primitive_desc forward;

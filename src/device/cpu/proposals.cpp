@@ -10,7 +10,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Parallel over the levels of all images, then over the images.
+/// Threads process the levels of all images in parallel, then the images.
 class ProposalsKernel final : public ScratchKernel<ops::Proposals> {
 public:
     ProposalsKernel(const ops::Proposals& op, const KernelOptions& options, const Context& context)
@@ -109,15 +109,15 @@ private:
     std::int64_t* next_ = nullptr;    // (images, levels)
 };
 
-/// Parallel over the regions, then the classes of all images, then the images. The number in a rank
-/// key is class x regions + region, which orders equal scores.
+/// Threads process the regions in parallel, then the classes of all images, then the images. The
+/// `number` in rank_key() is class x regions + region; it orders equal scores.
 class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
     DetectionsKernel(const ops::Detections& op, const KernelOptions& options,
                      const Context& context)
         : ScratchKernel(op, options, context),
           lists_(static_cast<std::size_t>(images_ * op.classes)) {
-        ensure(op.classes > 1, "detections need at least 2 classes with background, got {}",
+        ensure(op.classes > 1, "detections need at least 2 classes including background, got {}",
                op.classes);
         count_workspace();
     }

@@ -14,7 +14,7 @@ namespace {
 /// Selects the candidates of an image whose ops::sampling_key() is smallest.
 class Sampler {
 public:
-    /// Keeps the `capacity` smallest keys, as a heap in `keys`.
+    /// Keeps the `capacity` smallest keys, as a heap in `keys`. `stage` is that of sampling_key().
     Sampler(std::uint64_t* keys, std::int64_t capacity, std::uint32_t image_key,
             std::uint32_t stage)
         : keys_(keys), capacity_(capacity), image_key_(image_key), stage_(stage) {}
@@ -58,9 +58,9 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Parallel over the rows of cells of all images, then over the images. For each anchor, the
-/// workspace has the matching box and the IoU with it, or kForced if no anchor has a higher IoU
-/// with one of the overlapped boxes. For each box it has the highest IoU per row and in total.
+/// Threads share the rows of cells of all images, then the images. For each anchor, the workspace
+/// has the box with the highest IoU, and this IoU, or kForced if no anchor has a higher IoU with
+/// some box that the anchor overlaps. For each box, it has the highest IoU of each row and of all.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

@@ -19,7 +19,7 @@ constexpr std::int32_t kUnused = -1;
 /// The forward pass is parallel over regions and saves their levels and sample positions. The
 /// backward pass is parallel over the tiles of all images. It processes regions in order, so that
 /// sums have the same bits for any number of threads. Sums are fp32; with bf16 gradients each
-/// thread has a private tile in the workspace.
+/// thread has a private tile of sums in the workspace.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
@@ -29,12 +29,12 @@ public:
           axis_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
         ensure(op.pooled > 0 && op.pooled <= kMaxPooled && op.sampling_ratio > 0,
-               "RoiAlign requires 1 to 16 bins and at least 1 sample per side, got {} and {}",
+               "RoiAlign needs 1 to 16 bins per side, got {}, each with 1 or more samples, got {}",
                op.pooled, op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
             ensure(level[0] == op.regions[0] && level[3] == channels_,
-                   "pyramid level {} does not match the first level, {}, or the regions, {}",
-                   to_string(level), to_string(op.pyramid[0]), to_string(op.regions));
+                   "level {} must have the images of regions {} and the channels of level {}",
+                   to_string(level), to_string(op.regions), to_string(op.pyramid[0]));
             grids_.push_back(tile_grid(context.layouts, level, options.compute));
         }
         Scratch counted;
@@ -126,7 +126,7 @@ private:
         levels_[region] = kUnused;
         if (!(row[4] >= 0)) return;
         const ops::Box box = ops::box_of(row);
-        const int level = ops::pyramid_level(box);  // the finest level is 2
+        const int level = ops::pyramid_level(box);  // 2 for the finest level
         levels_[region] = level - 2;
         const Shape& shape = op_.pyramid[level - 2];
         const float scale = 1.0f / static_cast<float>(1 << level);

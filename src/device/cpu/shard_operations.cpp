@@ -16,10 +16,10 @@ public:
     /// `shape` has all channels; `exchange` must outlive the object.
     ChannelShards(const Shape& shape, DType dtype, ShardExchange* exchange, const Context& context)
         : global_shape_(shape), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
-        ensure(exchange != nullptr, "a shard of a network needs an exchange");
-        ensure(shape.rank() == 4 || shape.rank() == 2, "the channels of {} cannot be divided",
-               to_string(shape));
-        ensure(dtype == DType::f32 || dtype == DType::bf16, "{} cannot be sent between shards",
+        ensure(exchange != nullptr, "a shard of a network needs a ShardExchange");
+        ensure(shape.rank() == 4 || shape.rank() == 2,
+               "shards need values of 2 or 4 dimensions, got {}", to_string(shape));
+        ensure(dtype == DType::f32 || dtype == DType::bf16, "shards exchange f32 or bf16, not {}",
                name_of(dtype));
         images_ = shape[0];
         pixels_ = shape.rank() == 4 ? shape[1] * shape[2] : 1;
@@ -110,11 +110,11 @@ private:
 
     ChannelMap map_of(const Shape& shape) const {
         const std::int64_t channels = shape[shape.rank() - 1];
-        const ChannelMap rows{channels, pixels_ * channels, channels, pixels_ * channels};
-        if (shape.rank() == 2) return rows;
+        const ChannelMap channels_last{channels, pixels_ * channels, channels, pixels_ * channels};
+        if (shape.rank() == 2) return channels_last;
         const TileGrid grid = tile_grid(layouts_, shape, dtype_);
         const bool has_channels_last = grid.tile.stride == channels;
-        if (has_channels_last) return rows;
+        if (has_channels_last) return channels_last;
         return {grid.tile.lanes, grid.tile_stride, grid.tile.stride, grid.image_stride};
     }
     Shape shape_of(int shard) const {
@@ -139,7 +139,7 @@ private:
                 const std::int64_t run =
                     std::min({count - channel, own_map.block - channel % own_map.block,
                               global_map.block - (first + channel) % global_map.block});
-                // Without other channels between its pixels, a run is one block of memory.
+                // A run with no other channels between its pixels is one block of memory.
                 const bool is_dense = own_map.pixel_stride == run && global_map.pixel_stride == run;
                 const std::int64_t copies = is_dense ? 1 : pixels_;
                 const auto bytes = static_cast<std::size_t>(is_dense ? pixels_ * run : run) * size;

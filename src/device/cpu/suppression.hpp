@@ -11,10 +11,11 @@
 /// Non-maximum suppression by descending score: drops boxes whose IoU with a kept box is too high.
 namespace hpcai::device::cpu {
 
-/// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.
+/// Returns a sort key: lowest for the best score, ascending with `number` in a tie, highest for
+/// NaN.
 inline std::uint64_t rank_key(float score, std::int64_t number) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
-    // As integers, the bits of positive numbers ascend and those of negative numbers descend.
+    // As integers, the bits of positive numbers grow with the number; those of negative ones fall.
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
     const std::uint32_t descending = score != score ? 0xffffffffu : ~ascending;
     return std::uint64_t{descending} << 32 | static_cast<std::uint32_t>(number);

@@ -23,10 +23,10 @@ std::optional<double> seconds_of(const Chain& chain, const KernelOptions& option
 /// - of norms: statistics of the whole batch
 /// - of poolings: windows of 3 x 3 with stride 2 and padding 1
 /// - of convolutions that compute sums: a cuDNN plan, which exists in f16 only
-/// - of a PointwiseNorm: f16 or bf16, a gradient of the input, no padding, both an addition and a
-///   ReLU or neither; a multiple of 8 input channels, at most 256 if trials are not timed; a
-///   multiple of 128 output channels, at least twice the input channels
-/// The last two also need a successful trial (seconds_of()) if the context has a device. With
+/// - of a PointwiseNorm: f16 or bf16; a gradient of the input; no padding; both an addition and a
+///   ReLU, or neither; a multiple of 8 input channels, and at most 256 if trials are not timed; a
+///   multiple of 128 output channels, and at least twice as many as input channels
+/// The last two kinds also need a successful trial (seconds_of()) if the context has a device. With
 /// autotune they must be faster than separate operations, all with their fastest plans;
 /// Context::plans stores the decision. Without autotune, a deterministic device makes no trial. An
 /// Acceptance returns the same decision for every call with the same operation.

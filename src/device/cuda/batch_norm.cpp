@@ -83,8 +83,8 @@ private:
     PinnedBytes host_;
 };
 
-/// The per-channel vectors for kernels, (stored C) f32 each: those of KernelTensors or, if images
-/// have padding channels, copies padded with zeros, so that the padding channels stay 0.
+/// The f32 vectors of the channels for kernels: those of KernelTensors or, if stored_channels()
+/// adds padding, copies that are padded with zeros, so that the padding channels stay 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };

@@ -19,7 +19,7 @@ class PlanCache;
 
 /// The resources that all CUDA kernels of a device share. The device owns this object and the
 /// handles, and has set cuDNN's stream to `stream`. Without a device (`cudnn` null), kernels can be
-/// planned for the GPU that `properties` describes, but cannot run.
+/// built for the GPU that `properties` describes, but cannot run.
 struct Context {
     cudnnHandle_t cudnn = nullptr;
     cublasLtHandle_t cublas_lt = nullptr;
@@ -27,7 +27,7 @@ struct Context {
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without a device only
     PlanCache* plans = nullptr;  // the fastest known plans; not null
-    bool autotune = true;        // time problems (see PlanCache) without an entry in `plans`
+    bool autotune = true;        // time the problems (see PlanCache) that `plans` lacks
     bool deterministic = false;  // only plans with bitwise repeatable results
     Tuning* tuning = nullptr;    // updated when kernels are timed; not null with a device
 

@@ -11,7 +11,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Converts between the fp32 master weights (K, R, R, C) and a copy of the filters for cuDNN. The
+/// Converts between the fp32 master weights (K, R, S, C) and a copy of the filters for cuDNN. The
 /// copy has the compute type, padding filters and channels, and blocks if reads_blocks().
 class FilterLayout {
 public:
@@ -86,7 +86,8 @@ public:
                        .adjacent = shape.is_column ? static_cast<int>(shape.kernel) : 1};
             image_bytes_ = rounded_up(bytes_of(Operand::image, shape));
         }
-        ensure(!op.sums || shape.filters == op.filters, "padding filters have no channel sums");
+        ensure(!op.sums || shape.filters == op.filters,
+               "channel sums of {} filters would include padding", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,

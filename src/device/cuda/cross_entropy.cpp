@@ -6,9 +6,9 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
-/// row (N) f32, 0 for padding rows (label -1). The gradient of the logits, (N, F) in the compute
-/// type, is that of the sum of the losses, times the loss scale.
+/// With F classes. Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved:
+/// the loss of each row (N) f32, 0 for padding rows (label -1). The gradient of the logits, (N, F)
+/// in the compute type, is that of the sum of the losses, times the loss scale.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -39,8 +39,8 @@ private:
     const kernels::SoftmaxShape shape_{op_.input[0], op_.input[1], op_.label_smoothing};
 };
 
-/// Inputs: logits (N, H, W, K) in the compute type, boxes (N, G, 5) f32. Output: softmax
-/// (N, H W, K) f32. Saved: the images' losses (N) f32.
+/// With K classes and up to G boxes per image. Inputs: logits (N, H, W, K) in the compute type,
+/// boxes (N, G, 5) f32. Output: softmax (N, H W, K) f32. Saved: the images' losses (N) f32.
 class CellCrossEntropyKernel final : public OperationKernel<ops::CellCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;

@@ -68,7 +68,7 @@ public:
             throw;
         }
         check(cudaStreamEndCapture(stream, graph.out()), "capturing");
-        // All-reduces use a stream of higher priority, which this flag preserves in the graph.
+        // All-reduces use a stream of higher priority. This flag keeps the priority in the graph.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiating a CUDA graph");
@@ -208,7 +208,7 @@ public:
         return accepted;
     }
     KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
-        ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
+        ensure(is_floating(options.compute), "the CUDA engine computes in f32, f16 or bf16, not {}",
                name_of(options.compute));
         auto kernel = build_kernel(operation, options, context_);
         plans_.save();

@@ -25,7 +25,7 @@ fe::DataType_t cudnn_type(DType dtype) {
         case DType::bf16:
             return fe::DataType_t::BFLOAT16;
         default:
-            throw Error(ExitCode::internal, "cuDNN convolutions do not support this type");
+            throw Error(ExitCode::internal, "cuDNN convolutions compute in f32, f16 or bf16 only");
     }
 }
 

@@ -19,7 +19,7 @@ struct ConvolutionShape {
     std::int64_t padding = 0;
     bool is_column = false;  // filters have one column, and the width has no padding
     DType dtype = DType::f32;
-    bool tf32 = false;  // f32 factors may lose 13 bits; false for f16 and bf16
+    bool tf32 = false;  // f32 operands may lose 13 bits; false for f16 and bf16
 
     std::int64_t kernel_width() const { return is_column ? 1 : kernel; }
     std::int64_t width_padding() const { return is_column ? 0 : padding; }
@@ -33,9 +33,9 @@ struct ConvolutionShape {
 /// Whether a convolution reads its image in blocks of 2 x 2 pixels (kernels::BlockedImages). This
 /// replaces stride 2 by 1 and multiplies the channels by 4, which on an H200 makes first layers of
 /// 3 and 16 channels faster. If the blocks that one row of a filter reads have at most 64 channels
-/// in total, they are stored as one pixel and filters have one column. Used in f16 and bf16 if the
-/// stride is 2, the image has even sides and 4, 8, 12 or 16 stored channels and needs no gradient,
-/// and the kernel has 2 p + 1 taps per side for an odd padding p. Pixels must be finite, because
+/// in total, they are stored as one pixel and filters have one column. Conditions: f16 or bf16;
+/// stride 2; an image of even sides with 4, 8, 12 or 16 stored channels, without gradient; an odd
+/// padding p and a kernel of 2 p + 1 taps per side. Pixels must be finite, because
 /// filters in blocks have additional taps, which are 0.
 bool reads_blocks(const ops::Convolution& op, const KernelOptions& options);
 
@@ -81,7 +81,7 @@ private:
 
 /// The plans (implementations) that cuDNN lists for one graph, in the order of its heuristics.
 /// Only finalize() shows whether a plan works. Plans for f32 without tf32 keep all 24 bits of their
-/// factors; plans of a deterministic context are bitwise repeatable.
+/// operands; plans of a deterministic context are bitwise repeatable.
 class ConvolutionPlans {
 public:
     /// quick: cuDNN's heuristic A, then its fallback plans. all: also heuristic B, which lists
@@ -97,7 +97,7 @@ public:
     /// cuDNN's name, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all processes
     /// with this version of cuDNN.
     std::string name(int plan) const;
-    /// False when the plan is excluded or does not support the graph. Can take seconds.
+    /// Compiles a plan. False when it is excluded or does not support the graph. Can take seconds.
     bool finalize(int plan);
     /// Bytes of the workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;

@@ -90,8 +90,8 @@ struct Sample {
 };
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Both results are rounded once; the relative error of tf32 factors is at
-/// most 2^-10.
+/// in the Euclidean norm. Both results are rounded once; the relative error of tf32 operands is
+/// at most 2^-10.
 double agreement_bound(const ConvolutionShape& shape) {
     if (shape.dtype == DType::bf16) return 1.0 / 128;
     if (shape.dtype == DType::f16 || shape.tf32) return 1.0 / 512;
@@ -101,7 +101,7 @@ double agreement_bound(const ConvolutionShape& shape) {
 struct Trial {
     int plan = -1;
     double seconds = 0;         // median, or the only time
-    std::optional<int> result;  // in PlanTimer::distinct_results_; none: not compared
+    std::optional<int> result;  // index in PlanTimer::distinct_results_; none: not compared
 };
 
 /// Times finalized plans of a graph on random operands and compares their results.

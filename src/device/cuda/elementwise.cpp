@@ -90,7 +90,7 @@ public:
     ConvertImagesKernel(const ops::InputNormalize& op, const KernelOptions& options,
                         const Context& context)
         : OperationKernel(op, options, context) {
-        ensure(is_floating(op.dtype), "images of type {} are not supported", name_of(op.dtype));
+        ensure(is_floating(op.dtype), "images must be u8 or floats, not {}", name_of(op.dtype));
     }
 
 private:

@@ -7,7 +7,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 /// A BatchNorm with fixed statistics and parameters, so each channel has a scale and a shift.
-/// Saved: scale and shift, (stored C) f32 each.
+/// Saved: scale and shift, each f32 of stored_channels(C) elements.
 class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     using OperationKernel::OperationKernel;

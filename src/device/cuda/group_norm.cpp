@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. Workspace: scratch
-/// memory for the kernels of both passes, then in training three arrays of coefficients.
+/// Per-channel values are fp32 arrays of (N, stored_channels(C)). Saved: the statistics. Workspace:
+/// scratch memory for the kernels of both passes, then in training three arrays of coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -80,7 +80,7 @@ private:
         .channels = op_.input[3],
         .groups = op_.groups};
     kernels::BatchNormStatistics statistics_;
-    float* coefficients_ = nullptr;  // (3, N, stored C)
+    float* coefficients_ = nullptr;  // (3, N, stored_channels(C))
 };
 
 }  // namespace

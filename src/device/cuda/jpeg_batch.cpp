@@ -140,7 +140,7 @@ JpegDecoder open_jpeg_decoder() try {
             return decoder;
         }
     }
-    throw Error(ExitCode::usage, fmt::format("it cannot start: status {}", int{status}));
+    throw Error(ExitCode::usage, fmt::format("nvjpegCreateEx failed with status {}", int{status}));
 } catch (const Error& error) {
     return {.description = fmt::format("no nvJPEG: {}", error.what())};
 }

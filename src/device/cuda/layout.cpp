@@ -27,10 +27,10 @@ kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
 
 void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream) {
-    ensure(is_floating(to.dtype), "the CUDA engine does not store values of type {}",
+    ensure(is_floating(to.dtype), "the CUDA engine stores values in f32, f16 or bf16, not {}",
            name_of(to.dtype));
     ensure(to.shape.rank() == 1 || to.shape.rank() == 2 || to.shape.rank() == 4,
-           "the CUDA engine has no layout for shape {}", to_string(to.shape));
+           "the CUDA engine stores values of 1, 2 or 4 dimensions, not {}", to_string(to.shape));
     ensure(values.size() == static_cast<std::size_t>(to.shape.elements()),
            "{} values do not match shape {}", values.size(), to_string(to.shape));
     if (values.empty()) return;

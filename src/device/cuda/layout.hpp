@@ -28,7 +28,7 @@ constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// Returns the shape in memory: with padding channels if it is that of images (rank 4).
+/// Returns the shape in memory: with padding channels if it is (N, H, W, C).
 inline Shape stored_shape(Shape shape) {
     if (shape.rank() == 4) shape[3] = stored_channels(shape[3]);
     return shape;

@@ -12,7 +12,7 @@ namespace {
 
 /// The output is fp32 or, after a ReLU, of the compute type; its gradient has the compute type. A
 /// row-major matrix is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the
-/// fp32 input of the ReLU; in backward passes it begins with the gradient of this input.
+/// ReLU's fp32 input in the forward pass, and with the gradient of this input in backward passes.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -24,7 +24,7 @@ public:
                                       .columns = samples_,
                                       .inner = channels,
                                       .a_transposed = true,
-                                      .factors = compute,
+                                      .operands = compute,
                                       .bias = true,
                                       .tf32 = tf32},
                          context);
@@ -33,31 +33,31 @@ public:
                                               .columns = features,
                                               .inner = samples_,
                                               .b_transposed = true,
-                                              .factors = compute,
+                                              .operands = compute,
                                               .tf32 = tf32},
                                  context);
-        // A product with a column of ones sums over the samples.
+        // A matrix product with a column of ones sums over the samples.
         bias_gradient_.emplace(
-            ProductShape{.rows = features, .columns = 1, .inner = samples_, .factors = compute},
+            ProductShape{.rows = features, .columns = 1, .inner = samples_, .operands = compute},
             context);
         if (!options.needs_input_gradient) return;
         input_gradient_.emplace(ProductShape{.rows = channels,
                                              .columns = samples_,
                                              .inner = features,
-                                             .factors = compute,
+                                             .operands = compute,
                                              .result = compute,
                                              .tf32 = tf32},
                                 context);
     }
 
     KernelMemory memory() const override {
-        std::size_t product_bytes = 0;
+        std::size_t cublas_bytes = 0;
         for (const auto* product :
              {&forward_, &weight_gradient_, &bias_gradient_, &input_gradient_}) {
-            if (*product) product_bytes = std::max(product_bytes, (*product)->workspace_bytes());
+            if (*product) cublas_bytes = std::max(cublas_bytes, (*product)->workspace_bytes());
         }
         return {.prepared_bytes = weight_bytes() + ones_bytes(),
-                .workspace_bytes = relu_bytes() + product_bytes};
+                .workspace_bytes = relu_bytes() + cublas_bytes};
     }
 
     void bind(const KernelTensors& tensors) override {
@@ -146,7 +146,7 @@ private:
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weight_data_ = nullptr;
     void* ones_ = nullptr;
-    void* workspace_ = nullptr;  // of the products
+    void* workspace_ = nullptr;  // of the matrix products
     void* gradient_ = nullptr;   // gradient of the forward product's result, (N, F)
 };
 

@@ -52,7 +52,7 @@ void describe(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows, st
 std::string key_of(const ProductShape& s) {
     return fmt::format("product by cuBLAS {} {}x{}x{}{}{} {}{} {}{}{}{}", cublasLtGetVersion(),
                        s.rows, s.columns, s.inner, s.a_transposed ? " a^T" : "",
-                       s.b_transposed ? " b^T" : "", name_of(s.factors), s.tf32 ? " tf32" : "",
+                       s.b_transposed ? " b^T" : "", name_of(s.operands), s.tf32 ? " tf32" : "",
                        name_of(s.result),
                        s.scales ? " + factor c"
                        : s.adds ? " + c"
@@ -78,8 +78,8 @@ Product::Product(const ProductShape& s, const Context& context) : shape_(s) {
     if (s.relu) set(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.rows);
     if (s.scales)
         set(description_, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
-    describe(a_.out(), s.factors, s.rows, s.inner, s.a_transposed);
-    describe(b_.out(), s.factors, s.inner, s.columns, s.b_transposed);
+    describe(a_.out(), s.operands, s.rows, s.inner, s.a_transposed);
+    describe(b_.out(), s.operands, s.inner, s.columns, s.b_transposed);
     describe(d_.out(), s.result, s.rows, s.columns, false);
     algorithm_.workspaceSize = kMaxWorkspaceBytes;
     if (context.has_device()) choose_algorithm(context);
@@ -89,17 +89,17 @@ void Product::run(const Operands& operands, const Context& context) const {
     if (shape_.bias) set(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     if (shape_.relu) set(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.mask);
     const std::array<float, 2> constant{1, shape_.adds ? 1.0f : 0.0f};
-    const float* factors = shape_.scales ? operands.factors : constant.data();
-    check(cublasLtMatmul(context.cublas_lt, description_, factors, operands.a, a_, operands.b, b_,
-                         factors + 1, shape_.adds ? operands.c : operands.d, d_, operands.d, d_,
-                         &algorithm_.algo, operands.workspace, algorithm_.workspaceSize,
+    const float* alpha_beta = shape_.scales ? operands.alpha_beta : constant.data();
+    check(cublasLtMatmul(context.cublas_lt, description_, alpha_beta, operands.a, a_, operands.b,
+                         b_, alpha_beta + 1, shape_.adds ? operands.c : operands.d, d_, operands.d,
+                         d_, &algorithm_.algo, operands.workspace, algorithm_.workspaceSize,
                          context.stream),
           "running a product");
 }
 
 void Product::choose_algorithm(const Context& context) {
     const auto candidates = algorithms(context);
-    ensure(!candidates.empty(), "cuBLASLt has no algorithm for a product");
+    ensure(!candidates.empty(), "cuBLASLt has no algorithm for {}", key_of(shape_));
     algorithm_ = candidates[0];
     if (!context.autotune || candidates.size() == 1) return;
     const std::string key = key_of(shape_);
@@ -133,7 +133,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Product::algorithms(const Context& 
     int found = 0;
     check(cublasLtMatmulAlgoGetHeuristic(context.cublas_lt, description_, a_, b_, d_, d_,
                                          preference, kMaxAlgorithms, candidates.data(), &found),
-          "planning a product");
+          "listing algorithms for a product");
     candidates.resize(static_cast<std::size_t>(found));
     std::erase_if(candidates, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
     return candidates;
@@ -147,12 +147,12 @@ std::size_t Product::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>&
               "filling a matrix");
         return bytes;
     };
-    const DeviceBytes a = memory(shape_.rows * shape_.inner, shape_.factors);
-    const DeviceBytes b = memory(shape_.inner * shape_.columns, shape_.factors);
+    const DeviceBytes a = memory(shape_.rows * shape_.inner, shape_.operands);
+    const DeviceBytes b = memory(shape_.inner * shape_.columns, shape_.operands);
     const DeviceBytes c = memory(shape_.adds ? shape_.rows * shape_.columns : 1, shape_.result);
     const DeviceBytes d = memory(shape_.rows * shape_.columns, shape_.result);
     const DeviceBytes bias = memory(shape_.rows, shape_.result);
-    const DeviceBytes factors = memory(2, DType::f32);
+    const DeviceBytes alpha_beta = memory(2, DType::f32);
     const DeviceBytes mask(shape_.relu ? array_bytes(shape_.rows * shape_.columns / 8, DType::u8)
                                        : 256);
     const DeviceBytes workspace(kMaxWorkspaceBytes);
@@ -164,8 +164,8 @@ std::size_t Product::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>&
         std::array<double, 3> seconds{};
         for (double& repeat : seconds) {  // the first may load code, so the shortest counts
             start.record(context.stream);
-            run({a.data(), b.data(), c.data(), static_cast<const float*>(factors.data()), d.data(),
-                 bias.data(), mask.data(), workspace.data()},
+            run({a.data(), b.data(), c.data(), static_cast<const float*>(alpha_beta.data()),
+                 d.data(), bias.data(), mask.data(), workspace.data()},
                 context);
             stop.record(context.stream);
             repeat = stop.seconds_since(start);

@@ -5,33 +5,33 @@
 
 namespace hpcai::device::cuda {
 
-/// d = a b with column-major matrices, as in cuBLAS: d (rows, columns), a (rows, inner)
-/// and b (inner, columns). a_transposed and b_transposed: the matrix is stored transposed. The
-/// leading dimension of a matrix is its stored number of rows; sums are formed in fp32.
+/// d = alpha a b + beta c with column-major matrices, as in cuBLAS: a (rows, inner), b (inner,
+/// columns), and d and c (rows, columns). alpha is 1; beta is 0 unless `adds`. The leading
+/// dimension of a matrix is its stored number of rows; sums are formed in fp32.
 struct ProductShape {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
     std::int64_t inner = 0;
-    bool a_transposed = false;
-    bool b_transposed = false;
-    DType factors = DType::f32;  // of a and b
-    DType result = DType::f32;   // of d, c and the bias
-    bool adds = false;           // adds a matrix c (rows, columns)
-    bool scales = false;         // multiplies c by a factor in device memory
-    bool bias = false;           // adds a vector (rows) to every column of d
-    bool relu = false;           // applies a ReLU after the bias and writes a mask
-    bool tf32 = false;           // f32 factors may lose 13 bits
+    bool a_transposed = false;    // a is stored transposed
+    bool b_transposed = false;    // b is stored transposed
+    DType operands = DType::f32;  // of a and b
+    DType result = DType::f32;    // of d, c and the bias
+    bool adds = false;            // adds c; beta is 1 unless `scales`
+    bool scales = false;          // alpha and beta are in device memory
+    bool bias = false;            // adds a vector (rows) to every column of d
+    bool relu = false;            // applies a ReLU after the bias and writes a mask
+    bool tf32 = false;            // f32 operands may lose 13 bits
 };
 
 /// One matrix product of cuBLASLt. With autotune, it uses the fastest of several algorithms, else
-/// the first that the heuristics list. Without a device it is not planned and cannot run.
+/// the first that the heuristics list. Without a device, it chooses no algorithm and cannot run.
 class Product {
 public:
     struct Operands {
         const void* a = nullptr;
         const void* b = nullptr;
-        const void* c = nullptr;         // may be d
-        const float* factors = nullptr;  // with `scales`: 1 and the factor of c
+        const void* c = nullptr;            // may be d
+        const float* alpha_beta = nullptr;  // with `scales`: alpha, which must be 1, and beta
         void* d = nullptr;
         const void* bias = nullptr;
         void* mask = nullptr;       // one bit for each element of d, set where it is above 0

@@ -55,7 +55,7 @@ struct JpegDecoder {
 };
 JpegDecoder open_jpeg_decoder();
 
-/// Null if `decoder` has no handle. `user` is the stream on GPU `gpu` whose work uses the pictures.
+/// Null if `decoder` has no handle. Work on the stream `user` of GPU `gpu` reads the pictures.
 std::unique_ptr<JpegBatch> make_jpeg_batch(const JpegDecoder& decoder, cudaStream_t user, int gpu);
 
 }  // namespace hpcai::device::cuda

@@ -19,7 +19,7 @@ namespace hpcai::device::cuda {
 /// A failure to read or write the file is not thrown but reported by warning().
 class PlanCache {
 public:
-    /// Files of another machine are not used.
+    /// A file that was written for another GPU model or version of cuDNN is not used.
     struct Machine {
         std::string device;  // "NVIDIA H200"
         std::string cudnn;   // "9.19.0"

@@ -35,25 +35,25 @@ public:
                                       .columns = n,
                                       .inner = k,
                                       .a_transposed = true,
-                                      .factors = compute,
+                                      .operands = compute,
                                       .result = compute,
                                       .adds = op.norm.add,
                                       .bias = true,
                                       .relu = op.norm.relu},
                          context);
         gradient_products_.emplace(ProductShape{k, c, n, false, kBTransposed, compute}, context);
-        y_products_.emplace(ProductShape{k, k, c, false, kBTransposed}, context);
+        weight_products_.emplace(ProductShape{k, k, c, false, kBTransposed}, context);
         from_inputs_.emplace(ProductShape{.rows = k,
                                           .columns = n,
                                           .inner = k,
-                                          .factors = compute,
+                                          .operands = compute,
                                           .result = compute,
                                           .bias = true},
                              context);
         from_gradients_.emplace(ProductShape{.rows = k,
                                              .columns = n,
                                              .inner = c,
-                                             .factors = compute,
+                                             .operands = compute,
                                              .result = compute,
                                              .adds = true,
                                              .scales = true},
@@ -89,15 +89,15 @@ private:
     };
     struct Scratch {
         kernels::PointwiseShape shape;
-        std::size_t product_bytes = 0, partial_bytes = 0;
+        std::size_t cublas_bytes = 0, partial_bytes = 0;
         kernels::Scratch arrays;
         std::int64_t weights = shape.outputs * shape.inputs, squares = shape.inputs * shape.inputs;
         std::int64_t channels = std::max(shape.inputs, shape.outputs);
         std::size_t number_bytes = size_of(shape.dtype);
-        void* product = arrays.take<std::byte>(product_bytes);                  // for cuBLASLt
+        void* cublas_workspace = arrays.take<std::byte>(cublas_bytes);
         void* partial_sums = arrays.take<std::byte>(partial_bytes);             // for column_sums()
         float* matrix = arrays.take<float>(shape.inputs * channels);            // S, then G
-        float* y_weights = arrays.take<float>(weights);                         // b w (C, K)
+        float* slope_weights = arrays.take<float>(weights);                     // b w (C, K)
         float* square = arrays.take<float>(squares);                            // M (K, K)
         void* rounded_square = arrays.take<std::byte>(squares * number_bytes);  // f M
         void* scaled_weights = arrays.take<std::byte>(weights * number_bytes);  // (C, K)
@@ -105,7 +105,7 @@ private:
         double* gradient_sums = arrays.take<double>(shape.outputs);             // (C)
         float* slopes = arrays.take<float>(shape.outputs);                      // b (C)
         float* constants = arrays.take<float>(shape.outputs);                   // c (C)
-        float* factors = arrays.take<float>(2);                                 // 1 and 1 / f
+        float* factors = arrays.take<float>(2);  // alpha, beta: 1, 1 / f
     };
 
     Saved saved_at(void* memory) const {
@@ -113,23 +113,23 @@ private:
                 op_.norm.relu ? batch_norm_mask_bytes(norm_.shape()) : 0, kernels::Scratch(memory)};
     }
     Scratch scratch_at(void* memory) const {
-        return {shape_, product_bytes(),
+        return {shape_, cublas_bytes(),
                 kernels::batch_norm_workspace_bytes(
                     {shape_.dtype, 1, shape_.pixels, std::max(shape_.inputs, shape_.outputs)}),
                 kernels::Scratch(memory)};
     }
 
-    std::size_t product_bytes() const {
+    std::size_t cublas_bytes() const {
         std::size_t bytes = 0;
         for (const auto* product : {&gram_, &products_, &forward_, &gradient_products_,
-                                    &y_products_, &from_inputs_, &from_gradients_}) {
+                                    &weight_products_, &from_inputs_, &from_gradients_}) {
             bytes = std::max(bytes, (*product)->workspace_bytes());
         }
         return bytes;
     }
 
     void run(const std::optional<Product>& product, Product::Operands operands) const {
-        operands.workspace = scratch_.product;
+        operands.workspace = scratch_.cublas_workspace;
         product->run(operands, context_);
     }
 
@@ -171,12 +171,13 @@ private:
                              context_.stream);
         run(gradient_products_, {.a = x(), .b = g, .d = scratch_.matrix});
         compute_coefficients();
-        run(y_products_, {.a = scratch_.y_weights, .b = weights(), .d = scratch_.square});
+        run(weight_products_, {.a = scratch_.slope_weights, .b = weights(), .d = scratch_.square});
         compute_factors();
         void* const dx = tensors_.input_gradients[0];
         run(from_inputs_, {.a = scratch_.rounded_square, .b = x(), .d = dx, .bias = scratch_.bias});
+        const float* const factors = scratch_.factors;
         run(from_gradients_,
-            {.a = scratch_.scaled_weights, .b = g, .c = dx, .factors = scratch_.factors, .d = dx});
+            {.a = scratch_.scaled_weights, .b = g, .c = dx, .alpha_beta = factors, .d = dx});
     }
 
     void compute_coefficients() const {
@@ -192,7 +193,7 @@ private:
                                       .gamma_gradient = tensors_.parameter_gradients[1],
                                       .beta_gradient = tensors_.parameter_gradients[2],
                                       .scaled_weights = scratch_.scaled_weights,
-                                      .y_weights = scratch_.y_weights,
+                                      .y_weights = scratch_.slope_weights,
                                       .slopes = scratch_.slopes,
                                       .constants = scratch_.constants},
                                      context_.stream);
@@ -216,7 +217,7 @@ private:
     kernels::PointwiseShape shape_;
     std::optional<Product> gram_, products_, forward_;  // S, P and z
     // G, M, x M + c w, and dx
-    std::optional<Product> gradient_products_, y_products_, from_inputs_, from_gradients_;
+    std::optional<Product> gradient_products_, weight_products_, from_inputs_, from_gradients_;
     Saved saved_;
     Scratch scratch_;
 };

@@ -33,7 +33,7 @@ public:
     ops::BackwardReads backward_reads() const override { return {.output_gradients = 2}; }
 
 private:
-    /// The position of the maximum in each window, (N, P, Q, stored C); null in inference.
+    /// The maxima's positions in their windows, (N, P, Q, stored_channels(C)); null in inference.
     std::uint8_t* winner() const {
         return trains() ? static_cast<std::uint8_t*>(tensors_.saved) : nullptr;
     }
@@ -54,7 +54,7 @@ private:
 };
 
 /// The output (N, C) has no padding channels. If the images have them, the pooling kernels write or
-/// read (N, stored C) in the workspace.
+/// read (N, stored_channels(C)) in the workspace.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -92,7 +92,7 @@ private:
                                     .padded_channels = shape_.channels};
 };
 
-/// Saved for the backward pass: the statistics, and the x and the position of each maximum.
+/// Saved for the backward pass: the statistics and, for each maximum, its x and its position.
 class NormPoolKernel final : public OperationKernel<ops::NormPool, Context> {
 public:
     NormPoolKernel(const ops::NormPool& op, const KernelOptions& options, const Context& context)
@@ -102,7 +102,7 @@ public:
     }
 
     KernelMemory memory() const override {
-        return {.saved_bytes = winner_offset() + array_bytes(maxima_, DType::u8),
+        return {.saved_bytes = winner_offset() + array_bytes(maximum_count_, DType::u8),
                 .workspace_bytes = kernels::batch_norm_workspace_bytes(norm_.shape())};
     }
 
@@ -122,7 +122,7 @@ public:
 
 private:
     std::size_t winner_offset() const {
-        return norm_.saved_bytes() + array_bytes(maxima_, options_.compute);
+        return norm_.saved_bytes() + array_bytes(maximum_count_, options_.compute);
     }
 
     void forward() override {
@@ -149,7 +149,7 @@ private:
     WholeBatchNorm norm_;
     kernels::BatchNormPoolArguments pool_;
     const kernels::PoolShape shape_ = pool_shape(op_.pool, options_.compute);
-    const std::int64_t maxima_ = output_shape(op_).elements();
+    const std::int64_t maximum_count_ = output_shape(op_).elements();
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
     ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels,
-           "the CUDA engine does not support a pyramid of {} levels", op.pyramid.size());
+           "the CUDA engine needs a pyramid of 4 levels, not {}", op.pyramid.size());
     kernels::RoiAlignShape shape{
         .dtype = compute,
         .images = static_cast<int>(op.regions[0]),
@@ -24,8 +24,8 @@ kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
         .sampling_ratio = static_cast<int>(op.sampling_ratio)};
     for (std::size_t level = 0; level < op.pyramid.size(); ++level) {
         ensure(op.pyramid[level][0] == op.regions[0] && op.pyramid[level][3] == op.pyramid[0][3],
-               "pyramid level {} does not match the first level, {}, or the regions, {}",
-               to_string(op.pyramid[level]), to_string(op.pyramid[0]), to_string(op.regions));
+               "level {} must have the images of regions {} and the channels of level {}",
+               to_string(op.pyramid[level]), to_string(op.regions), to_string(op.pyramid[0]));
         shape.height[level] = static_cast<int>(op.pyramid[level][1]);
         shape.width[level] = static_cast<int>(op.pyramid[level][2]);
     }

@@ -42,7 +42,7 @@ public:
     explicit Transfers(cudaStream_t stream)
         : stream_(stream), chunk_(kChunkBytes), small_(kSmallSlots * kSmallBytes) {}
 
-    /// The public functions implement those of Device and throw Error(internal) on a failure.
+    /// The public functions implement those of Device; they throw Error(internal) on a failure.
     void upload(void* to, std::span<const std::byte> from) {
         auto* target = static_cast<std::byte*>(to);
         for (std::size_t at = 0; at < from.size(); at += kChunkBytes) {

@@ -66,7 +66,7 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     }
 }
 
-/// Clamps to +-127 and rounds to nearest even: the sum with 3 * 2^22 ends in the integer's bits.
+/// Clamps to [-127, 127] and rounds to nearest even: x + 3 * 2^22 has the integer in its low bits.
 inline void store_rounded(Numbers values, std::int8_t* to) {
     const Numbers limit = Numbers{} + 127.0f;
     values = values > limit ? limit : values;

@@ -15,8 +15,8 @@ void set_int8_loops(SimdKernels& table);
 
 namespace {
 
-// statistics() and gradient_sums() add up pixels in blocks, which limits rounding errors. Two sums
-// at a time in statistics() hide latency.
+// statistics() and gradient_sums() add up pixels in blocks, which limits rounding errors.
+// statistics() computes two independent sums at a time to hide latency.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>
@@ -133,18 +133,18 @@ void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
 
 /// Calls `loop` with the source's gate, and whether dy1 exists, as compile-time constants.
 void with_source(const GradientSource& source, const auto& loop) {
-    const bool two = source.dy1 != nullptr;
+    const bool has_second = source.dy1 != nullptr;
     const Gate gate = !source.relu ? Gate::none : source.y != nullptr ? Gate::output : Gate::affine;
     switch (gate) {
         case Gate::none:
-            return two ? loop.template operator()<Gate::none, true>()
-                       : loop.template operator()<Gate::none, false>();
+            return has_second ? loop.template operator()<Gate::none, true>()
+                              : loop.template operator()<Gate::none, false>();
         case Gate::affine:
-            return two ? loop.template operator()<Gate::affine, true>()
-                       : loop.template operator()<Gate::affine, false>();
+            return has_second ? loop.template operator()<Gate::affine, true>()
+                              : loop.template operator()<Gate::affine, false>();
         case Gate::output:
-            return two ? loop.template operator()<Gate::output, true>()
-                       : loop.template operator()<Gate::output, false>();
+            return has_second ? loop.template operator()<Gate::output, true>()
+                              : loop.template operator()<Gate::output, false>();
     }
 }
 

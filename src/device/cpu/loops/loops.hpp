@@ -27,21 +27,21 @@ struct StatisticsTile {
     float* squares;      // (lanes)
 };
 
-/// y = scale x + shift (+ residual), then max(y, 0) with `relu`.
+/// y = scale x + shift + residual, then max(y, 0) with `relu`. A null residual is 0.
 struct ApplyTile {
     const void* x;
-    const void* residual;  // null: none
+    const void* residual;
     void* y;
     const float* scale;  // (lanes)
     const float* shift;  // (lanes)
     bool relu;
 };
 
-/// The gradient g of the affine output of a normalization: dy0 (+ dy1). With `relu`, g is 0 where
-/// the ReLU was 0: where `y` <= 0 or, if `y` is null, scale x + shift <= 0.
+/// The gradient g of the affine output of a normalization: dy0 + dy1, where a null dy1 is 0. With
+/// `relu`, g is 0 where the ReLU was 0: where `y` <= 0 or, if `y` is null, scale x + shift <= 0.
 struct GradientSource {
     const void* dy0;
-    const void* dy1;  // null: none
+    const void* dy1;
     const void* x;
     const void* y;       // null: computed from x
     const float* scale;  // (lanes)
@@ -99,7 +99,7 @@ struct MomentumCoefficients {
 /// Updates of the moments m and v in Adam and LAMB.
 struct MomentCoefficients {
     float gradient_factor;
-    float gradient_decay;  // factor of w in the decay term of g
+    float gradient_decay;  // g = gradient_factor gradient + gradient_decay w
     float beta1, one_minus_beta1;
     float beta2, one_minus_beta2;
 };
@@ -135,7 +135,7 @@ struct SquareSums {
     double others = 0;  // gradients, or u of LAMB
 };
 
-/// y = x + z: pixel p of a row of y adds pixel column[p] of a row of z.
+/// Pixel p of a row of y is the sum of pixel p of x and pixel column[p] of z.
 struct UpsampleRow {
     const void* x;
     const void* coarse;  // z
@@ -143,11 +143,11 @@ struct UpsampleRow {
     const std::int32_t* column;  // (pixels)
 };
 
-/// dz = the sum of dy0 (+ dy1) over `rows` rows and, for pixel p, the columns from first_column[p]
-/// up to first_column[p + 1], exclusive.
+/// Pixel p of a row of dz is the sum of dy0 + dy1 over `rows` rows and over the columns from
+/// first_column[p] up to first_column[p + 1], exclusive. A null dy1 is 0.
 struct DownsampleRow {
     const void* dy0;  // the first of the rows
-    const void* dy1;  // null: none
+    const void* dy1;
     void* dz;
     std::int64_t rows;
     std::int64_t width;                // of a row of dy, in pixels
@@ -189,7 +189,7 @@ struct FilterRows {
 
 /// Random numbers to round a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
 /// where b counts from first_block. 16 blocks serve 128 elements, pixel after pixel: element e
-/// takes the lower ((e / 16) % 2 = 0) or upper half of word e / 32 of block e % 16.
+/// takes half of word e / 32 of block e % 16, the lower half if e / 16 is even, else the upper.
 struct Dither {
     std::uint32_t key[2];
     std::uint32_t counter[3];
@@ -214,8 +214,7 @@ struct BoxColumns {
 };
 struct ReferenceBox {
     float x1, y1, x2, y2;
-    float area;
-    float max_iou;
+    float area, max_iou;
 };
 
 /// The loops for one instruction set.
@@ -263,8 +262,8 @@ struct SimdKernels {
     void (*round_to_int8)(const Tile&, const RoundTile&);
     /// Like round_to_int8() for a filter, with a step per channel; also reverses its taps.
     void (*round_rotated)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
-    /// Rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer for random h of 16 bits:
-    /// stochastic rounding.
+    /// Stochastic rounding: rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer, where
+    /// h is a random 16-bit integer.
     void (*dither_to_int8)(const Tile&, const RoundTile&, const Dither&);
     void (*scale_sums)(const Tile&, const SumsTile&);
 };
@@ -285,8 +284,8 @@ const SimdKernels& table();
 /// Returns the engine's own loops, compiled for the instruction sets of this processor.
 const SimdKernels& loops_for_this_cpu();
 
-/// Returns whether the processor multiplies bfloat16 numbers. Otherwise oneDNN emulates bfloat16,
-/// which is slower than fp32.
+/// Returns whether the processor has instructions for bfloat16 products. Otherwise oneDNN emulates
+/// bfloat16, which is slower than fp32.
 bool has_native_bf16();
 
 /// Returns whether the processor adds products of 8-bit integers in 32 bits (AVX-512 VNNI) and

@@ -57,7 +57,7 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// Returns 0 where `gate` <= 0, else `values`: a ReLU must not hide a NaN.
+/// Returns 0 where `gate` <= 0, else `values`, also for a NaN gate: a ReLU must not hide a NaN.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
