@@ -150,6 +150,10 @@ class Network:
                 rows += [(f"{node.name}.{part}", node.extent[2], 1, 1) for part in ("weight", "bias")]
         return rows
 
+    def values(self):
+        """The elements of all activations of one sample, with the softmax."""
+        return sum(math.prod(node.extent) for node in self.nodes) + self.classes
+
     def statistics(self):
         return [(node.name, node.extent[2]) for node in self.nodes if node.kind == "norm"]
 

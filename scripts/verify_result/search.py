@@ -10,7 +10,7 @@ from configuration import is_search
 from findings import MalformedFile
 from network import LEDGERS, edited_network
 from proposals import dimensions, is_same, proposal
-from trials import Lines, LinesCheck
+from trials import MAX_DRAW, Lines, LinesCheck
 
 POINTS = 100  # of the curve
 ROUNDING_SECONDS = 1e-6
@@ -154,30 +154,46 @@ class SearchCheck:
             self.run.findings.add(NAMES, f"has {len(names)} of {samples} samples; must have about "
                                          f"{share * samples}, according to search.hold_out")
 
-    def has_too_many_flops(self, edits):
-        limit = float(self.config["search.max_flops_factor"])
-        flops, root = (edited_network(self.config, script).flops("table3")[0] for script in (edits, []))
-        return flops > limit * root
+    def memory_bytes(self, network):
+        """A bound of a rank's parameters, gradients, optimizer states, working copies and activations."""
+        states = 2 if self.config["training.optimizer"] in ("lamb", "adam", "adamw") else 1
+        size = 2 if self.run.record["workload"]["precision"] in ("bf16", "fp16", "mixed") else 4
+        samples = int(self.config["training.batch_size"]) // max(1, self.run.record["topology"]["degree"])
+        weights = sum(rows * channels * pixels for _, rows, channels, pixels in network.parameters())
+        return weights * (4 * (2 + states) + 2 * size) + network.values() * samples * size
+
+    def refused_by(self, proposed, draw, edits):
+        """The key of the limit that refuses a draw of a proposal; empty if none does."""
+        network, factor = edited_network(self.config, edits), float(self.config["search.max_flops_factor"])
+        if network.flops("table3")[0] > factor * edited_network(self.config, []).flops("table3")[0]:
+            return "search.max_flops_factor"
+        may_lack_memory = proposed["sequence"] > 0 and draw < MAX_DRAW
+        lacks = may_lack_memory and self.memory_bytes(network) > proposed["memory_bytes"]
+        return "search.max_memory_gb" if lacks else ""
 
     def check_proposal(self, history, trial):
         """Parent, network and hyper-parameters, computed again with those of the draws before."""
         proposed, line = trial.proposed, 2 * trial.proposed["sequence"] + 1
+        memory = int(float(self.config["search.max_memory_gb"]) * 1e9)
         check_values(self.config, history, proposed)
         try:
             drawn = [proposal(self.networks, self.histories, history.group, {**proposed, "draw": draw})
                      for draw in range(proposed["draw"] + 1)]
-            exceeds = [self.has_too_many_flops(edits) for _, edits, _ in drawn[:-1]]
-            exceeds.append(self.has_too_many_flops(proposed["edits"]))
+            limits = [self.refused_by(proposed, draw, edits) for draw, (_, edits, _) in enumerate(drawn[:-1])]
+            limits.append(self.refused_by(proposed, proposed["draw"], proposed["edits"]))
         except MalformedFile as error:
             history.fail(line, error)
         if not is_same(proposed, drawn[-1]):
             self.run.findings.add(
                 history.name, f"line {line}: the search proposes another trial from the lines seen")
-        elif not all(exceeds[:-1]):
+        elif memory and proposed["memory_bytes"] != memory:
+            self.run.findings.add(history.name, f"line {line}: memory_bytes: is {proposed['memory_bytes']}; must "
+                                                f"be {memory}, according to search.max_memory_gb")
+        elif not all(limits[:-1]):
             self.run.findings.add(
-                history.name, f"line {line}: draw: proposal {exceeds.index(False)} was not to be refused")
-        elif exceeds[-1]:
-            self.run.findings.add(history.name, f"line {line}: edits: exceed search.max_flops_factor")
+                history.name, f"line {line}: draw: proposal {limits.index('')} was not to be refused")
+        elif limits[-1]:
+            self.run.findings.add(history.name, f"line {line}: edits: exceed {limits[-1]}")
 
     def check_flops(self, history, trial):
         network = edited_network(self.config, trial.proposed["edits"])

@@ -172,7 +172,7 @@ bool is_near(const HyperParameter& a, const HyperParameter& b) {
 }  // namespace
 
 Request request_of(int group, const ProposedTrial& trial) {
-    return {group, trial.sequence, trial.draw, trial.missing, trial.seen};
+    return {group, trial.sequence, trial.draw, trial.missing, trial.seen, trial.memory_bytes};
 }
 
 void check_hyper_parameters(const Settings& settings, const ProposedTrial& trial,
@@ -205,13 +205,14 @@ ProposedTrial propose(const Basis& basis, const Request& request,
     trial.draw = request.draw;
     trial.missing = request.missing;
     trial.seen = request.seen;
+    trial.memory_bytes = request.memory_bytes;
     return trial;
 }
 
 bool has_same_proposal(const ProposedTrial& a, const ProposedTrial& b) {
     const auto rest = [](const ProposedTrial& trial) {
         return std::tie(trial.sequence, trial.parent, trial.edits, trial.draw, trial.missing,
-                        trial.seen);
+                        trial.seen, trial.memory_bytes);
     };
     return rest(a) == rest(b) &&
            std::ranges::equal(a.hyper_parameters, b.hyper_parameters, is_near);
