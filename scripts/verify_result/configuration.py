@@ -23,7 +23,7 @@ SETTINGS = {  # all keys of the configuration, by section
         "score_threshold fusion_overlap",
     "search":
         "trials duration_seconds epochs parent history recorded hold_out max_flops_factor max_memory_gb "
-        "root_blocks rate_factors weight_decays",
+        "plain_deepening root_blocks rate_factors weight_decays",
     "bagging":
         "M P_degree sampler subsample_fraction aggregation out_of_bag",
     "parallel":

@@ -37,6 +37,7 @@ class Network:
 
     def __init__(self, config):
         self.nodes, self.classes = [], int(config["workload.classes"])
+        self.has_plain_edits = config["search.plain_deepening"] == "true"
         self.strides_on_3x3 = config["workload.model"] != "resnet50_v1"
         size, width = int(config["workload.image_size"]), int(config["workload.backbone_width"])
         images = self.add(Node("images", "images", []))
@@ -108,6 +109,8 @@ class Network:
             wanted = self.skip(name, self.find(edit["node"], "relu"), self.find(edit["end"], "norm"))
         elif kind == "deeper":
             wanted = self.deeper(name, self.find(edit["node"], "relu"))
+        elif kind == "deeper_plain":
+            wanted = self.deeper_plain(name, self.find(edit["node"], "relu"))
         else:
             raise MalformedFile(f"an edit has the kind {kind}")
         if edit["amount"] != wanted:
@@ -137,6 +140,13 @@ class Network:
 
         self.insert(x, make)
         return filters
+
+    def deeper_plain(self, name, x):
+        def make():
+            return self.relu(name + "relu", self.norm(name + "bn", self.convolution(name + "conv", x, x.extent[2], 3)))
+
+        self.insert(x, make)
+        return x.extent[2]
 
     def parameters(self):
         """(name, rows, channels, pixels) in the order of the nodes."""

@@ -37,6 +37,9 @@ std::vector<Key> search_keys() {
         key("max_memory_gb", &C::max_memory_gb, between(0, 1000000, "GB"),
             "Most memory of a rank for a trial's network; 0 is that of its device or its share of "
             "the node's."),
+        key("plain_deepening", &C::plain_deepening,
+            "Also inserts a 3x3 convolution, BatchNorm and ReLU, which preserve the function in "
+            "inference only."),
         key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
             "Residual blocks in the four stages of the root; 3, 4, 6, 3 is ResNet-50."),
         key("rate_factors", &C::rate_factors, between(0.001, 1000),

@@ -42,7 +42,7 @@ public:
           source_(training.context, training.resources, nullptr, steps_per_epoch_),
           resumable_(source_, result.record),
           checkpoints_(training, content()) {
-        const std::int64_t memory = smallest_memory();
+        const std::int64_t memory = smallest_memory(training);
         comm::collective_try(training.group, [&] {
             if (is_leader_)
                 proposals_.emplace(training.context, training.log, memory,
@@ -81,22 +81,6 @@ private:
                 "{} training samples do not fill one batch of training.batch_size {}",
                 record.samples_drawn, config.training.batch_size);
         return steps;
-    }
-
-    /// Returns the bytes of the group's rank with the least memory. Ranks of a node share its memory
-    /// or, with run.level custom, a GPU. Collective.
-    std::int64_t smallest_memory() const {
-        const context::RunContext& context = training_.context;
-        const std::string& device = context.ranks[context.place.world_rank].device_uuid;
-        int sharing = 0;
-        for (int rank = 0; rank < std::ssize(context.ranks); ++rank) {
-            const bool is_near = context.controller.place(rank).node == context.place.node;
-            if (is_near && context.ranks[rank].device_uuid == device) ++sharing;
-        }
-        double negative =
-            -static_cast<double>(training_.resources.device->memory_bytes() / sharing);
-        training_.group.all_reduce_max(std::span(&negative, 1));
-        return static_cast<std::int64_t>(-negative);
     }
 
     std::int64_t steps() const { return finished_.epochs * steps_per_epoch_; }

@@ -28,7 +28,8 @@ struct BestChild {
 /// value is mean + 2.576 deviations; children that equal a known graph are left out. Unlike AIPerf,
 /// the process trains and predicts with one covariance, and accuracies have mean 0 and deviation 1.
 /// Descendants of trials without weights are not proposed. Returns nothing if there is no child.
+/// `has_plain` as for draw_morph().
 std::optional<BestChild> anneal(const graph::Graph& root, std::span<const Completed> population,
-                                CounterStream& draws);
+                                CounterStream& draws, bool has_plain = false);
 
 }  // namespace hpcai::search

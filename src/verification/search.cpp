@@ -31,6 +31,7 @@ search::Basis search_basis(const config::Config& config) {
     const double rate = config.training.learning_rate, decay = config.training.weight_decay;
     search::Settings settings;
     settings.parent = parent_rule(search.parent);
+    settings.has_plain_deepening = search.plain_deepening;
     settings.dimensions = {{.name = kLearningRate,
                             .low = rate * search.rate_factors.front(),
                             .high = rate * search.rate_factors.back(),

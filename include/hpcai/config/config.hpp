@@ -219,6 +219,7 @@ struct SearchConfig {
     double hold_out = 0.1;        // share of the training samples that select the models
     double max_flops_factor = 4;  // of a child's FLOPs to the root's
     double max_memory_gb = 0;     // of a rank, 1e9 bytes; 0: the rank's share of its device's
+    bool plain_deepening = false;
     std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the root
     std::vector<double> rate_factors = {0.5, 2};           // range of the factor of learning_rate
     std::vector<double> weight_decays = {0.00001, 0.001};  // range of training.weight_decay
