@@ -160,10 +160,6 @@ class Network:
                 rows += [(f"{node.name}.{part}", node.extent[2], 1, 1) for part in ("weight", "bias")]
         return rows
 
-    def values(self):
-        """The elements of all activations of one sample, with the softmax."""
-        return sum(math.prod(node.extent) for node in self.nodes) + self.classes
-
     def statistics(self):
         return [(node.name, node.extent[2]) for node in self.nodes if node.kind == "norm"]
 
@@ -201,6 +197,16 @@ def count(node, ledger):
               "pool": (read * node.kernel**2 // node.stride**2 if node.kind == "pool" else 0, 0, 0),
               "mean": (channels * (height * width + 3), 0, 0)}
     return counts[node.kind]
+
+
+def memory_bytes(network, config, record):
+    """A bound of a rank's parameters, gradients, optimizer states, working copies and activations."""
+    states = 2 if config["training.optimizer"] in ("lamb", "adam", "adamw") else 1
+    size = 2 if record["workload"]["precision"] in ("bf16", "fp16", "mixed") else 4
+    samples = int(config["training.batch_size"]) // max(1, record["topology"]["degree"])
+    weights = sum(rows * channels * pixels for _, rows, channels, pixels in network.parameters())
+    elements = sum(math.prod(node.extent) for node in network.nodes) + network.classes  # and the softmax
+    return weights * (4 * (2 + states) + 2 * size) + elements * samples * size
 
 
 def edited_network(config, edits):

@@ -8,7 +8,7 @@ from annealing import Networks
 from arrays import read_npy
 from configuration import is_search
 from findings import MalformedFile
-from network import LEDGERS, edited_network
+from network import LEDGERS, edited_network, memory_bytes
 from proposals import dimensions, is_same, proposal
 from trials import MAX_DRAW, Lines, LinesCheck
 
@@ -154,21 +154,13 @@ class SearchCheck:
             self.run.findings.add(NAMES, f"has {len(names)} of {samples} samples; must have about "
                                          f"{share * samples}, according to search.hold_out")
 
-    def memory_bytes(self, network):
-        """A bound of a rank's parameters, gradients, optimizer states, working copies and activations."""
-        states = 2 if self.config["training.optimizer"] in ("lamb", "adam", "adamw") else 1
-        size = 2 if self.run.record["workload"]["precision"] in ("bf16", "fp16", "mixed") else 4
-        samples = int(self.config["training.batch_size"]) // max(1, self.run.record["topology"]["degree"])
-        weights = sum(rows * channels * pixels for _, rows, channels, pixels in network.parameters())
-        return weights * (4 * (2 + states) + 2 * size) + network.values() * samples * size
-
     def refused_by(self, proposed, draw, edits):
         """The key of the limit that refuses a draw of a proposal; empty if none does."""
         network, factor = edited_network(self.config, edits), float(self.config["search.max_flops_factor"])
         if network.flops("table3")[0] > factor * edited_network(self.config, []).flops("table3")[0]:
             return "search.max_flops_factor"
         may_lack_memory = proposed["sequence"] > 0 and draw < MAX_DRAW
-        lacks = may_lack_memory and self.memory_bytes(network) > proposed["memory_bytes"]
+        lacks = may_lack_memory and memory_bytes(network, self.config, self.run.record) > proposed["memory_bytes"]
         return "search.max_memory_gb" if lacks else ""
 
     def check_proposal(self, history, trial):
