@@ -89,7 +89,8 @@ std::optional<double> peak_resident_bytes() {
 std::int64_t host_memory_bytes(const std::filesystem::path& root) {
     std::int64_t bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
     std::ifstream groups(root / "proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b" or, version 2, "0::/a/b"
+    // Lines are "4:memory:/a/b" or, in version 2, "0::/a/b".
+    for (std::string line; std::getline(groups, line);) {
         const std::size_t first = line.find(':'), second = line.find(':', first + 1);
         if (second == std::string::npos) continue;
         const std::string controller = line.substr(first + 1, second - first - 1);

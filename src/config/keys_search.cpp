@@ -13,20 +13,19 @@ std::vector<Key> search_keys() {
         key("trials", &C::trials, between(0, 1000000, "trials"),
             "Trials of each group; 0 searches until duration_seconds."),
         key("duration_seconds", &C::duration_seconds, between(0, kMonthSeconds, "seconds"),
-            "Time from the end of the start-up after which each group ends its search, after the "
-            "epoch in progress; 0 is no limit."),
+            "Time after the start-up after which each group ends its search with the epoch in "
+            "progress; 0 is no limit."),
         key("epochs", &C::epochs, between(1, 65535, "epochs"),
-            "Epochs of a group's first trial, its second, and so on; later trials have the last "
-            "number."),
+            "Epochs of a group's trials in order; later trials have the last number."),
         key("parent", &C::parent,
             {{evolution, "evolution"}, {bayesian, "bayesian"}, {random, "random"}},
-            "Choice of a trial's parent: the best of ten of the newest 100 trials (evolution), the "
-            "largest mean + 2.576 deviations of a Gaussian process over edit distances (bayesian), "
-            "or any of them or the root (random)."),
+            "Choice of a trial's parent: the best of ten of the newest 100 trials (evolution), by "
+            "a Gaussian process over edit distances (bayesian), or any of them or the root "
+            "(random)."),
         key("history", &C::history,
             {{asynchronous, "asynchronous"}, {own, "own"}, {recorded, "recorded"}},
             "Trials that a proposal depends on: those of all groups so far (asynchronous), of its "
-            "own group (own), or those that a group of search.recorded had seen (recorded)."),
+            "own group (own), or as in search.recorded (recorded)."),
         key("recorded", &C::recorded,
             "Result directory of the search that history recorded replays."),
         key("hold_out", &C::hold_out, between(0.01, 0.5, "fraction"),
@@ -35,17 +34,14 @@ std::vector<Key> search_keys() {
         key("max_flops_factor", &C::max_flops_factor, between(1, 1000),
             "Most FLOPs of a trial's network, as a multiple of the root's."),
         key("max_memory_gb", &C::max_memory_gb, between(0, 1000000, "GB"),
-            "Most memory of a rank for a trial's network; 0 is that of its device or its share of "
-            "the node's."),
-        key("plain_deepening", &C::plain_deepening,
-            "Also inserts a 3x3 convolution, BatchNorm and ReLU, which preserve the function in "
-            "inference only."),
+            "Most memory for a trial's network; 0 is that of a rank."),
+        key("plain_deepening", &C::plain_deepening, "Whether there are edits deeper_plain."),
         key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
             "Residual blocks in the four stages of the root; 3, 4, 6, 3 is ResNet-50."),
         key("rate_factors", &C::rate_factors, between(0.001, 1000),
-            "Lowest and highest factor of training.learning_rate that a trial may draw."),
+            "Range of the factor of training.learning_rate that a trial draws."),
         key("weight_decays", &C::weight_decays, between(0.0000001, 1),
-            "Lowest and highest training.weight_decay that a trial may draw."),
+            "Range of the training.weight_decay that a trial draws."),
     };
 }
 

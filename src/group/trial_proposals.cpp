@@ -63,10 +63,11 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
     require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
             ExitCode::data, "'{}' is that of a search with another number of groups", own().name());
     if (const std::int64_t needed = limits_.memory_bytes(basis_.root); needed > memory_bytes_)
-        log.warn("no trial has edits: the root may need {} of memory, more than {}, which follows "
-                 "from search.max_memory_gb",
-                 format_bytes(static_cast<std::uint64_t>(needed)),
-                 format_bytes(static_cast<std::uint64_t>(memory_bytes_)));
+        log.warn(
+            "no trial has edits: the root may need {} of memory, more than {}, which follows "
+            "from search.max_memory_gb",
+            format_bytes(static_cast<std::uint64_t>(needed)),
+            format_bytes(static_cast<std::uint64_t>(memory_bytes_)));
 }
 
 bool TrialProposals::is_over() const {

@@ -7,7 +7,8 @@
 
 /// Edits of a classifier's graph that preserve the function it computes. A child inherits the
 /// weights of its parent, and its outputs equal the parent's in inference and in training, up to
-/// rounding; except that deeper_plain changes them in training. No edit changes the width of a trunk, whose channels an addition ties together.
+/// rounding; except that deeper_plain changes them in training. No edit changes the width of a
+/// trunk, whose channels an addition ties together.
 namespace hpcai::morphs {
 
 enum class MorphKind {
