@@ -22,8 +22,8 @@ SETTINGS = {  # all keys of the configuration, by section
         "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
         "score_threshold fusion_overlap",
     "search":
-        "trials duration_seconds epochs parent history recorded hold_out max_flops_factor root_blocks "
-        "rate_factors weight_decays",
+        "trials duration_seconds epochs parent history recorded hold_out max_flops_factor max_memory_gb "
+        "plain_deepening root_blocks rate_factors weight_decays",
     "bagging":
         "M P_degree sampler subsample_fraction aggregation out_of_bag",
     "parallel":

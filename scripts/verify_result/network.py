@@ -37,6 +37,7 @@ class Network:
 
     def __init__(self, config):
         self.nodes, self.classes = [], int(config["workload.classes"])
+        self.has_plain_edits = config["search.plain_deepening"] == "true"
         self.strides_on_3x3 = config["workload.model"] != "resnet50_v1"
         size, width = int(config["workload.image_size"]), int(config["workload.backbone_width"])
         images = self.add(Node("images", "images", []))
@@ -108,6 +109,8 @@ class Network:
             wanted = self.skip(name, self.find(edit["node"], "relu"), self.find(edit["end"], "norm"))
         elif kind == "deeper":
             wanted = self.deeper(name, self.find(edit["node"], "relu"))
+        elif kind == "deeper_plain":
+            wanted = self.deeper_plain(name, self.find(edit["node"], "relu"))
         else:
             raise MalformedFile(f"an edit has the kind {kind}")
         if edit["amount"] != wanted:
@@ -137,6 +140,13 @@ class Network:
 
         self.insert(x, make)
         return filters
+
+    def deeper_plain(self, name, x):
+        def make():
+            return self.relu(name + "relu", self.norm(name + "bn", self.convolution(name + "conv", x, x.extent[2], 3)))
+
+        self.insert(x, make)
+        return x.extent[2]
 
     def parameters(self):
         """(name, rows, channels, pixels) in the order of the nodes."""
@@ -187,6 +197,16 @@ def count(node, ledger):
               "pool": (read * node.kernel**2 // node.stride**2 if node.kind == "pool" else 0, 0, 0),
               "mean": (channels * (height * width + 3), 0, 0)}
     return counts[node.kind]
+
+
+def memory_bytes(network, config, record):
+    """A bound of a rank's parameters, gradients, optimizer states, working copies and activations."""
+    states = 2 if config["training.optimizer"] in ("lamb", "adam", "adamw") else 1
+    size = 2 if record["workload"]["precision"] in ("bf16", "fp16", "mixed") else 4
+    samples = int(config["training.batch_size"]) // max(1, record["topology"]["degree"])
+    weights = sum(rows * channels * pixels for _, rows, channels, pixels in network.parameters())
+    elements = sum(math.prod(node.extent) for node in network.nodes) + network.classes  # and the softmax
+    return weights * (4 * (2 + states) + 2 * size) + elements * samples * size
 
 
 def edited_network(config, edits):

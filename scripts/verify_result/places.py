@@ -49,6 +49,10 @@ class Places:
         filters = -(-channels // 4) if node.inputs[0].kind == "add" else channels
         return filters, (9 * channels + 2 + channels) * filters + 2 * channels
 
+    def deeper_plain(self, node):
+        channels = node.extent[2]
+        return (channels, (9 * channels + 2) * channels) if self.deeper(node) else None
+
     def skip(self, start, end):
         if start.kind != "relu" or end.kind != "norm" or self.has_skip(start, end):
             return None
@@ -84,7 +88,8 @@ class Places:
     def by_kind(self):
         """Lists of at most 75 edits of each kind that has any."""
         lists = []
-        for kind in ("wider", "kernel", "skip", "deeper"):
+        plain = ("deeper_plain",) if self.network.has_plain_edits else ()
+        for kind in ("wider", "kernel", "skip", "deeper", *plain):
             edits = self.all_of(kind)
             count = min(len(edits), MAX_PLACES)
             if edits:

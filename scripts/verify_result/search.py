@@ -8,9 +8,9 @@ from annealing import Networks
 from arrays import read_npy
 from configuration import is_search
 from findings import MalformedFile
-from network import LEDGERS, edited_network
+from network import LEDGERS, edited_network, memory_bytes
 from proposals import dimensions, is_same, proposal
-from trials import Lines, LinesCheck
+from trials import MAX_DRAW, Lines, LinesCheck
 
 POINTS = 100  # of the curve
 ROUNDING_SECONDS = 1e-6
@@ -154,31 +154,38 @@ class SearchCheck:
             self.run.findings.add(NAMES, f"has {len(names)} of {samples} samples; must have about "
                                          f"{share * samples}, according to search.hold_out")
 
-    def has_too_many_flops(self, edits):
-        limit = float(self.config["search.max_flops_factor"])
-        flops, root = (edited_network(self.config, script).flops("table3")[0] for script in (edits, []))
-        return flops > limit * root
+    def refused_by(self, proposed, draw, edits):
+        """The key of the limit that refuses a draw of a proposal; empty if none does."""
+        network, factor = edited_network(self.config, edits), float(self.config["search.max_flops_factor"])
+        if network.flops("table3")[0] > factor * edited_network(self.config, []).flops("table3")[0]:
+            return "search.max_flops_factor"
+        may_lack_memory = proposed["sequence"] > 0 and draw < MAX_DRAW
+        lacks = may_lack_memory and memory_bytes(network, self.config, self.run.record) > proposed["memory_bytes"]
+        return "search.max_memory_gb" if lacks else ""
 
     def check_proposal(self, history, trial):
         """Parent, network and hyper-parameters, computed again with those of the draws before."""
         proposed, line = trial.proposed, 2 * trial.proposed["sequence"] + 1
+        memory = int(float(self.config["search.max_memory_gb"]) * 1e9)
         check_values(self.config, history, proposed)
         try:
             drawn = [proposal(self.networks, self.histories, history.group, {**proposed, "draw": draw})
                      for draw in range(proposed["draw"] + 1)]
-            exceeds = [self.has_too_many_flops(edits) for _, edits, _ in drawn[:-1]]
-            exceeds.append(self.has_too_many_flops(proposed["edits"]))
+            limits = [self.refused_by(proposed, draw, edits) for draw, (_, edits, _) in enumerate(drawn[:-1])]
+            limits.append(self.refused_by(proposed, proposed["draw"], proposed["edits"]))
         except MalformedFile as error:
             history.fail(line, error)
         if not is_same(proposed, drawn[-1]):
             self.run.findings.add(
                 history.name, f"line {line}: the search proposes another trial from the lines seen")
-        elif not all(exceeds[:-1]):
+        elif memory and proposed["memory_bytes"] != memory:
+            self.run.findings.add(history.name, f"line {line}: memory_bytes: is {proposed['memory_bytes']}; must "
+                                                f"be {memory}, according to search.max_memory_gb")
+        elif not all(limits[:-1]):
             self.run.findings.add(
-                history.name, f"line {line}: draw: proposal {exceeds.index(False)} does not exceed "
-                              "search.max_flops_factor")
-        elif exceeds[-1]:
-            self.run.findings.add(history.name, f"line {line}: edits: exceed search.max_flops_factor")
+                history.name, f"line {line}: draw: proposal {limits.index('')} exceeds no limit")
+        elif limits[-1]:
+            self.run.findings.add(history.name, f"line {line}: edits: exceed {limits[-1]}")
 
     def check_flops(self, history, trial):
         network = edited_network(self.config, trial.proposed["edits"])

@@ -13,7 +13,8 @@ SECONDS = ("begin_seconds", "end_seconds", "proposing_seconds", "building_second
 ID = {"group": int, "sequence": int}
 PROPOSED = {"schema": "hpcai500-trial-proposed/1", "previous": str, "sequence": int, "parent": ID,
             "edits": [{"kind": str, "node": str, "end": str, "amount": int}],
-            "hyper_parameters": [{"name": str, "value": float}], "draw": int, "missing": [ID], "seen": [int]}
+            "hyper_parameters": [{"name": str, "value": float}], "draw": int, "missing": [ID], "seen": [int],
+            "memory_bytes": int}
 FINISHED = {"schema": "hpcai500-trial-finished/1", "previous": str, "sequence": int, "state": str, "reason": str,
             "accuracy": [float], "epoch_seconds": [float], **dict.fromkeys(SECONDS, float),
             "samples_trained": int, "samples_evaluated": int,
@@ -42,6 +43,7 @@ def is_id(value):
 
 def is_possible_proposal(row):
     return (is_count(row["sequence"], MAX_NUMBER) and is_count(row["draw"], MAX_DRAW)
+            and is_count(row["memory_bytes"])
             and (is_id(row["parent"]) or row["parent"]["group"] == row["parent"]["sequence"] == -1)
             and all(map(is_id, row["missing"])) and all(map(is_count, row["seen"])))
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -83,6 +84,27 @@ std::optional<double> peak_resident_bytes() {
         std::getline(status, key);
     }
     return std::nullopt;
+}
+
+std::int64_t host_memory_bytes(const std::filesystem::path& root) {
+    std::int64_t bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+    std::ifstream groups(root / "proc/self/cgroup");
+    // Lines are "4:memory:/a/b" or, in version 2, "0::/a/b".
+    for (std::string line; std::getline(groups, line);) {
+        const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string controller = line.substr(first + 1, second - first - 1);
+        if (!controller.empty() && controller != "memory") continue;
+        const char* limit = controller.empty() ? "memory.max" : "memory.limit_in_bytes";
+        const auto tree = root / "sys/fs/cgroup" / controller;
+        auto group = std::filesystem::path(line.substr(second + 1)).relative_path();
+        for (bool is_last = false; !is_last; group = group.parent_path()) {
+            is_last = group.empty();
+            std::int64_t found = 0;
+            if (std::ifstream(tree / group / limit) >> found) bytes = std::min(bytes, found);
+        }
+    }
+    return bytes;
 }
 
 void reset_peak_resident_bytes() {

@@ -4,6 +4,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/process.hpp>
 #include <hpcai/device/device.hpp>
 
 namespace hpcai::device {
@@ -30,6 +31,10 @@ std::string_view name_of(const Precision& precision) {
     if (precision.compute == tensor::DType::f16) return precision.is_pure ? "fp16" : "mixed";
     if (precision.int8) return "int8";
     return precision.tf32 ? "tf32" : tensor::name_of(precision.compute);
+}
+
+std::int64_t Device::memory_bytes() const {
+    return host_memory_bytes();
 }
 
 void Device::resize_crops(const ViewBatch& /*batch*/) {

@@ -42,9 +42,12 @@ public:
           source_(training.context, training.resources, nullptr, steps_per_epoch_),
           resumable_(source_, result.record),
           checkpoints_(training, content()) {
+        const std::int64_t memory = smallest_memory(training);
         comm::collective_try(training.group, [&] {
             if (is_leader_)
-                proposals_.emplace(training.context, training.log, [this] { return may_wait(); });
+                proposals_.emplace(training.context, training.log, memory,
+                                   name_of(training.resources.precision),
+                                   [this] { return may_wait(); });
         });
     }
 

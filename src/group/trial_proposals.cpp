@@ -8,16 +8,15 @@
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/search_limits.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/group/peer_groups.hpp>
-#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/weights_file.hpp>
-#include <hpcai/verification/search.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -44,12 +43,15 @@ std::vector<ProposedTrial> read_recorded(const std::filesystem::path& directory,
 }  // namespace
 
 TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
+                               std::int64_t memory_bytes, std::string_view precision,
                                std::function<bool()> may_wait)
     : context_(context),
       log_(log),
       may_wait_(std::move(may_wait)),
       basis_(verification::search_basis(context.config)),
-      flops_limit_(verification::search_flops_limit(context.config, basis_.root)),
+      limits_(verification::proposal_limits(context.config, basis_.root,
+                                            context.controller.layout().degree, precision)),
+      memory_bytes_(limits_.configured_memory > 0 ? limits_.configured_memory : memory_bytes),
       writer_(context.place.group, history_path(context.output, context.place.group)) {
     const config::SearchConfig& search = context.config.search;
     for (int group = 0; group < context.controller.layout().groups; ++group) {
@@ -60,6 +62,12 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
     }
     require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
             ExitCode::data, "'{}' is that of a search with another number of groups", own().name());
+    if (const std::int64_t needed = limits_.memory_bytes(basis_.root); needed > memory_bytes_)
+        log.warn(
+            "no trial has edits: the root may need {} of memory, more than {}, which follows "
+            "from search.max_memory_gb",
+            format_bytes(static_cast<std::uint64_t>(needed)),
+            format_bytes(static_cast<std::uint64_t>(memory_bytes_)));
 }
 
 bool TrialProposals::is_over() const {
@@ -109,8 +117,9 @@ void TrialProposals::check_new_trials(Other& other) const {
         const ProposedTrial& trial = history.trials()[other.checked].proposed;
         other.is_damaged = true;
         search::check_hyper_parameters(basis_.settings, trial, history.name());
-        require(!exceeds_flops_limit(trial), ExitCode::data,
-                "{}: trial {} exceeds search.max_flops_factor", history.name(), trial.sequence);
+        const std::string_view limit = verification::refused_by(limits_, basis_, trial);
+        require(limit.empty(), ExitCode::data, "{}: trial {} exceeds {}", history.name(),
+                trial.sequence, limit);
         other.is_damaged = false;
     }
 }
@@ -143,7 +152,9 @@ search::Request TrialProposals::request() {
     const config::SearchHistory kind = context_.config.search.history;
     const std::vector<search::Trial>& trials = own().trials();
     const std::size_t sequence = trials.size();
-    search::Request request{.group = own().group(), .sequence = static_cast<int>(sequence)};
+    search::Request request{.group = own().group(),
+                            .sequence = static_cast<int>(sequence),
+                            .memory_bytes = memory_bytes_};
     const ProposedTrial* recorded = nullptr;
     if (kind == config::SearchHistory::recorded) {
         require(sequence < recorded_.size() && recorded_[sequence].seen.size() == others_.size(),
@@ -151,6 +162,7 @@ search::Request TrialProposals::request() {
                 context_.config.search.recorded, sequence, own().group());
         recorded = &recorded_[sequence];
         request.missing = recorded->missing;
+        request.memory_bytes = recorded->memory_bytes;
     }
     for (int group = 0; group < std::ssize(others_); ++group) {
         std::int64_t lines = 0;
@@ -184,12 +196,6 @@ const std::vector<EditRecord>& TrialProposals::edits_of(const TrialId& trial) co
     if (trial.is_root()) return kNone;
     const auto& trials = histories().at(trial.group)->trials();
     return trials.at(trial.sequence).proposed.edits;
-}
-
-bool TrialProposals::exceeds_flops_limit(const ProposedTrial& proposed) const {
-    const auto edits = search::morphs_of(proposed.edits);
-    const metrics::FlopsLedger ledger(morphs::apply_all(basis_.root, edits));
-    return static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) > flops_limit_;
 }
 
 /// Returns the weights of a trial, or the initial weights of the root; nothing if they are gone.
@@ -321,7 +327,7 @@ std::optional<PreparedTrial> TrialProposals::prepare() {
     const std::vector<const search::History*> all = histories();
     for (;;) {
         const ProposedTrial proposed = search::propose(basis_, wanted, all);
-        if (exceeds_flops_limit(proposed)) {
+        if (!verification::refused_by(limits_, basis_, proposed).empty()) {
             ensure(wanted.draw < basis_.settings.max_draws,
                    "trial {}: even the graph of its parent exceeds search.max_flops_factor",
                    wanted.sequence);

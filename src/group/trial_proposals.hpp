@@ -6,12 +6,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/morphs/inherit.hpp>
 #include <hpcai/search/proposal.hpp>
+#include <hpcai/verification/search.hpp>
 
 namespace hpcai::group {
 
@@ -24,12 +26,13 @@ struct PreparedTrial {
 /// Proposes the trials of a group and stores its history. Only the leader has an object.
 class TrialProposals {
 public:
-    /// Reads the history that an earlier launch has stored. Throws as search::HistoryWriter, and
+    /// Reads the history that an earlier launch has stored. `memory_bytes` is that of the group's
+    /// rank with the least, `precision` the resolved one. Throws as search::HistoryWriter, and
     /// Error(data) if search.recorded cannot be read. References outlive the object. next() calls
     /// `may_wait` about 50 times a second while it waits for another group.
     TrialProposals(
-        const context::RunContext& context, Logger& log,
-        std::function<bool()> may_wait = [] { return true; });
+        const context::RunContext& context, Logger& log, std::int64_t memory_bytes,
+        std::string_view precision, std::function<bool()> may_wait = [] { return true; });
 
     /// Whether the search of the group is over, for one of these reasons: search.trials trials have
     /// completed; the last trial ended after search.duration_seconds; verification::end_reason()
@@ -86,7 +89,6 @@ private:
     std::optional<PreparedTrial> repeat();
     std::vector<const search::History*> histories() const;
     const std::vector<EditRecord>& edits_of(const TrialId& trial) const;
-    bool exceeds_flops_limit(const ProposedTrial& proposed) const;
     std::optional<morphs::Weights> weights_of(const TrialId& trial);
     std::optional<PreparedTrial> inherit(ProposedTrial proposed);
 
@@ -94,7 +96,8 @@ private:
     Logger& log_;
     std::function<bool()> may_wait_;
     search::Basis basis_;
-    double flops_limit_;  // of one training sample
+    verification::ProposalLimits limits_;
+    std::int64_t memory_bytes_;  // recorded by new proposals, except in a replay
     search::HistoryWriter writer_;
     std::deque<Other> others_;             // [group]; that of the own group is not used
     std::vector<ProposedTrial> recorded_;  // finished trials of the group in the replayed search

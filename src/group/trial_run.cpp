@@ -78,6 +78,19 @@ morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph&
     return weights;
 }
 
+std::int64_t smallest_memory(const GroupTraining& training) {
+    const context::RunContext& context = training.context;
+    const std::string& device = context.ranks[context.place.world_rank].device_uuid;
+    int sharing = 0;
+    for (int rank = 0; rank < std::ssize(context.ranks); ++rank) {
+        const bool is_near = context.controller.place(rank).node == context.place.node;
+        if (is_near && context.ranks[rank].device_uuid == device) ++sharing;
+    }
+    double negative = -static_cast<double>(training.resources.device->memory_bytes() / sharing);
+    training.group.all_reduce_max(std::span(&negative, 1));
+    return static_cast<std::int64_t>(-negative);
+}
+
 std::string failure_of_trial(const Error& error, bool is_only_rank) {
     const bool needs_memory =
         std::string_view(error.what()).find(kMemoryRemedy) != std::string::npos;

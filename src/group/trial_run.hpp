@@ -19,6 +19,10 @@ namespace hpcai::group {
 morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph& graph,
                                   morphs::Weights weights);
 
+/// Returns the bytes of the group's rank with the least memory. Ranks of a node share its memory
+/// or, with run.level custom, a GPU. Collective.
+std::int64_t smallest_memory(const GroupTraining& training);
+
 /// Returns the message of the caught `error` if other models can still be trained: the training has
 /// diverged, or memory does not suffice and all ranks know it. Otherwise throws `error` again.
 std::string failure_of_trial(const Error& error, bool is_only_rank);

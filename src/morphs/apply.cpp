@@ -109,8 +109,19 @@ Changes deeper_changes(const Request& request) {
     return changes;
 }
 
-constexpr std::array kEdits{wider_changes, kernel_changes, skip_changes,
-                            deeper_changes};  // [MorphKind]
+Changes deeper_plain_changes(const Request& request) {
+    Changes changes;
+    changes.after = request.place.node;
+    changes.insert = [request](Builder& make, ValueId x, const Changes::ChildValue&) {
+        const ValueId y = make.convolution(request.name("conv"), x, request.amount, {3, 1},
+                                           Inheritance::identity);
+        return make.relu(request.name("relu"), make.norm(request.name("bn"), y, false));
+    };
+    return changes;
+}
+
+constexpr std::array kEdits{wider_changes, kernel_changes, skip_changes, deeper_changes,
+                            deeper_plain_changes};  // [MorphKind]
 
 static_assert(kEdits.size() == kMorphNames.size());
 
@@ -139,10 +150,11 @@ std::string_view name_of(MorphKind kind) {
     return std::ranges::find(kMorphNames, kind, &MorphName::kind)->name;
 }
 
-std::vector<Morph> legal_morphs(const graph::Graph& graph) {
+std::vector<Morph> legal_morphs(const graph::Graph& graph, bool has_plain) {
     const Readers readers(graph);
     std::vector<Morph> chosen;
     for (const MorphName& row : kMorphNames) {
+        if (row.kind == MorphKind::deeper_plain && !has_plain) continue;
         const std::vector<Morph> all = all_edits(readers, row.kind);
         const std::size_t count = std::min(all.size(), kMaxPlaces);
         for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[i * all.size() / count]);
@@ -167,8 +179,9 @@ Child apply(const graph::Graph& parent, const Morph& morph, std::uint32_t positi
     require(*amount == morph.amount, ExitCode::data, "{}: expected the amount {}, got {}", edit,
             *amount, morph.amount);
     const Request request{readers, place, *amount, position, seed};
-    require(readers.find(request.name("add")) == graph::kNoNode, ExitCode::data,
-            "{}: the graph already has an edit of this number", edit);
+    const bool is_new = readers.find(request.name("add")) == graph::kNoNode &&
+                        readers.find(request.name("relu")) == graph::kNoNode;
+    require(is_new, ExitCode::data, "{}: the graph already has an edit of this number", edit);
     return rebuild(parent, kEdits[static_cast<std::size_t>(morph.kind)](request));
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 #include <hpcai/graph/initial_values.hpp>
@@ -39,6 +41,17 @@ Values padded(const Values& parent, const tensor::Shape& from, const tensor::Sha
     return values;
 }
 
+/// Filters that copy each channel, times the deviation by which a BatchNorm divides at variance 1.
+Values identity(const tensor::Shape& shape) {
+    Values values(static_cast<std::size_t>(shape.elements()));
+    const auto middle = static_cast<float>(std::sqrt(1 + ops::BatchNorm{}.epsilon));
+    for (std::int64_t channel = 0; channel < shape[0]; ++channel) {
+        const std::int64_t pixel = (channel * shape[1] + shape[1] / 2) * shape[2] + shape[2] / 2;
+        values[static_cast<std::size_t>(pixel * shape[3] + channel)] = middle;
+    }
+    return values;
+}
+
 /// One edit of a parent with these weights, in a script of edits.
 struct Step {
     const graph::Graph& parent;
@@ -55,6 +68,7 @@ Values parameter_values(const Step& step, std::size_t index) {
         const auto number = static_cast<std::uint32_t>(index);
         return graph::initial_values(parameter, {step.seed, step.position, number});
     }
+    if (origin.rule == Inheritance::identity) return identity(parameter.shape);
     const Values& values = step.weights.parameters[origin.parent];
     const tensor::Shape& from = step.parent.parameters()[origin.parent].shape;
     if (origin.rule == Inheritance::copied) return values;

@@ -122,8 +122,14 @@ MaybeGrowth deeper_growth(const Readers& readers, Place place) {
     return Growth{filters, per_filter * filters + 2 * channels};
 }
 
-constexpr std::array kRules{wider_growth, kernel_growth, skip_growth,
-                            deeper_growth};  // [MorphKind]
+MaybeGrowth deeper_plain_growth(const Readers& readers, Place place) {
+    if (!deeper_growth(readers, place)) return std::nullopt;
+    const std::int64_t channels = readers.as<ops::Relu>(place.node)->input[3];
+    return Growth{channels, (9 * channels + 2) * channels};
+}
+
+constexpr std::array kRules{wider_growth, kernel_growth, skip_growth, deeper_growth,
+                            deeper_plain_growth};  // [MorphKind]
 
 static_assert(kRules.size() == kMorphNames.size());
 

@@ -102,18 +102,19 @@ Builder::Builder(const graph::Graph& parent) {
     if (const ops::BatchNorm* norm = plain_norm(parent); norm != nullptr) norm_ = *norm;
 }
 
-graph::ParameterId Builder::parameter(graph::Parameter parameter) {
-    child_.parameters.push_back({Inheritance::initial, -1, {}});
+graph::ParameterId Builder::parameter(graph::Parameter parameter, Inheritance rule) {
+    child_.parameters.push_back({rule, -1, {}});
     return child_.graph.add_parameter(std::move(parameter));
 }
 
 ValueId Builder::convolution(const std::string& name, ValueId input, std::int64_t filters,
-                             Window window) {
+                             Window window, Inheritance rule) {
     const auto [kernel, stride] = window;
     const tensor::Shape image = shape(input);
     const auto weight = parameter({.name = name + ".weight",
                                    .shape = {filters, kernel, kernel, image[3]},
-                                   .kind = graph::ParameterKind::filters});
+                                   .kind = graph::ParameterKind::filters},
+                                  rule);
     return child_.graph.add_node(name, ops::Convolution{image, filters, kernel, stride, kernel / 2},
                                  {input}, {weight});
 }

@@ -8,7 +8,7 @@
 
 namespace hpcai::morphs {
 
-/// Appends nodes to a child. New parameters have the origin `initial`.
+/// Appends nodes to a child. New parameters have the origin `initial` unless stated otherwise.
 class Builder {
 public:
     /// New norms are like plain_norm() of `parent`, if there is one.
@@ -22,14 +22,15 @@ public:
         std::int64_t stride = 1;
     };
     /// Adds a convolution whose padding preserves height and width at stride 1.
-    ValueId convolution(const std::string& name, ValueId input, std::int64_t filters,
-                        Window window);
+    ValueId convolution(const std::string& name, ValueId input, std::int64_t filters, Window window,
+                        Inheritance rule = Inheritance::initial);
     ValueId norm(const std::string& name, ValueId input, bool starts_at_zero);
     ValueId relu(const std::string& name, ValueId input);
     ValueId add(const std::string& name, ValueId a, ValueId b);
 
 private:
-    graph::ParameterId parameter(graph::Parameter parameter);
+    graph::ParameterId parameter(graph::Parameter parameter,
+                                 Inheritance rule = Inheritance::initial);
 
     ops::BatchNorm norm_;
     Child child_;

@@ -45,7 +45,9 @@ void check(const EstimateRequest& request) {
             "expected one of --roofline, --flops-per-rank and --images-per-second, got {}", rates);
 }
 
-bool is_official_classification(const config::WorkloadConfig& workload) {
+bool is_official_imagenet(const config::Config& config) {
+    const config::WorkloadConfig& workload = config.workload;
+    if (config::is_search(workload)) return config.run.level == config::Level::aiperf;
     const config::WorkloadConfig official;  // the defaults are ImageNet's
     return workload.kind == official.kind && workload.classes == official.classes &&
            workload.image_size == official.image_size && workload.channels == official.channels &&
@@ -110,6 +112,7 @@ public:
         fill_traffic(partition);
         fill_time();
         if (config::is_search(config_.workload)) fill_search();
+        fill_energy();
         return std::move(plan_);
     }
 
@@ -152,7 +155,7 @@ private:
                    config_.data.kind == config::DataKind::climate_synthetic) {
             data.samples = {static_cast<double>(config_.data.synthetic_samples), ""};
             data.source = "data.synthetic_samples";
-        } else if (is_official_classification(config_.workload)) {
+        } else if (is_official_imagenet(config_)) {
             data.samples = {static_cast<double>(kImageNetTrainingSamples), ""};
             data.source = "ImageNet-1k's training set";
             assume(
@@ -176,8 +179,11 @@ private:
         }
         if (config::is_search(config_.workload)) {
             assume(
-                "work, traffic and time of a run are those of one trial, which trains the "
-                "configured network for workload.epochs; the hold-out has its expected size");
+                "work and traffic of a run are those of one trial, which trains the root's network "
+                "for "
+                "workload.epochs; all trials are as fast as the root's; the hold-out has its "
+                "expected "
+                "size");
             return {std::round((1 - config_.search.hold_out) * *samples.value), ""};
         }
         if (bagging.sampler != config::Sampler::subsample) return samples;
@@ -308,10 +314,27 @@ private:
         }
         time.epoch_seconds = multiply(time.step_seconds, plan_.data.steps_per_epoch);
         time.run_seconds = multiply(time.step_seconds, plan_.data.steps_per_run);
+    }
+
+    void fill_energy() {
         plan_.energy.joules =
             request_.watts_per_rank
-                ? multiply(time.run_seconds, *request_.watts_per_rank * request_.ranks)
+                ? multiply(plan_.time.run_seconds, *request_.watts_per_rank * request_.ranks)
                 : no_value("no power was given (--watts-per-rank)");
+    }
+
+    /// Returns the seconds of the search, which search.duration_seconds or the epochs of all trials
+    /// limit.
+    Quantity search_seconds(const Quantity& epoch_seconds) const {
+        const config::SearchConfig& search = config_.search;
+        std::int64_t epochs = 0;
+        for (int trial = 0; trial < search.trials; ++trial)
+            epochs += config::trial_epochs(search, trial);
+        Quantity seconds = multiply(epoch_seconds, static_cast<double>(epochs));
+        const double limit = search.duration_seconds;
+        const bool is_limit =
+            search.trials == 0 || (limit > 0 && limit < seconds.value.value_or(limit + 1));
+        return is_limit ? Quantity{limit, ""} : seconds;
     }
 
     /// Assumes that a FLOP of evaluation takes as long as a FLOP of training.
@@ -324,11 +347,11 @@ private:
         const Quantity evaluation = multiply(multiply(held_out, plan_.time.step_seconds),
                                              forward / config_.training.batch_size);
         search.epochs = config_.search.epochs.back();
-        search.trial_seconds = evaluation;
-        if (evaluation.value && plan_.time.epoch_seconds.value) {
-            search.trial_seconds.value =
-                search.epochs * (*plan_.time.epoch_seconds.value + *evaluation.value);
-        }
+        Quantity epoch = evaluation;
+        if (evaluation.value && plan_.time.epoch_seconds.value)
+            *epoch.value += *plan_.time.epoch_seconds.value;
+        search.trial_seconds = multiply(epoch, search.epochs);
+        plan_.time.run_seconds = search_seconds(epoch);
         search.trials_per_hour = search.trial_seconds;
         if (search.trials_per_hour.value)
             search.trials_per_hour.value = 3600 * layout().groups / *search.trial_seconds.value;

@@ -232,12 +232,12 @@ void print_costs(Page& page, const PlanRecord& plan) {
     page.line("epoch", text_of(plan.time.epoch_seconds, format_seconds));
     page.line("run", text_of(plan.time.run_seconds, format_seconds));
     if (plan.search) {
+        page.line("trials per hour", text_of(plan.search->trials_per_hour, [](double trials) {
+                      return fmt::format("{:.3g} of all groups", trials);
+                  }));
         page.line("trial", text_of(plan.search->trial_seconds, [&](double seconds) {
                       return fmt::format("{}, {}", format_seconds(seconds),
                                          counted(plan.search->epochs, "epoch"));
-                  }));
-        page.line("trials per hour", text_of(plan.search->trials_per_hour, [](double trials) {
-                      return fmt::format("{:.3g} of all groups", trials);
                   }));
     }
     if (time.step_seconds.value) {

@@ -75,6 +75,7 @@ void check(const ProposedTrial& trial, const Place& place) {
     check_count(trial.draw, place.key("draw"));
     if (trial.draw > kMaxRefusedDraws)
         place.key("draw").fail(fmt::format("0 to {}", kMaxRefusedDraws), trial.draw);
+    check_count(trial.memory_bytes, place.key("memory_bytes"));
     check_id(trial.parent, true, place.key("parent"));
     for (std::size_t i = 0; i < trial.missing.size(); ++i) {
         check_id(trial.missing[i], false, place.key("missing").index(i));

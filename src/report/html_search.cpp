@@ -12,8 +12,9 @@
 namespace hpcai::report {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();     // interrupts a line
-constexpr std::array kKinds{"", "wider", "kernel", "skip", "deeper"};  // of a trial's last edit
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
+constexpr std::array kKinds{"",     "wider",  "kernel",
+                            "skip", "deeper", "deeper_plain"};  // of a trial's last edit
 
 std::string seconds_text(double seconds) {
     return fmt::format("{:.0f} s", seconds);

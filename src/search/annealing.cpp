@@ -50,8 +50,9 @@ std::vector<double> standardized(std::span<const Completed> population) {
 
 class Annealer {
 public:
-    Annealer(const graph::Graph& root, std::span<const Completed> population, CounterStream& draws)
-        : draws_(draws), values_(standardized(population)) {
+    Annealer(const graph::Graph& root, std::span<const Completed> population, CounterStream& draws,
+             bool has_plain)
+        : draws_(draws), has_plain_(has_plain), values_(standardized(population)) {
         for (std::size_t i = 0; i < population.size(); ++i) {
             const auto edits = population[i].edits;
             graph::Graph graph = morphs::apply_all(root, morphs_of(edits));
@@ -93,7 +94,7 @@ private:
     }
 
     void add_child_of(const Candidate& parent) {
-        const std::optional<morphs::Morph> morph = draw_morph(parent.graph, draws_);
+        const std::optional<morphs::Morph> morph = draw_morph(parent.graph, has_plain_, draws_);
         if (!morph) return;
         const auto position = static_cast<std::uint32_t>(parent.edits.size());
         Candidate child{0, parent.parent, morphs::apply(parent.graph, *morph, position, 0).graph,
@@ -117,6 +118,7 @@ private:
     }
 
     CounterStream& draws_;
+    bool has_plain_;
     std::vector<double> values_;     // of the population
     std::vector<Descriptor> known_;  // of the population, then of the children
     std::optional<GaussianProcess> process_;
@@ -129,9 +131,9 @@ private:
 }  // namespace
 
 std::optional<BestChild> anneal(const graph::Graph& root, std::span<const Completed> population,
-                                CounterStream& draws) {
+                                CounterStream& draws, bool has_plain) {
     if (population.empty()) return std::nullopt;
-    return Annealer(root, population, draws).run();
+    return Annealer(root, population, draws, has_plain).run();
 }
 
 }  // namespace hpcai::search

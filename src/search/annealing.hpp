@@ -29,8 +29,8 @@ struct BestChild {
 /// deviations. Children that equal a known graph are left out. Unlike AIPerf, the process trains
 /// and predicts with one covariance function, and accuracies are shifted and scaled to mean 0 and
 /// deviation 1. Descendants of trials without weights are not proposed. Returns nothing if there is
-/// no child.
+/// no child. `has_plain` is that of draw_morph().
 std::optional<BestChild> anneal(const graph::Graph& root, std::span<const Completed> population,
-                                CounterStream& draws);
+                                CounterStream& draws, bool has_plain = false);
 
 }  // namespace hpcai::search

@@ -6,9 +6,10 @@
 
 namespace hpcai::search {
 
-std::optional<morphs::Morph> draw_morph(const graph::Graph& graph, CounterStream& draws) {
+std::optional<morphs::Morph> draw_morph(const graph::Graph& graph, bool has_plain,
+                                        CounterStream& draws) {
     std::map<morphs::MorphKind, std::vector<morphs::Morph>> places;
-    for (morphs::Morph& morph : morphs::legal_morphs(graph)) {
+    for (morphs::Morph& morph : morphs::legal_morphs(graph, has_plain)) {
         places[morph.kind].push_back(std::move(morph));
     }
     std::uint32_t skipped = draws.below(static_cast<std::uint32_t>(places.size()));

@@ -46,7 +46,7 @@ Ancestry draw_child(const Basis& basis, std::span<const Completed> population, b
     }
     if (!has_edit) return child;
     const auto graph = morphs::apply_all(basis.root, morphs_of(child.edits));
-    if (const auto morph = draw_morph(graph, draws)) {
+    if (const auto morph = draw_morph(graph, basis.settings.has_plain_deepening, draws)) {
         child.edits.push_back(edits_of({&*morph, 1}).front());
     }
     return child;
@@ -61,7 +61,7 @@ std::optional<Ancestry> annealed_child(const Basis& basis, std::span<const SeenT
         completed_trials(seen, missing, static_cast<std::size_t>(settings.history_cap));
     const std::ptrdiff_t old = std::ssize(known) - settings.population;
     for (std::ptrdiff_t i = 0; i < old; ++i) known[static_cast<std::size_t>(i)].is_missing = true;
-    auto best = anneal(basis.root, known, draws);
+    auto best = anneal(basis.root, known, draws, settings.has_plain_deepening);
     if (!best) return std::nullopt;
     return Ancestry{known[best->parent].id, std::move(best->edits)};
 }
@@ -172,7 +172,7 @@ bool is_near(const HyperParameter& a, const HyperParameter& b) {
 }  // namespace
 
 Request request_of(int group, const ProposedTrial& trial) {
-    return {group, trial.sequence, trial.draw, trial.missing, trial.seen};
+    return {group, trial.sequence, trial.draw, trial.missing, trial.seen, trial.memory_bytes};
 }
 
 void check_hyper_parameters(const Settings& settings, const ProposedTrial& trial,
@@ -205,13 +205,14 @@ ProposedTrial propose(const Basis& basis, const Request& request,
     trial.draw = request.draw;
     trial.missing = request.missing;
     trial.seen = request.seen;
+    trial.memory_bytes = request.memory_bytes;
     return trial;
 }
 
 bool has_same_proposal(const ProposedTrial& a, const ProposedTrial& b) {
     const auto rest = [](const ProposedTrial& trial) {
         return std::tie(trial.sequence, trial.parent, trial.edits, trial.draw, trial.missing,
-                        trial.seen);
+                        trial.seen, trial.memory_bytes);
     };
     return rest(a) == rest(b) &&
            std::ranges::equal(a.hyper_parameters, b.hyper_parameters, is_near);

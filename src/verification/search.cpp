@@ -19,6 +19,11 @@ search::ParentRule parent_rule(config::ParentChoice choice) {
     return search::ParentRule::evolution;
 }
 
+double training_flops(const graph::Graph& graph) {
+    const metrics::FlopsLedger ledger(graph);
+    return static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger));
+}
+
 }  // namespace
 
 search::Basis search_basis(const config::Config& config) {
@@ -26,6 +31,7 @@ search::Basis search_basis(const config::Config& config) {
     const double rate = config.training.learning_rate, decay = config.training.weight_decay;
     search::Settings settings;
     settings.parent = parent_rule(search.parent);
+    settings.has_plain_deepening = search.plain_deepening;
     settings.dimensions = {{.name = kLearningRate,
                             .low = rate * search.rate_factors.front(),
                             .high = rate * search.rate_factors.back(),
@@ -41,10 +47,34 @@ search::Basis search_basis(const config::Config& config) {
     return {std::move(settings), config.run.seed, models::make_model(config)};
 }
 
-double search_flops_limit(const config::Config& config, const graph::Graph& root) {
-    const metrics::FlopsLedger ledger(root);
-    return config.search.max_flops_factor *
-           static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger));
+ProposalLimits proposal_limits(const config::Config& config, const graph::Graph& root, int ranks,
+                               std::string_view precision) {
+    constexpr std::int64_t kFp32Bytes = 4;
+    const bool is_narrow = precision == "bf16" || precision == "fp16" || precision == "mixed";
+    const std::int64_t element = is_narrow ? 2 : kFp32Bytes;
+    const std::int64_t fp32_values = 2 + config::optimizer_states(config.training.optimizer);
+    return {.flops = config.search.max_flops_factor * training_flops(root),
+            .parameter_bytes = fp32_values * kFp32Bytes + 2 * element,
+            .activation_bytes = config.training.batch_size / ranks * element,
+            .configured_memory = static_cast<std::int64_t>(config.search.max_memory_gb * 1e9)};
+}
+
+std::int64_t ProposalLimits::memory_bytes(const graph::Graph& graph) const {
+    std::int64_t elements = 0;
+    for (const graph::Node& node : graph.nodes())
+        elements += graph.value(node.output).shape.elements();
+    const auto parameters = static_cast<std::int64_t>(graph.parameter_count());
+    return parameters * parameter_bytes + elements * activation_bytes;
+}
+
+std::string_view refused_by(const ProposalLimits& limits, const search::Basis& basis,
+                            const ProposedTrial& trial) {
+    const auto graph = morphs::apply_all(basis.root, search::morphs_of(trial.edits));
+    if (training_flops(graph) > limits.flops) return "search.max_flops_factor";
+    const bool may_lack_memory = trial.sequence > 0 && trial.draw < basis.settings.max_draws;
+    return may_lack_memory && limits.memory_bytes(graph) > trial.memory_bytes
+               ? "search.max_memory_gb"
+               : "";
 }
 
 config::Config trial_config(const config::Config& config, const ProposedTrial& trial) {

@@ -80,23 +80,24 @@ void check_own_history(std::span<const search::History> histories) {
     }
 }
 
-/// Checks that a trial is the first draw whose network has at most `limit` FLOPs per sample.
-void check_draws(const search::Basis& basis, double limit, const search::History& history,
-                 std::span<const search::History> histories, const ProposedTrial& trial) {
-    const auto exceeds = [&](const ProposedTrial& proposed) {
-        const auto graph = morphs::apply_all(basis.root, search::morphs_of(proposed.edits));
-        const auto flops = sample_flops(graph);
-        return static_cast<double>(official_flops(flops).training) > limit;
-    };
+/// Checks that a trial was proposed only after the draws before it were too large.
+void check_draws(const search::Basis& basis, const ProposalLimits& limits,
+                 const search::History& history, std::span<const search::History> histories,
+                 const ProposedTrial& trial) {
+    const std::int64_t memory = limits.configured_memory;
+    require(memory == 0 || trial.memory_bytes == memory, ExitCode::mismatch,
+            "{}, line {}: memory_bytes: is {}; must be {}, according to search.max_memory_gb",
+            history.name(), 2 * trial.sequence + 1, trial.memory_bytes, memory);
     search::Request request = search::request_of(history.group(), trial);
     for (request.draw = 0; request.draw < trial.draw; ++request.draw) {
-        require(exceeds(search::propose(basis, request, histories)), ExitCode::mismatch,
-                "{}, line {}: draw: proposal {} does not exceed search.max_flops_factor",
-                history.name(), 2 * trial.sequence + 1, request.draw);
+        const ProposedTrial drawn = search::propose(basis, request, histories);
+        require(!refused_by(limits, basis, drawn).empty(), ExitCode::mismatch,
+                "{}, line {}: draw: proposal {} exceeds no limit", history.name(),
+                2 * trial.sequence + 1, request.draw);
     }
-    require(!exceeds(trial), ExitCode::mismatch,
-            "{}, line {}: edits: exceed search.max_flops_factor", history.name(),
-            2 * trial.sequence + 1);
+    const std::string_view limit = refused_by(limits, basis, trial);
+    require(limit.empty(), ExitCode::mismatch, "{}, line {}: edits: exceed {}", history.name(),
+            2 * trial.sequence + 1, limit);
 }
 
 class TrialsCheck {
@@ -348,13 +349,15 @@ std::vector<search::History> check_search(const Claim& claim, Inspector& inspect
     if (is_damaged) return {};
     if (any_finished) check_hold_out(claim, inspector);
     const search::Basis basis = search_basis(claim.config);
-    const double limit = search_flops_limit(claim.config, basis.root);
+    const ProposalLimits limits =
+        proposal_limits(claim.config, basis.root, claim.controller.layout().degree,
+                        claim.record.workload.precision);
     try {
         if (claim.config.search.history == config::SearchHistory::own) check_own_history(histories);
         search::check_proposals(basis, histories);
         for (const search::History& history : histories)
             for (const search::Trial& trial : history.trials())
-                check_draws(basis, limit, history, histories, trial.proposed);
+                check_draws(basis, limits, history, histories, trial.proposed);
     } catch (const Error& error) {
         report_line(error, histories, inspector);
         if (error.code() != ExitCode::mismatch) return {};

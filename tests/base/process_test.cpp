@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +13,25 @@
 
 namespace hpcai {
 namespace {
+
+TEST(HostMemory, IsTheSmallestLimitOfTheGroupsOfTheProcess) {
+    std::string name = (std::filesystem::temp_directory_path() / "hpcai500-XXXXXX").string();
+    const std::filesystem::path root = mkdtemp(name.data());
+    const auto put = [&](const std::string& file, const std::string& text) {
+        std::filesystem::create_directories((root / file).parent_path());
+        std::ofstream(root / file) << text << '\n';
+    };
+    const std::int64_t host = host_memory_bytes(root);
+    EXPECT_GT(host, 1 << 20);
+    put("proc/self/cgroup", "4:memory:/job/step\n3:cpu:/\n0::/user/job");
+    put("sys/fs/cgroup/user/job/memory.max", "max");
+    EXPECT_EQ(host_memory_bytes(root), host);
+    put("sys/fs/cgroup/user/memory.max", "200000");
+    EXPECT_EQ(host_memory_bytes(root), 200'000);
+    put("sys/fs/cgroup/memory/memory.limit_in_bytes", "100000");
+    EXPECT_EQ(host_memory_bytes(root), 100'000);
+    std::filesystem::remove_all(root);
+}
 
 TEST(Processes, ThisProcessIsRunning) {
     const ProcessId mine = this_process();

@@ -24,6 +24,18 @@ TEST(Plan, PrintsTheLayoutForPeopleAndForPrograms) {
     EXPECT_EQ(nlohmann::json::parse(json.out)["schema"], "hpcai500-plan/2");
 }
 
+TEST(Plan, KnowsDataAndDurationOfASearchByTheRulesOfAiperf) {
+    const Outcome outcome =
+        run({"plan", "--config", source("configs/architecture_search_imagenet.yaml"), "--ranks",
+             "16", "--ranks-per-node", "8", "--images-per-second", "1000", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_EQ(outcome.error.find("INVALID"), std::string::npos) << outcome.error;
+    const auto record = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(record["data"]["samples"], 1281167);
+    EXPECT_EQ(record["time"]["run_seconds"], 43200);
+    EXPECT_GT(record["search"]["trials_per_hour"].get<double>(), 0);
+}
+
 TEST(Plan, NamesWhatARankingWillLack) {
     const Outcome broken = plan({"--ranks", "8", "--set", "workload.epochs=10"});
     EXPECT_NE(broken.error.find(

@@ -86,6 +86,8 @@ TEST_F(ForgedSearch, IsToldOfAForgedProposal) {
     });
     tell("draw", [](auto& line) { line["draw"] = 1; });
     tell("number of draws", [](auto& line) { line["draw"] = 2'000'000'000; });
+    tell("memory", [](auto& line) { line["memory_bytes"] = 1; });
+    tell("negative memory", [](auto& line) { line["memory_bytes"] = -1; });
     tell("missing", [](auto& line) { line["missing"].push_back({{"group", 1}, {"sequence", 7}}); });
 }
 

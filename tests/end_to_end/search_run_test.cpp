@@ -111,6 +111,22 @@ TEST_F(SearchRun, RepeatsARecordedSearchToTheBit) {
     expect_verified(*folder_ / "again");
 }
 
+TEST_F(SearchRun, ProposesNoNetworkThatNeedsTooMuchMemory) {
+    const Outcome outcome =
+        run_ranks(folder_->path(), 2, {"search.max_memory_gb=0.0033", "search.trials=3"}, "small");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    int refused = 0;
+    for (const auto& line : trials_in(*folder_ / "small", 0)) {
+        if (!line.contains("draw")) continue;
+        refused += line["draw"].get<int>();
+        EXPECT_EQ(line["memory_bytes"], 3'300'000);
+    }
+    EXPECT_GT(refused, 0);
+    expect_verified(*folder_ / "small");
+    expect_told(*folder_ / "small", edit_of("memory", 2, "line 3: memory_bytes: is 3300001",
+                                            [](auto& line) { line["memory_bytes"] = 3'300'001; }));
+}
+
 TEST_F(SearchRun, RefusesToRepeatASearchWithOtherSettingsBeforeItStarts) {
     for (const auto& [recorded, seed, part] :
          {std::tuple{"result", "4", "has other settings"},

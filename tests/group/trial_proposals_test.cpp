@@ -7,7 +7,9 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/network.hpp>
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/models/make_model.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/recorded_search.hpp>
@@ -54,7 +56,7 @@ protected:
             2, 2, 1, 1, {{0, 0, 0, 0, 0, 1, "a", "cpu"}, {1, 1, 0, 0, 1, 1, "a", "cpu"}}};
         context_.emplace(results::context_of(folder_.path(), topology,
                                              config::parse(kSearch, "f.yaml", overrides)));
-        proposals_.emplace(*context_, log_,
+        proposals_.emplace(*context_, log_, memory_bytes_, "fp32",
                            [this] { return since_begin_.seconds() < stop_seconds_; });
     }
 
@@ -105,6 +107,7 @@ protected:
         trial.edits = std::move(edits);
         trial.hyper_parameters = {{"learning_rate", 0.05}, {"weight_decay", 1e-4}};
         trial.seen = {0, writer.history().lines()};
+        trial.memory_bytes = memory_bytes_;
         writer.append(trial);
         writer.append(finished(trial.sequence, {0.9}));
     }
@@ -116,6 +119,7 @@ protected:
     storage::TemporaryFolder folder_;
     Silent log_;
     Stopwatch since_begin_;
+    std::int64_t memory_bytes_ = 1 << 30;
     double stop_seconds_ = 1e9;  // after which no proposal may wait
     std::optional<context::RunContext> context_;
     std::optional<TrialProposals> proposals_;
@@ -256,6 +260,54 @@ TEST_F(TrialProposalsTest, TrainsTheParentsNetworkIfEveryEditHasTooManyFlops) {
     EXPECT_EQ(trial.parent, (TrialId{0, 0}));
 }
 
+TEST_F(TrialProposalsTest, TrainsTheParentsNetworkIfEveryEditNeedsTooMuchMemory) {
+    const auto limits =
+        verification::proposal_limits(context_->config, proposals_->root(), 1, "fp32");
+    memory_bytes_ = limits.memory_bytes(proposals_->root());
+    start();
+    propose();
+    complete(0.5);
+    EXPECT_EQ(log_.warnings, "");
+    EXPECT_EQ(propose().draw, 100);
+    EXPECT_TRUE(proposals_->own().trials().back().proposed.edits.empty());
+    complete(0.5);
+    memory_bytes_ -= 1;
+    start();
+    EXPECT_NE(log_.warnings.find("search.max_memory_gb"), std::string::npos);
+    EXPECT_EQ(propose().draw, 100) << "even the root's network is too large";
+    complete(0.5);
+    start({"search.max_memory_gb=1"});
+    const ProposedTrial trial = propose();
+    EXPECT_EQ(trial.draw, 0);
+    EXPECT_EQ(trial.edits.size(), 1U);
+    EXPECT_EQ(trial.memory_bytes, 1'000'000'000);
+}
+
+TEST_F(TrialProposalsTest, BoundsTheMemoryOfEveryNetwork) {
+    config::Config config = context_->config;
+    config.training.batch_size = 16;
+    for (const int states : {1, 2}) {
+        if (states == 2) config.training.optimizer = config::Optimizer::adam;
+        const auto limits = verification::proposal_limits(config, proposals_->root(), 2, "fp32");
+        const auto device = device::make_cpu_device({1});
+        std::vector<morphs::Morph> script;
+        for (std::size_t edit = 0; edit < 12; ++edit) {
+            const auto graph = morphs::apply_all(proposals_->root(), script);
+            const auto rows = morphs::apply_all(models::make_model(config, {8}), script);
+            graph::ParameterStore store(rows, *device, states);
+            const graph::Network network(graph::fuse(rows), *device, store, {});
+            const std::size_t needed = store.parameters().size_bytes() * (2 + states) +
+                                       network.memory().arena_bytes +
+                                       network.memory().prepared_bytes;
+            const auto bound = static_cast<double>(limits.memory_bytes(graph));
+            EXPECT_LT(static_cast<double>(needed), bound) << edit;
+            EXPECT_GT(static_cast<double>(needed), 0.5 * bound) << edit;
+            const auto legal = morphs::legal_morphs(graph);
+            script.push_back(legal[(29 * edit) % legal.size()]);
+        }
+    }
+}
+
 TEST_F(TrialProposalsTest, EndsBeforeItsEpochsExceedARandomStream) {
     start({"search.trials=0", "search.duration_seconds=9", "search.epochs=[1, 40000]",
            "workload.epochs=40000"});
@@ -272,8 +324,11 @@ TEST_F(TrialProposalsTest, ReplaysMissingParentsAndTheNumberOfTrials) {
     propose();
     complete(0.5);
     std::filesystem::remove(results::trial_weights(folder_.path(), 0, 0));
+    memory_bytes_ = 1 << 29;
+    start();
     propose();
     complete(0.5);
+    memory_bytes_ = 1 << 30;
     const std::vector<search::Trial> recorded = proposals_->own().trials();
     ASSERT_EQ(recorded[1].proposed.missing, (std::vector<TrialId>{{0, 0}}));
     storage::TemporaryFolder earlier;

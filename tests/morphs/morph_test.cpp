@@ -52,6 +52,21 @@ TEST(LegalMorphs, AreThoseOfBlocks) {
     EXPECT_EQ(std::ranges::count(skips, "skip relu layer1.0.bn1 2"), 1);
 }
 
+TEST(LegalMorphs, IncludePlainDeepeningOnlyOnRequest) {
+    const Graph root = make_resnet50(small_root());
+    EXPECT_EQ(std::ranges::count(legal_morphs(root), MorphKind::deeper_plain, &Morph::kind), 0);
+    const std::vector<Morph> plain = morphs_of(root, MorphKind::deeper_plain);
+    EXPECT_EQ(plain.size(), 13u);
+    const Morph one{MorphKind::deeper_plain, "layer2.0.relu3", "", 64};
+    EXPECT_EQ(std::ranges::count(plain, one), 1);
+    const Graph child = apply(root, one, 3, 0).graph;
+    EXPECT_EQ(child.parameter_count(), root.parameter_count() + 9 * 64 * 64 + 2 * 64);
+    EXPECT_EQ(child.value(node_of(child, "layer3.0.conv1").inputs[0]).name, "edit3.relu");
+    expect_refused(child, one,
+                   "edit 3: deeper_plain of layer2.0.relu3: the graph already has an edit of this "
+                   "number");
+}
+
 TEST(LegalMorphs, OfResNet50FitTheLimit) {
     const Graph root = models::make_resnet50({});
     EXPECT_EQ(morphs_of(root, MorphKind::wider).size(), 32u);

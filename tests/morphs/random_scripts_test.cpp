@@ -38,7 +38,7 @@ TEST(RandomScripts, MakeNetworksThatAreFusedAndPlanned) {
     const auto device = device::make_cpu_device({1});
     for (std::uint32_t number = 0; number < number_of_scripts(500); ++number) {
         SCOPED_TRACE(number);
-        const Graph child = apply_all(root, random_script(root, 1 + number % 12, number));
+        const Graph child = apply_all(root, random_script(root, 1 + number % 12, number, true));
         const Graph fused = graph::fuse(child);
         EXPECT_LT(relus(fused), relus(child));
         graph::ParameterStore store(fused, *device);
@@ -69,7 +69,7 @@ TEST(RandomScripts, MakeNetworksWithTheGradientsOfNaiveLoops) {
     tests::LargestError error("gradients of children of random edits, fused", 1e-4);
     const Graph root = make_resnet50(small_root());
     for (std::uint32_t number = 0; number < 12; ++number) {
-        const Graph child = apply_all(root, random_script(root, 6, 500 + number));
+        const Graph child = apply_all(root, random_script(root, 6, 500 + number, true));
         error.add(
             std::min(distance_from_naive_loops(child, 21), distance_from_naive_loops(child, 22)),
             fmt::format("script {}", number));

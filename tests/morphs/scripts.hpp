@@ -23,7 +23,7 @@ inline models::ResNet50 small_root(std::int64_t batch = 4) {
 
 /// The morphs of one kind.
 inline std::vector<Morph> morphs_of(const graph::Graph& graph, MorphKind kind) {
-    std::vector<Morph> chosen = legal_morphs(graph);
+    std::vector<Morph> chosen = legal_morphs(graph, true);
     std::erase_if(chosen, [&](const Morph& morph) { return morph.kind != kind; });
     return chosen;
 }
@@ -33,21 +33,21 @@ inline std::string to_string(const Morph& morph) {
 }
 
 /// Draws a kind that the graph allows, then one of its morphs.
-inline Morph random_morph(const graph::Graph& graph, CounterStream& stream) {
+inline Morph random_morph(const graph::Graph& graph, bool has_plain, CounterStream& stream) {
     for (;;) {
-        const auto morphs = morphs_of(graph, kMorphNames[stream.below(4)].kind);
+        const auto morphs = morphs_of(graph, kMorphNames[stream.below(has_plain ? 5 : 4)].kind);
         if (!morphs.empty()) return morphs[stream.below(static_cast<std::uint32_t>(morphs.size()))];
     }
 }
 
 /// `count` random edits, each legal after the ones before it.
 inline std::vector<Morph> random_script(const graph::Graph& root, std::uint32_t count,
-                                        std::uint32_t number) {
+                                        std::uint32_t number, bool has_plain = false) {
     CounterStream stream(2026, RandomPurpose::test, number, count);
     graph::Graph graph = root;
     std::vector<Morph> script;
     for (std::uint32_t position = 0; position < count; ++position) {
-        script.push_back(random_morph(graph, stream));
+        script.push_back(random_morph(graph, has_plain, stream));
         graph = apply(graph, script.back(), position, 0).graph;
     }
     return script;

@@ -54,6 +54,7 @@ Root root_of(const models::ResNet50& options) {
              {"workload.backbone_width", std::to_string(backbone.width)},
              {"workload.classes", std::to_string(options.classes)},
              {"workload.model", backbone.stride_on_3x3 ? "resnet50" : "resnet50_v1"},
+             {"search.plain_deepening", "true"},
              {"search.root_blocks", json(backbone.blocks).dump()}}};
 }
 
@@ -61,9 +62,9 @@ json case_of(const Root& root, std::uint32_t edits, std::uint32_t number) {
     json legal = json::array(), script = json::array();
     Graph graph = root.graph;
     std::uint32_t position = 0;
-    for (const Morph& morph : random_script(root.graph, edits, number)) {
+    for (const Morph& morph : random_script(root.graph, edits, number, true)) {
         json all = json::array();
-        for (const Morph& one : legal_morphs(graph)) all.push_back(to_json(one));
+        for (const Morph& one : legal_morphs(graph, true)) all.push_back(to_json(one));
         legal.push_back(std::move(all));
         script.push_back(to_json(morph));
         graph = apply(graph, morph, position++, 0).graph;

@@ -224,7 +224,21 @@ TEST(Estimate, GivesTrialsPerHourOfASearch) {
     EXPECT_NE(text.find("\n  trials per hour "), std::string::npos) << text;
     EXPECT_NE(text.find("\n  trial           "), std::string::npos) << text;
     EXPECT_NE(text.find(", 2 epochs\n"), std::string::npos) << text;
+    config.search.trials = 3;
+    const auto seconds_of_run = [&] {
+        return estimate(config, {.ranks = 3, .samples = 200, .flops_per_rank = 1e9})
+            .time.run_seconds.value.value();
+    };
+    EXPECT_NEAR(seconds_of_run(), 2.5 * trial / 1e9, 1e-9 * trial / 1e9) << "1 + 2 + 2 epochs";
+    config.search.duration_seconds = 1e9;
+    EXPECT_NEAR(seconds_of_run(), 2.5 * trial / 1e9, 1e-9 * trial / 1e9);
+    config.search.duration_seconds = trial / 1e9;
+    EXPECT_EQ(seconds_of_run(), config.search.duration_seconds);
+    config.search.trials = 0;
+    EXPECT_EQ(seconds_of_run(), config.search.duration_seconds);
     const PlanRecord unknown = estimate(config, {.ranks = 3, .flops_per_rank = 1e9});
+    config.run.level = config::Level::aiperf;
+    EXPECT_EQ(estimate(config, {.ranks = 3}).data.samples.value, 1'281'167);
     EXPECT_NE(unknown.search->trials_per_hour.reason.find("--samples"), std::string::npos);
 }
 

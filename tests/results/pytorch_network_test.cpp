@@ -69,7 +69,7 @@ TEST(PytorchNetwork, ComputesTheLogitsOfSearchedNetworks) {
         const graph::Graph root = make_resnet50(options);
         for (const std::uint32_t number : {500, 501, 502}) {
             const graph::Graph child =
-                morphs::apply_all(root, morphs::random_script(root, 6, number));
+                morphs::apply_all(root, morphs::random_script(root, 6, number, true));
             const Model model{child, morphs::random_weights(child, number)};
             const std::vector<float> want = logits(model, device::Mode::inference);
             const std::vector<float> found = logits_in_python(model);

@@ -14,8 +14,9 @@ namespace {
 using nlohmann::json;
 
 /// A search by `parent`, and the configuration that describes it.
-json case_of(ParentRule parent, const char* name, int lines) {
+json case_of(ParentRule parent, const char* name, int lines, bool has_plain = false) {
     Basis basis = example_basis(parent, 7);
+    basis.settings.has_plain_deepening = has_plain;
     basis.settings.dimensions = {{"learning_rate", 0.25, 1, true, {}, 0.5},
                                  {"weight_decay", 1e-5, 1e-3, true, {}, 1e-4}};
     json histories = json::array();
@@ -41,13 +42,14 @@ json case_of(ParentRule parent, const char* name, int lines) {
               {"search.rate_factors", "[0.5, 2]"},
               {"search.weight_decays", "[0.00001, 0.001]"},
               {"search.max_flops_factor", "4"},
+              {"search.plain_deepening", has_plain ? "true" : "false"},
               {"search.parent", name}}}};
 }
 
 TEST(SecondImplementation, ProposesTheSameTrials) {
     const json cases{case_of(ParentRule::evolution, "evolution", 120),
-                     case_of(ParentRule::random, "random", 80),
-                     case_of(ParentRule::bayesian, "bayesian", 40)};
+                     case_of(ParentRule::random, "random", 80, true),
+                     case_of(ParentRule::bayesian, "bayesian", 40, true)};
     const storage::TemporaryFolder folder;
     std::ofstream(folder / "cases.json") << cases;
     const cli::Outcome outcome = cli::execute_in(

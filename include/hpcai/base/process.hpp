@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 
 namespace hpcai {
@@ -27,6 +28,10 @@ ProcessState state_of(const ProcessId& process);
 /// Returns the peak resident host memory of this process in bytes (VmHWM of /proc/self/status);
 /// nothing if the system does not report it. Shared pages count in each process.
 std::optional<double> peak_resident_bytes();
+
+/// Returns the bytes of host memory that the processes of this control group may use together: the
+/// host's, or the smallest limit of the group and its parents (cgroups(7), versions 1 and 2).
+std::int64_t host_memory_bytes(const std::filesystem::path& root = "/");
 
 /// Resets the peak to the current resident memory, if the system allows it.
 void reset_peak_resident_bytes();

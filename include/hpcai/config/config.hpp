@@ -218,6 +218,8 @@ struct SearchConfig {
     std::string recorded;         // history recorded: the result directory to replay
     double hold_out = 0.1;        // share of the training samples, used only to compare trials
     double max_flops_factor = 4;  // maximum FLOPs of a trial's network / FLOPs of the first network
+    double max_memory_gb = 0;     // GB of a rank for a trial's network; 0: the rank's memory
+    bool plain_deepening = false;
     std::vector<int> root_blocks = {3, 4, 6, 3};           // [stage] of the first network, the root
     std::vector<double> rate_factors = {0.5, 2};           // range of the factor of learning_rate
     std::vector<double> weight_decays = {0.00001, 0.001};  // range of training.weight_decay

@@ -258,6 +258,8 @@ public:
     /// Returns whether KernelOptions::tf32 has an effect.
     virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
+    /// The bytes of all its memory; of a CPU, host_memory_bytes().
+    virtual std::int64_t memory_bytes() const;
     /// The guarantees that were requested when the device was opened.
     virtual Determinism determinism() const = 0;
 

@@ -7,7 +7,8 @@
 
 /// Edits of a classifier's graph that preserve the function it computes. A child inherits the
 /// weights of its parent, and its outputs equal the parent's in inference and in training, up to
-/// rounding. No edit changes the number of channels of the operands of an addition.
+/// rounding; deeper_plain changes the outputs in training. No edit changes the number of channels
+/// of the operands of an addition.
 namespace hpcai::morphs {
 
 enum class MorphKind {
@@ -23,6 +24,10 @@ enum class MorphKind {
     // Replaces the output x of `node`, a ReLU, by relu(x + norm(conv(relu(norm(conv(x)))))), with
     // 3 x 3, then 1 x 1 convolutions. The last gamma is zero at first.
     deeper,
+    // Replaces the output x of `node`, a ReLU, by relu(norm(conv(x))) with a 3 x 3 convolution that
+    // copies each channel. Preserves the function in inference only: in training, the BatchNorm
+    // normalizes x.
+    deeper_plain,
 };
 
 struct MorphName {
@@ -31,7 +36,8 @@ struct MorphName {
 };
 inline constexpr std::array kMorphNames{
     MorphName{MorphKind::wider, "wider"}, MorphName{MorphKind::kernel, "kernel"},
-    MorphName{MorphKind::skip, "skip"}, MorphName{MorphKind::deeper, "deeper"}};
+    MorphName{MorphKind::skip, "skip"}, MorphName{MorphKind::deeper, "deeper"},
+    MorphName{MorphKind::deeper_plain, "deeper_plain"}};
 
 std::string_view name_of(MorphKind kind);
 
@@ -53,7 +59,8 @@ inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 30;
 /// Returns the possible edits of an unfused graph, in the order of MorphKind and then of the graph;
 /// at most kMaxPlaces of each kind, chosen at equal distances. The edits do not depend on the batch
 /// size. A child may have too many FLOPs or need too much memory; the caller checks that.
-std::vector<Morph> legal_morphs(const graph::Graph& graph);
+/// The kind deeper_plain is included only if `has_plain`.
+std::vector<Morph> legal_morphs(const graph::Graph& graph, bool has_plain = false);
 
 /// How a parameter of a child gets its initial values.
 enum class Inheritance {
@@ -61,6 +68,7 @@ enum class Inheritance {
     gathered,  // the filters or channels Origin::channels of the parent's parameter
     padded,    // the parent's parameter in the middle of the kernel and the first input channels;
                // zeros elsewhere
+    identity,  // of a convolution whose BatchNorm, with mean 0 and variance 1, returns its input
     initial,   // as in a new model: filters drawn, gamma 1 or 0, beta 0 (graph::initial_values)
 };
 

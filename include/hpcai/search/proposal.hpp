@@ -25,6 +25,7 @@ struct Request {
     int draw = 0;                    // increased by one when the trainer has refused a proposal
     std::vector<TrialId> missing;    // trials whose weights are gone
     std::vector<std::int64_t> seen;  // [group] number of lines to use; of the own group all lines
+    std::int64_t memory_bytes = 0;   // only stored: the trainer refuses proposals by it
 };
 
 /// Returns the request of a stored proposal, with which propose() computes it again.

@@ -34,6 +34,7 @@ struct Settings {
     int history_cap = 256;  // newest completed trials that the Gaussian process knows
     int max_draws =
         kMaxRefusedDraws;  // refused proposals of a trial; the next one has its parent's network
+    bool has_plain_deepening = false;  // whether there are morphs of the kind deeper_plain
     std::vector<Dimension> dimensions;
     // Trials from this sequence on draw hyper-parameters by TPE; earlier ones keep their parent's.
     int first_drawn_sequence = 3;

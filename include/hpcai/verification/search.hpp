@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/records/group_record.hpp>
@@ -17,8 +18,27 @@ inline constexpr const char* kWeightDecay = "weight_decay";
 /// Returns what all proposals of the configured search have in common.
 search::Basis search_basis(const config::Config& config);
 
-/// Returns the most FLOPs per training sample of a proposal. `root`: the unedited graph, batch 1.
-double search_flops_limit(const config::Config& config, const graph::Graph& root);
+/// What decides whether a proposal is refused, besides its record.
+struct ProposalLimits {
+    double flops = 0;                    // of one training sample
+    std::int64_t parameter_bytes = 0;    // with gradient, optimizer states and working copies
+    std::int64_t activation_bytes = 0;   // of one element, for all samples of a rank
+    std::int64_t configured_memory = 0;  // search.max_memory_gb in bytes; 0: recorded only
+
+    /// Returns an upper bound of the bytes that a rank's device needs to train a network, without
+    /// inputs and library scratch: every activation is kept. `graph` has batch 1 and is not fused.
+    std::int64_t memory_bytes(const graph::Graph& graph) const;
+};
+
+/// `ranks` is P_degree, `precision` the resolved training.precision.
+ProposalLimits proposal_limits(const config::Config& config, const graph::Graph& root, int ranks,
+                               std::string_view precision);
+
+/// Returns the key of the limit that refuses a proposal; empty if none does. The memory refuses
+/// neither the first trial nor, after settings.max_draws, the parent's network, which may be
+/// another group's: such a trial is built and fails if memory does not suffice.
+std::string_view refused_by(const ProposalLimits& limits, const search::Basis& basis,
+                            const ProposedTrial& trial);
 
 /// Returns the configuration of a trial: its epochs and hyper-parameters. Throws Error(data) for an
 /// unknown hyper-parameter.

@@ -152,6 +152,10 @@ public:
             plans_.warning().empty() ? "" : "; " + plans_.warning());
     }
 
+    std::int64_t memory_bytes() const override {
+        return static_cast<std::int64_t>(properties_.totalGlobalMem);
+    }
+
     std::string uuid() const override {
         std::string text = "GPU";
         for (std::size_t i = 0; i < sizeof properties_.uuid.bytes; ++i) {
