@@ -26,8 +26,7 @@ std::vector<Key> search_keys() {
             {{asynchronous, "asynchronous"}, {own, "own"}, {recorded, "recorded"}},
             "Trials that a proposal depends on: those of all groups so far (asynchronous), of its "
             "own group (own), or as in search.recorded (recorded)."),
-        key("recorded", &C::recorded,
-            "Result directory of the search that history recorded replays."),
+        key("recorded", &C::recorded, "Result directory that history recorded replays."),
         key("hold_out", &C::hold_out, between(0.01, 0.5, "fraction"),
             "Share of the training samples, selected by a hash of their names, on which trials are "
             "evaluated and not trained."),
@@ -35,7 +34,7 @@ std::vector<Key> search_keys() {
             "Maximum FLOPs of a trial's network, as a multiple of the root's."),
         key("max_memory_gb", &C::max_memory_gb, between(0, 1000000, "GB"),
             "Maximum memory of a rank for a trial's network; 0: the memory of the rank's device."),
-        key("plain_deepening", &C::plain_deepening, "Whether there are edits deeper_plain."),
+        key("plain_deepening", &C::plain_deepening, "Whether the edit deeper_plain is allowed."),
         key("root_blocks", &C::root_blocks, between(1, 64, "blocks"),
             "Residual blocks in each stage of the root, the first network; 3, 4, 6, 3: ResNet-50."),
         key("rate_factors", &C::rate_factors, between(0.001, 1000),

@@ -127,6 +127,17 @@ TEST_F(SearchRun, ProposesNoNetworkThatNeedsTooMuchMemory) {
                                             [](auto& line) { line["memory_bytes"] = 3'300'001; }));
 }
 
+TEST_F(SearchRun, VerifiesWithPlainDeepening) {
+    const Outcome outcome = run_ranks(
+        folder_->path(), 2,
+        {"search.plain_deepening=true", "search.history=own", "search.trials=9"}, "plain");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    const std::string trials = text_of(*folder_ / "plain/groups/0/trials.jsonl");
+    EXPECT_NE(trials.find("\"kind\":\"deeper_plain\""), std::string::npos) << trials;
+    expect_verified(*folder_ / "plain");
+    EXPECT_NE(text_of(*folder_ / "plain/report.html").find("deeper_plain"), std::string::npos);
+}
+
 TEST_F(SearchRun, RefusesToRepeatASearchWithOtherSettingsBeforeItStarts) {
     for (const auto& [recorded, seed, part] :
          {std::tuple{"result", "4", "has other settings"},
