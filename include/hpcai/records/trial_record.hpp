@@ -55,7 +55,7 @@ struct ProposedTrial {
     std::vector<HyperParameter> hyper_parameters;  // in the order of the search's dimensions
     int draw = 0;                                  // number of refused proposals before this one
     std::vector<TrialId> missing;    // trials that could not be a parent: their weights are gone
-    std::vector<std::int64_t> seen;  // lines of each group's file that the proposal depends on
+    std::vector<std::int64_t> seen;  // [group] number of lines that the proposal depends on
     HPCAI_RECORD(ProposedTrial, schema, previous, sequence, parent, edits, hyper_parameters, draw,
                  missing, seen);
 };
