@@ -17,10 +17,10 @@ inline constexpr const char* kWeightDecay = "weight_decay";
 /// Returns what all proposals of the configured search have in common.
 search::Basis search_basis(const config::Config& config);
 
-/// Returns the most FLOPs per training sample of a proposal. `root`: the unedited graph, batch 1.
+/// Returns the maximum training FLOPs of a proposal per sample. `root`: unedited graph, batch 1.
 double search_flops_limit(const config::Config& config, const graph::Graph& root);
 
-/// Returns the configuration of a trial: its epochs and hyper-parameters. Throws Error(data) for an
+/// Returns `config` with the epochs and hyper-parameters of a trial. Throws Error(data) for an
 /// unknown hyper-parameter.
 config::Config trial_config(const config::Config& config, const ProposedTrial& trial);
 
