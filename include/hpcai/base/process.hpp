@@ -11,7 +11,7 @@ namespace hpcai {
 struct ProcessId {
     std::int64_t pid = 0;
     std::int64_t start_ticks = 0;     // clock ticks from boot to the start of the process, proc(5)
-    std::uint64_t pid_namespace = 0;  // inode; a container may have its own PID namespace
+    std::uint64_t pid_namespace = 0;  // its inode; a container may have its own namespace
     bool operator==(const ProcessId&) const = default;
 };
 

@@ -3,8 +3,8 @@
 
 namespace hpcai {
 
-/// Catches requests to stop. While the object exists, SIGUSR1, the first SIGTERM and the first
-/// SIGINT are recorded and do not end the process. At most one object may exist at a time.
+/// Catches requests to stop. While the object exists, SIGUSR1 and the first SIGTERM and SIGINT are
+/// recorded; a second SIGTERM or SIGINT ends the process. At most one object may exist at a time.
 class StopSignals {
 public:
     StopSignals();

@@ -12,9 +12,9 @@ namespace hpcai::benchmark {
 /// Executes one rank of a run, or of the runs of run.repeat: configuration, layout, bootstrap,
 /// training, ensemble, score and result directory. Initializes and finalizes MPI. The leader that
 /// writes the result prints the summary to `out` and returns the exit code of the verdict; after
-/// several runs, the worst of their codes. Progress and warnings go to standard error. Throws
-/// Error(usage) if training::kFaultsVariable, which injects faults, is invalid. Prints any other
-/// failure once and returns its code.
+/// several runs, the worst of their codes (docs/METRICS.md). Progress and warnings go to standard
+/// error. Throws Error(usage) if training::kFaultsVariable, which injects faults, is invalid.
+/// Prints any other failure once and returns its code.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 /// The request of `hpcai500 score`.
@@ -29,7 +29,7 @@ struct ScoreRequest {
 /// Throws before it changes a file: Error(usage) if the directory has no run, or a run that is
 /// running or has a result; Error(data) for damaged files or changed samples; Error(partial),
 /// naming up to eight unfinished groups, unless `allow_partial`; Error(all_groups_failed) if no
-/// group finished. Throws Error(mismatch), without a record, if `verify` would reject the record.
+/// group finished. Throws Error(mismatch) and writes no record if `verify` would reject the record.
 ExitCode score_run(const ScoreRequest& request, const std::string& command_line, std::ostream& out);
 
 }  // namespace hpcai::benchmark

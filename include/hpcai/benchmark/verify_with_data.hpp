@@ -17,11 +17,11 @@ struct DataToVerify {
 /// Verifies the result of one run like results::verify_result. If it has no findings, compares the
 /// result with the data in `with.folder`: names and labels of the samples, and the predictions of
 /// each model, which are recomputed from its stored weights on this machine. Let C be the common
-/// folder of the run's data paths; with.folder/<name of C> or with.folder replaces C. Then repeats
-/// the first `with.steps` steps of each finished group, and as many after each kept checkpoint, and
-/// compares their losses with steps.csv. docs/METRICS.md has the tolerances. Throws
-/// Error(usage) if the run has no weights, or if its steps cannot be repeated; Error(data) if
-/// the folder lacks a data path; and the errors of data::make_sample_sets.
+/// folder of the run's data paths; with.folder/<name of C> replaces C if it has all data paths,
+/// else with.folder does. Then repeats the first `with.steps` steps of each finished group, and as
+/// many after each kept checkpoint, and compares their losses with steps.csv. docs/METRICS.md has
+/// the tolerances. Throws Error(usage) if the run has no weights, or if its steps cannot be
+/// repeated; Error(data) if the folder lacks a data path; and the errors of data::make_sample_sets.
 verification::Verification verify_with_data(const std::filesystem::path& directory,
                                             const DataToVerify& with);
 

@@ -11,7 +11,7 @@ namespace hpcai::comm {
 /// Algorithm by which the ranks of a group all-reduce gradients.
 enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical, native };
 
-/// Returns the name in communication.algorithm.
+/// Returns the value of communication.algorithm that selects it.
 std::string_view name_of(AllReduceAlgorithm algorithm);
 
 struct AllReduceOptions {
@@ -92,9 +92,9 @@ struct ScheduleStep {
 /// The steps of one rank in an all-reduce. The sums have the same bits on all ranks. Values are
 /// rounded when a rank sends them, when a partial sum over inner ranks is sent to outer ranks, and
 /// when the owner sends the total. The owner's own values are added in fp32. Sums are fp32. Except
-/// with native, their order depends only on AllReduceOptions and the number of values. All steps
-/// use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so error
-/// feedback needs one residual for each value.
+/// with native, the order of summation depends only on AllReduceOptions and the number of values.
+/// All steps use the same wire buffer of `wire_bytes`. A rank encodes each value at most once, so
+/// error feedback needs one residual for each value.
 struct AllReduceSchedule {
     std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;

@@ -24,11 +24,11 @@ struct PlannedAllReduce {
 /// Estimates the traffic of all-reduces over disjoint sets of ranks. For an all-reduce of B bytes
 /// on the wire over P ranks, in R sets of n inner ranks (AllReduceTopology), a rank sends
 ///
-///   owner of a part   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
+///   owner of a part   (parts - 1 + n - 1) * B / parts + 2 * (R - 1) / R * B / parts
 ///   other ranks       B
 ///
-/// An owner sends 2 (P - 1) / P x B if there are as many parts as inner ranks. Parts are not
-/// rounded to whole blocks. Takes time O(all-reduces x ranks). Throws as all_reduce_topology.
+/// An owner sends 2 * (P - 1) / P * B if there are as many parts as inner ranks. Parts are not
+/// rounded to whole kWireBlocks. Takes time O(all-reduces x ranks). Throws as all_reduce_topology.
 AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> all_reduces);
 
 /// Returns the traffic of a group. This rank, which is on `node`, passes the bytes that it has

@@ -63,8 +63,8 @@ public:
     virtual void check() = 0;
 
     /// Call it after a step with all-reduces has been enqueued. May wait until the host is at most
-    /// one step ahead of the device. Then the device has free buffers for uploads of the next step:
-    /// Device::enqueue_upload does not block for four uploads above 4096 bytes and 32 smaller ones.
+    /// one step ahead of the device. Then the device has free buffers for the next step: 4 calls of
+    /// Device::enqueue_upload with more than 4096 bytes and 32 smaller ones do not block.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: error feedback must

@@ -78,8 +78,8 @@ struct Membership {
     /// Whether a group failed by a timeout, as after the loss of a rank.
     bool has_lost_rank() const { return has_group_with_code(ExitCode::watchdog); }
     bool has_stopped_group() const { return has_group_with_code(ExitCode::stopped); }
-    /// Returns the group whose leader writes the result: the first completed group, else the
-    /// first failed group that is not lost. -1 if there is no such group or not `agreed`.
+    /// Returns the group whose leader writes the result: the first completed group, else the first
+    /// group in state `failed`. -1 if there is no such group or not `agreed`.
     int writer() const;
 
 private:
@@ -89,7 +89,7 @@ private:
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
     query,      // follower to collector, halfway through the follower's wait: expects a notice
-    notice,     // a collector is alive; leaders follow the collector of the highest group
+    notice,     // a collector is alive; leaders follow the one with the highest group
     proposal,   // collector to its followers, in a tree; they join its decision or decline
     joined,     // follower to collector; it joins no other collector before `withdrawn`
     declined,   // leader to collector: the leader is not its follower or has decided
@@ -133,7 +133,7 @@ struct AddressedMessage {
 /// vote, and only the waiting times of stopped groups count.
 ///
 /// Deciding: the collector proposes a decision and decides with the followers that join it, so a
-/// leader only votes with leaders that joined the same collector. Leaders forward proposals and
+/// leader votes only with leaders that joined the same collector. Leaders forward proposals and
 /// results, so each sends O(log(groups)) messages unless leaders are late or dead. A leader that
 /// should have forwarded a message may be dead. After half of reply_seconds the collector therefore
 /// repeats the message to each follower that has not replied. It waits at most reply_seconds.

@@ -81,7 +81,7 @@ public:
     /// Another rank of that group calls it instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it if other groups have ended or hang, after any agree_on_members. finish() waits less.
+    /// Shortens finish() if other groups have ended or hang. Call it after any agree_on_members().
     void mark_others_gone() {
         others_may_work_ = false;
         has_lost_ranks_ = true;

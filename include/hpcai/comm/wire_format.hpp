@@ -10,7 +10,7 @@ namespace hpcai::comm {
 using tensor::kWireBlock;
 using tensor::WireFormat;
 
-/// Returns the name in communication.precision.
+/// Returns the value of communication.precision that selects it.
 std::string_view name_of(WireFormat format);
 
 /// Returns the bytes of `values` encoded values, padded to a multiple of 4, and of their scales.

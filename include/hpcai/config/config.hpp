@@ -55,7 +55,7 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // steps between checkpoints; 0: checkpoint_seconds decides
-    double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none of these
+    double checkpoint_seconds = 600;  // minimum between checkpoints at epoch ends; 0: none there
     double time_limit_seconds = 0;    // of a launch, including its last checkpoint; 0: no limit
     double first_step_timeout_seconds = 900;  // watchdog: until the first loss read
     double step_timeout_seconds = 0;          // watchdog: between loss reads; 0: from earlier reads
@@ -98,11 +98,11 @@ struct DetectorConfig {
     int trained_stages = 5;  // stages of the backbone that train, counted from the last
     int pyramid_channels = 256;
     int head_features = 1024;
-    std::vector<double> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
+    std::vector<double> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per pyramid level
     std::vector<double> anchor_ratios = {0.5, 1, 2};             // height / width
     int anchor_samples = 256;        // per image, for the losses of the proposal network
     int region_samples = 512;        // per image, for the losses of the second stage
-    int training_proposals = 2000;   // per level before non-maximum suppression, per image after
+    int training_proposals = 2000;   // per pyramid level before suppression, per image after
     int inference_proposals = 1000;  // as training_proposals, in evaluation
     double score_threshold = 0.01;   // detections above it are kept
     double fusion_overlap = 0;       // IoU above which boxes merge; 0: the aggregation's default
@@ -120,10 +120,10 @@ struct BaggingConfig {
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: P_degree / the other degrees
-    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees; 1 in mode data, model
+    std::optional<int> pipeline_degree;  // absent: P_degree / given degrees; 1 in modes data, model
     int micro_batches = 1;               // parts of a rank's samples that run one after another
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    std::optional<int> model_degree;  // absent: P_degree / given degrees; 1 in mode data, pipeline
+    std::optional<int> model_degree;  // absent: P_degree / given degrees; 1 in modes data, pipeline
 };
 
 struct DataConfig {
@@ -212,7 +212,7 @@ struct DeviceConfig {
 struct SearchConfig {
     int trials = 0;               // per group; 0: search.duration_seconds ends the search
     double duration_seconds = 0;  // from the end of start-up; 0: search.trials ends the search
-    std::vector<int> epochs = {15, 30, 45, 60};  // of a group's trials in order; then the last
+    std::vector<int> epochs = {15, 30, 45, 60};  // of a group's trials in order; the last repeats
     ParentChoice parent = ParentChoice::evolution;
     SearchHistory history = SearchHistory::asynchronous;
     std::string recorded;         // history recorded: the result directory to replay

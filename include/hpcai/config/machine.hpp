@@ -44,7 +44,7 @@ struct Machine {
 Machine read_machine(const std::string& yaml, const std::string& file_name);
 
 /// Returns the files configs/machines/<name>.yaml, by name, in the installation, bundle or source
-/// tree of a program. `program` is a link to its file. Skips folders that cannot be read.
+/// tree of the program to whose file `program` links. Skips folders that cannot be read.
 std::map<std::string, std::filesystem::path> shipped_machines(
     const std::filesystem::path& program = "/proc/self/exe");
 

@@ -36,7 +36,7 @@ struct GenerateClimateOptions {
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
 /// Writes the data sets of problem class mini: photographs/{train,val}, weather/{train,test}.h5.
-/// Keeps existing sets and returns the paths of these sets. Throws like the functions above.
+/// Keeps sets that exist and returns only their paths. Throws like the functions above.
 std::vector<std::filesystem::path> generate_mini(const std::filesystem::path& directory,
                                                  int threads);
 

@@ -58,7 +58,7 @@ std::optional<ImageSize> baseline_jpeg_size(std::span<const std::byte> file);
 /// (255: no ink), as in Adobe's files; EXIF orientation, gamma and alpha are ignored; 16-bit grey
 /// is clipped to 255. Missing parts of a damaged file are grey or garbled, and `damage` has the
 /// reason, also for a PNG with a wrong checksum or no end. The pixels of a region of a JPEG equal
-/// those of a full decode. `image` may have a few columns left and right of the region, whose
+/// those of a full decode. `image` may have a few more columns left and right of the region; their
 /// pixels may differ. A PNG is always decoded whole. Throws DecodeError like read_image_size(), and
 /// when decoding cannot begin. Thread-safe.
 DecodedImage decode_image(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});

@@ -94,10 +94,10 @@ private:
 class DataDuplicator;
 
 /// Makes samples of a folder of images. For training, only the crop is decoded, downscaled by the
-/// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0
-/// or data.resident_mib > 0, and for data.decoder gpu, images are decoded completely at full size
-/// and cached up to decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do
-/// not depend on the budget or the contents of the cache. Reads files from `staged` if it has them.
+/// largest factor that leaves at least image_size pixels per side. With data.decoded_cache_mib > 0,
+/// data.resident_mib > 0 or data.decoder gpu, images are decoded completely at full size and cached
+/// up to decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do not depend
+/// on the budget or the contents of the cache. Reads files from `staged` if it has them.
 std::shared_ptr<const SampleSet> make_folder_samples(
     SampleIndex index, const config::DataConfig& data, int image_size,
     std::shared_ptr<const StagedPictures> staged = nullptr);
@@ -125,7 +125,7 @@ struct SampleSets {
 };
 
 /// Makes the data sets of a run. Rank 0 of `ranks` lists folders and reads annotations for all
-/// ranks. A `duplicator` then copies the data that data.staging selects to each node. Throws
+/// ranks. A `duplicator` then copies to each node the data that data.staging selects. Throws
 /// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
 /// workload.channels is not 3 for images, and the errors of the duplicator. Collective.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ranks,
@@ -135,14 +135,14 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ra
 /// transcode`, or HDF5 files. HDF5 files are slow to read; their values are normalized with
 /// default_statistics() and have data.climate_precision. A sample that is damaged or has a value
 /// that is not finite is bad. Throws Error(data) naming an invalid file, fields that do not have
-/// the workload's size, a sample with more than data.max_boxes boxes, or an HDF5 file with heights
-/// at 100 hPa. Also throws if the sets differ in channels, normalization or element type. A
-/// `duplicator` copies the files to each node before they are opened. Collective.
+/// the workload's size, a sample with more than data.max_boxes boxes, or an HDF5 file with
+/// geopotential heights at 100 hPa. Also throws if the sets differ in channels, normalization or
+/// element type. A `duplicator` copies the files to each node before they are opened. Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
                         DataDuplicator* duplicator = nullptr);
 
 /// Whether an architecture search holds out the training sample `name`: the first 32 bits of the
-/// name's SHA-256, as a fraction, are below `share`.
+/// name's SHA-256, divided by 2^32, are below `share`.
 bool is_held_out(const std::string& name, double share);
 
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.

@@ -71,8 +71,8 @@ private:
     std::unique_ptr<BatchPipeline> pipeline_;  // last member, because its threads use all others
 };
 
-/// The range of a group's samples that a rank evaluates. Of the P ranks, the first ones have
-/// ceil(samples / P) samples each; the last ones may have fewer or none.
+/// The range of a group's samples that a rank evaluates. Of the P = `degree` ranks, the first ones
+/// have ceil(samples / P) samples each; the last ones may have fewer or none.
 struct EvaluationShare {
     std::int64_t first = 0;
     std::int64_t count = 0;

@@ -12,7 +12,7 @@ namespace hpcai::data {
 struct FolderReport {
     std::vector<std::int64_t> samples_per_class;  // including bad ones
     std::vector<BadSample> bad;                   // path and reason, in index order
-    std::vector<BadSample> warnings;              // good images with a decoder's warning, likewise
+    std::vector<BadSample> warnings;              // good images: path and the decoder's warning
     /// Sides of good images in pixels: the shortest, the median of the shorter sides, the longest.
     std::int64_t smallest_side = 0, median_side = 0, largest_side = 0;  // 0 without good images
     std::int64_t pixels = 0;                                            // of good images
@@ -29,7 +29,7 @@ struct AnnotationReport {
     std::vector<std::int64_t> boxes_per_class;
     std::int64_t pictures_without_box = 0;
     std::vector<BadSample> bad;       // path and reason, in the set's order
-    std::vector<BadSample> warnings;  // good images with a decoder's warning, likewise
+    std::vector<BadSample> warnings;  // good images: path and the decoder's warning
 };
 
 /// Decodes every image of the set. An image whose size differs from its annotation is bad. The

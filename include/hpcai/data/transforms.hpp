@@ -19,8 +19,8 @@ struct ResizeRequest {
 ResizeRequest full_resize_request(const ImageView& source, int width, int height);
 
 /// Antialiased bilinear resize of 8-bit pixels, bitwise equal to Image.resize((width, height),
-/// BILINEAR, box).crop(window) of Pillow up to 12 (src/libImaging/Resample.c). Pillow 13 resizes
-/// tall images first vertically, so a value may differ by one. `target` is (window.height,
+/// BILINEAR, box).crop(window) of Pillow up to version 12 (src/libImaging/Resample.c). Pillow 13
+/// resizes tall images first vertically, so a value may differ by one. `target` is (window.height,
 /// window.width, 3). Throws Error(internal) if the box or the window is empty, the box exceeds the
 /// source, the window exceeds width x height, or `target` has another size.
 void resize_bilinear(const ImageView& source, const ResizeRequest& request,

@@ -116,7 +116,7 @@ struct Optimizer {
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // state_count(rule) are used, in the order at kStates
+    std::array<std::span<float>, 2> states;  // state_count(rule) are used, as kStates lists them
     const StepScalars* scalars = nullptr;
 };
 
@@ -228,8 +228,8 @@ struct JpegFile {
 class JpegBatch {
 public:
     virtual ~JpegBatch() = default;
-    /// Waits for the work that was enqueued before the last release(), decodes `files` in place of
-    /// the pictures, and then returns. Sets JpegFile::offset_bytes: -1 for a file that the decoder
+    /// Waits for the work that was enqueued before the last release(), replaces the pictures by
+    /// those of `files`, and returns. Sets JpegFile::offset_bytes: -1 for a file that the decoder
     /// refuses, or for which there is no memory. Any thread may make this call, one at a time.
     virtual void decode(std::span<JpegFile> files) = 0;
     /// The base of the offsets, in device memory. decode() may change it.

@@ -14,7 +14,7 @@ struct ShardMessages {
     std::function<std::size_t(int shard)> bytes_to, bytes_from;
     /// Writes the message for `shard` to `buffer`, which has bytes_to(shard) bytes.
     std::function<void(int shard, std::span<std::byte> buffer)> write;
-    /// After all messages arrived, called for all shards in order; `message` is empty for this one.
+    /// Called for all shards in order once all messages arrived; this shard's `message` is empty.
     std::function<void(int shard, std::span<const std::byte> message)> read;
 };
 

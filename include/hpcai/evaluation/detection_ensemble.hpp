@@ -12,10 +12,10 @@ namespace hpcai::evaluation {
 enum class FusionMethod {
     /// Weighted boxes fusion (R. Solovyev, W. Wang, T. Gabruseva, Image and Vision Computing 107
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
-    /// its category whose fused box has the highest IoU with it, if above `overlap`; otherwise
-    /// it starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
-    /// score. Its score is the mean of its boxes' weight * score, times min(models, its boxes) /
-    /// (sum of all weights): a model without a box in the cluster counts as a score of 0.
+    /// its category whose fused box has the highest IoU with it, if above `overlap`; otherwise it
+    /// starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
+    /// score. The score of a cluster of B boxes is the mean of their weight * score, times
+    /// min(models, B) / (sum of all weights): a model without a box counts as a score of 0.
     weighted_fusion,
     /// Non-maximum suppression over the boxes of all models, best first. A box is kept unless its
     /// IoU with a kept box of its category is above `overlap`. Weights have no effect.
@@ -78,8 +78,8 @@ struct DrawnMembers {
 };
 
 /// 95 % interval of the mean COCO precision at `threshold` by the bootstrap over members and test
-/// images, as MemberBootstrap for classifiers. Each draw of members fuses the detections again.
-/// Only rank 0 reads the boxes of `truth` and returns the interval, or nothing if no draw of
+/// images, as MemberBootstrap does it for classifiers. Each draw of members fuses the detections
+/// again. Only rank 0 reads the boxes of `truth` and returns the interval, or nothing if no draw of
 /// images has a labelled box. `truth.images` is equal on all ranks. Collective; throws as
 /// fuse_detections does.
 std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,

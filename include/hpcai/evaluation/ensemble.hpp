@@ -10,7 +10,7 @@
 /// same sizes. If they differ, all ranks throw Error(internal) before any reduction. Each reduction
 /// sums the predictions of `chunk_rows` samples in fp32. A rank thus holds only its own
 /// predictions, one chunk and, at rank 0, the result. The order of the sum depends on the
-/// transport; for different orders, means of M probabilities differ by at most 2^-23 M.
+/// transport; for different orders, means of M probabilities differ by at most 2^-23 * M.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;

@@ -26,8 +26,8 @@ double mcnemar_p(std::int64_t only_first, std::int64_t only_second);
 
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
 /// Biometrics Bulletin 1 (1945) 80-83): the fraction of all divisions of the values into two sets
-/// of these sizes, in which the rank sum of the first set is at least as far from its mean as the
-/// observed one. Neither set may be empty; at most 200 values in total.
+/// of these sizes, in which the rank sum of the first set is at least as far from the mean rank sum
+/// as the observed one. Neither set may be empty; at most 200 values in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 
 /// The seconds of each step of one run, [group][step].
@@ -44,10 +44,10 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
 inline constexpr std::uint32_t kReplicates = 1000;  // draws of a bootstrap
 inline constexpr std::uint64_t kDrawSeed = 2;       // the default seed of draws
 
-/// 95 % interval of a statistic by the percentile bootstrap (Efron and Tibshirani 1993, chapter
-/// 13) with kReplicates draws of `images` test images. `statistic` is called with the number of
-/// times that each image is drawn. Draws for which it returns nothing are skipped; nothing if all
-/// draws are.
+/// 95 % interval of a statistic by the percentile bootstrap (Efron and Tibshirani 1993, chapter 13)
+/// with kReplicates draws of `images` test images. `statistic` is called with the number of times
+/// that each image is drawn. Skips draws for which it returns nothing; returns nothing if all draws
+/// are skipped.
 std::optional<Interval> image_interval_95(
     std::int64_t images,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& statistic,

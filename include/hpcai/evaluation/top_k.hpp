@@ -9,7 +9,7 @@ namespace hpcai::evaluation {
 
 inline constexpr std::int32_t kPaddingLabel = -1;  // of rows that are not scored
 
-/// Numbers of samples whose label is the class of the highest score or of the 5 highest scores.
+/// Numbers of samples whose label has the highest score (correct_1) or one of the 5 highest.
 struct TopK {
     std::int64_t correct_1 = 0;
     std::int64_t correct_5 = 0;

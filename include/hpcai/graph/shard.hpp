@@ -12,7 +12,7 @@ struct Shard {
     /// other shards. Parameters and statistics are in the order of the model, with this shard's
     /// channels only.
     Graph graph;
-    std::vector<std::size_t> first_nodes;  // [node of the model] first node for it in `graph`
+    std::vector<std::size_t> first_nodes;  // [node of the model] its first node in `graph`
 };
 
 /// Builds shard `number` (from 0) of `shards` of a model that is not divided into stages (method:

@@ -28,8 +28,8 @@ public:
             log_.info("device.autotune: no convolution had to be timed");
             return;
         }
-        log_.info("device.autotune: timed {} and their gradients in {:.1f} s",
-                  counted(after->convolutions - before_->convolutions, "convolution"),
+        log_.info("device.autotune: timed {} of convolutions in {:.1f} s",
+                  counted(after->convolutions - before_->convolutions, "pass"),
                   after->seconds - before_->seconds);
     }
 

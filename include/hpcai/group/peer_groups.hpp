@@ -8,7 +8,7 @@ namespace hpcai::group {
 
 /// Returns how long the leader of a group that trained for `training_seconds` waits for other
 /// leaders: half of that time, but at least run.group_timeout_seconds. Other groups may have larger
-/// bootstraps or slower nodes.
+/// bootstrap samples or slower nodes.
 double peer_wait_seconds(const config::RunConfig& run, double training_seconds);
 
 /// Returns whether a group's progress shows that it works and does not hang.

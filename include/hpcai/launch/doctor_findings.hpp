@@ -47,7 +47,7 @@ struct LaunchCommand {
 };
 
 /// Returns a line break and a warning for the log of rank 0 if that rank may use fewer cores than
-/// its share of the node, such as by mpirun's default binding; else an empty string.
+/// its share of the node, for example because of mpirun's default binding; else an empty string.
 std::string describe_restricted_binding(const device::Cores& cores,
                                         const context::PlaceOnNode& place);
 

@@ -9,8 +9,8 @@
 
 namespace hpcai::launch {
 
-/// A run whose program was built with fault injection has this key in its environment record. It
-/// also has this entry in SampleSets::disqualifications, so it cannot be ranked.
+/// A run whose program was built with fault injection has the key kFaultsFact in its environment
+/// record. SampleSets::disqualifications has kFaultsDisqualification, so it cannot be ranked.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";

@@ -22,8 +22,8 @@ public:
     /// Adds the current reasons for throttling, and new Xids (at most 256 in all).
     void poll();
 
-    /// Returns the results so far without polling. The ECC error counts are null, without a reason
-    /// if finish() can still read them.
+    /// Returns the results so far without polling. The ECC error counts are null; they have no
+    /// reason if finish() can still read them.
     GpuHealth snapshot() const;
 
     /// Polls for the last time and returns the results.

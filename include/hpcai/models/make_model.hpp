@@ -10,7 +10,7 @@ namespace hpcai::models {
 struct ModelInput {
     std::int64_t batch = 1;
     std::int64_t statistics_samples = 0;  // samples per set of BatchNorm statistics; 0: batch
-    // The type of the images; absent: the default of the data. ResNet-50 always reads u8.
+    // The type of the images; absent: f32 for weather fields, else u8. ResNet-50 always reads u8.
     std::optional<tensor::DType> dtype;
 };
 

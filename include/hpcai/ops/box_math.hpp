@@ -108,8 +108,9 @@ HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float i
 }
 
 /// Returns a candidate's pseudo-random key in stage 0 (anchors) or 1 (regions). The candidates with
-/// the smallest keys are sampled, in a tie the first. The key is the high half of 2^32 image_key +
-/// candidate + 0x9e3779b97f4a7c15 (stage + 1) after SplitMix64's finalizer (Stafford's variant 13).
+/// the smallest keys are sampled, in a tie the first. The key is the high half of SplitMix64's
+/// finalizer (Stafford's variant 13), applied to
+/// 2^32 * image_key + candidate + 0x9e3779b97f4a7c15 * (stage + 1).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
     std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +

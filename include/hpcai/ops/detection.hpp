@@ -33,8 +33,8 @@ struct Anchors {
 };
 
 /// Encodes a box as deltas relative to an anchor or proposal with centre (xa, ya) and sides (wa,
-/// ha): weight_xy (x - xa) / wa, weight_xy (y - ya) / ha, weight_wh log(w / wa), weight_wh log(h /
-/// ha). Girshick 2015 (Fast R-CNN), section 2.3.
+/// ha): weight_xy * (x - xa) / wa, weight_xy * (y - ya) / ha, weight_wh * log(w / wa) and
+/// weight_wh * log(h / ha). Girshick 2015 (Fast R-CNN), section 2.3.
 struct BoxCoder {
     float weight_xy = 1;
     float weight_wh = 1;
@@ -60,10 +60,10 @@ struct AnchorTargets {
 };
 
 /// Losses of the region proposal network. Output (N, 2): for each image two sums, both divided by
-/// max(1, number of its sampled anchors). The first sum is the binary cross-entropy of all
-/// sampled anchors' logits; the second is the smooth L1 distance (beta 1/9) of the positive
-/// anchors' deltas from their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W,
-/// 4 A) of all levels, then the output of AnchorTargets.
+/// max(1, number of its sampled anchors). The first sum is the binary cross-entropy of all sampled
+/// anchors' logits; the second is the smooth L1 distance (beta 1/9) of the positive anchors' deltas
+/// from their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W, 4 * A) of all
+/// levels, then the output of AnchorTargets.
 struct RpnLoss {
     std::int64_t batch = 0;  // N
     Anchors anchors;
@@ -94,7 +94,7 @@ struct Proposals {
 /// candidate). Unused rows have candidate numbers but are not sampled. Inputs: proposals (N, R, 5),
 /// boxes (N, G, 5), keys (N) s32 as for AnchorTargets. Output (N, samples, 9): x1, y1, x2, y2,
 /// class (0: background, -1: unused row), targets of the four deltas by `coder` (zeros for
-/// background). Foreground comes first; both are in ascending candidate order.
+/// background). Foreground comes first; each of the two is in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;
@@ -110,7 +110,7 @@ struct RoiTargets {
 /// level, is divided into pooled x pooled bins. The value of a bin is the mean of sampling_ratio^2
 /// bilinear samples, where samples more than one pixel outside the level are 0. Inputs: the levels
 /// (N, H, W, C), P2 first, then regions (N, R, 5 or more) of x1, y1, x2, y2 and a number that is
-/// negative in unused rows. Output (N R, pooled x pooled x C), in the order bin row, bin column,
+/// negative in unused rows. Output (N * R, pooled * pooled * C), in the order bin row, bin column,
 /// channel; zeros for unused rows.
 struct RoiAlign {
     std::vector<Shape> pyramid;
@@ -121,8 +121,8 @@ struct RoiAlign {
 
 /// Losses of the second stage. Output (N, 2): for each image two sums, both divided by max(1,
 /// number of its used regions). The first sum is the cross-entropy of all used regions' logits. The
-/// second is the smooth L1 distance (beta 1/9) from the targets of the deltas that each foreground
-/// region has for its class. Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output
+/// second is the smooth L1 distance (beta 1/9) of each foreground region's deltas for its class
+/// from their targets. Inputs: logits (N * S, K), deltas (N * S, 4 * K), both fp32, and the output
 /// of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;
@@ -133,9 +133,9 @@ struct RoiLoss {
 /// proposals and their deltas and clipped, and scores are the softmax of the logits. Boxes with a
 /// score above `score_threshold` and no side below `minimum_side` are kept unless their IoU with a
 /// better kept box of the class is above `nms_iou`; then the `limit` best boxes of all classes
-/// remain. Boxes that are not finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both
-/// fp32, and proposals (N, R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending
-/// score (in a tie the lower class, then the earlier proposal first); zeros in unused rows.
+/// remain. Boxes that are not finite are removed. Inputs: logits (N * R, K), deltas (N * R, 4 * K),
+/// both fp32, and proposals (N, R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by
+/// descending score (in a tie the lower class, then the earlier proposal); unused rows are 0.
 struct Detections {
     Shape proposals;
     std::int64_t classes = 0;  // K, including background
@@ -143,7 +143,7 @@ struct Detections {
     std::int64_t image_width = 0;
     double score_threshold = 0.05;
     double nms_iou = 0.5;
-    double minimum_side = 1e-2;
+    double minimum_side = 1e-2;  // pixels
     std::int64_t limit = 100;
     BoxCoder coder{10, 5};
 };

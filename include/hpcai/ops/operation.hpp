@@ -50,10 +50,10 @@ struct Convolution {
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `add`, a second input
 /// r (N, H, W, C) is added; with `relu`, a ReLU follows. In training, the samples of a span (see
-/// statistics_samples) share statistics. The running statistics move by `momentum` towards the
-/// means over all spans, with unbiased variance. With `from_sums`, training computes the statistics
-/// from the channel sums that are stored after the elements of x. With `frozen`, training uses the
-/// running statistics, like inference, and does not change them, gamma or beta.
+/// statistics_samples) share statistics. The running statistics move by `momentum` towards the mean
+/// of the spans' statistics, with unbiased variance. With `from_sums`, training computes the
+/// statistics from the channel sums that are stored after the elements of x. With `frozen`,
+/// training uses the running statistics, like inference, and does not change them, gamma or beta.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
@@ -83,7 +83,7 @@ struct Bias {
 };
 
 /// y = x + the upsampled `coarse` image z (N, H', W', C): pixel (i, j) of x (N, H, W, C) plus pixel
-/// (floor(i H' / H), floor(j W' / W)) of z. Lin et al. 2017 (FPN), section 3.
+/// (floor(i * H' / H), floor(j * W' / W)) of z. Lin et al. 2017 (FPN), section 3.
 struct UpsampleAdd {
     Shape input;
     Shape coarse;
@@ -144,7 +144,7 @@ struct Linear {
 };
 
 /// Loss of logits x (N, F) for labels (N) s32: cross-entropy with the target distribution
-/// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: their
+/// (1 - s) * onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: their
 /// loss and gradient are 0. Output: the softmax (N, F) in fp32; KernelTensors::saved receives the
 /// losses (N) in fp32.
 struct SoftmaxCrossEntropy {
@@ -153,9 +153,9 @@ struct SoftmaxCrossEntropy {
 };
 
 /// Loss that compares the logits x (N, H, W, K) of cells with classes derived from boxes (N, G, 5).
-/// The smallest box that covers a cell's centre determines the class of the cell (cell_class()).
-/// An image's loss is the sum of its cells' weighted cross-entropies, divided by H x W. The weight
-/// is `background_weight` for class 0, else 1. Output: the softmax (N, H W, K) in fp32.
+/// The smallest box that covers a cell's centre determines the class of the cell (cell_class()). An
+/// image's loss is the sum of its cells' weighted cross-entropies, divided by H x W. The weight is
+/// `background_weight` for class 0, else 1. Output: the softmax (N, H * W, K) in fp32.
 struct CellCrossEntropy {
     Shape input;              // of x
     Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box

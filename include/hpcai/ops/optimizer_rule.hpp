@@ -4,13 +4,13 @@
 #include <cstdint>
 
 /// Update rules of optimizers. In the formulas w is one parameter tensor, lr is
-/// StepScalars::learning_rate and t = StepScalars::taken_steps + 1 is the number of this step. g =
-/// gradient_factor gradient + weight_decay w, without the second term if no weight decay applies.
+/// StepScalars::learning_rate and t = StepScalars::taken_steps + 1 is the number of this step. g is
+/// gradient_factor * gradient + weight_decay * w, without the last term if no weight decay applies.
 namespace hpcai::ops {
 
-/// v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov: PyTorch's SGD (Sutskever et
-/// al. 2013; Goyal et al. 2017, eq. 9). Without momentum correction (eq. 10) v = momentum v + lr g;
-/// w -= v, or lr g + momentum v: v then contains the learning rates of earlier steps.
+/// v = momentum * v + g; w -= lr * v, or w -= lr * (g + momentum * v) with Nesterov: PyTorch's SGD
+/// (Sutskever et al. 2013; Goyal et al. 2017, eq. 9). Without momentum correction (eq. 10):
+/// v = momentum * v + lr * g; w -= v, or w -= lr * g + momentum * v with Nesterov.
 struct Sgd {
     static constexpr int kStates = 1;  // v
     float momentum = 0;
@@ -18,9 +18,9 @@ struct Sgd {
     bool momentum_correction = true;
 };
 
-/// SGD, where g (with weight decay) is multiplied by the trust ratio of its tensor (You, Gitman,
-/// Ginsburg 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), with |g| before the
-/// decay; 1 if |w| or |g| is 0. Without momentum correction this is MLPerf's LARS for ResNet-50.
+/// SGD, where g (with weight decay) is multiplied by its tensor's trust ratio (You et al. 2017):
+/// trust_coefficient * |w| / (|g| + weight_decay * |w| + epsilon), with |g| before the decay; 1 if
+/// |w| or |g| is 0. Without momentum correction this is MLPerf's LARS for ResNet-50.
 struct Lars {
     static constexpr int kStates = 1;  // v
     float momentum = 0;
@@ -30,9 +30,9 @@ struct Lars {
     float epsilon = 0;
 };
 
-/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-/// w -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon): PyTorch's Adam (Kingma, Ba
-/// 2015). With decoupled decay w is first multiplied by 1 - lr weight_decay; g has no decay:
+/// m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
+/// w -= lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon): PyTorch's Adam (Kingma, Ba
+/// 2015). With decoupled decay w is first multiplied by 1 - lr * weight_decay; g has no decay:
 /// PyTorch's AdamW (Loshchilov, Hutter 2019).
 struct Adam {
     static constexpr int kStates = 2;  // m, v
@@ -42,8 +42,8 @@ struct Adam {
     bool decoupled_decay = false;
 };
 
-/// w -= lr r u (You et al. 2020, algorithm 2; the LAMB of MLPerf's BERT without gradient clipping).
-/// u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay w with Adam's m and
+/// w -= lr * r * u (You et al. 2020, algorithm 2; MLPerf's BERT LAMB without gradient clipping).
+/// u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w with Adam's m and
 /// v, where g has no decay. r = |w| / |u| is the tensor's trust ratio, 1 if |w| or |u| is 0.
 struct Lamb {
     static constexpr int kStates = 2;  // m, v
@@ -52,8 +52,8 @@ struct Lamb {
     double epsilon = 1e-6;
 };
 
-/// s = s + g^2; w -= lr g / (sqrt(s) + epsilon): PyTorch's Adagrad without lr_decay (Duchi, Hazan,
-/// Singer 2011).
+/// s = s + g^2; w -= lr * g / (sqrt(s) + epsilon): PyTorch's Adagrad without lr_decay (Duchi,
+/// Hazan, Singer 2011).
 struct AdaGrad {
     static constexpr int kStates = 1;  // s
     float epsilon = 1e-10F;

@@ -39,8 +39,7 @@ struct Layout {
 
 /// Returns the layout that `bagging` requests on `ranks` ranks. Missing values follow from eq. 5;
 /// if both are missing, P_degree is `ranks_per_node` (of the fullest node), or all ranks if there
-/// are fewer. Throws Error with the keys, the values and what is legal if
-///
+/// are fewer. Throws an Error, which names keys, values and what is legal, in these cases:
 ///   - eq. 5 cannot hold, or M or P_degree is below 1,
 ///   - a batch cannot be divided evenly among ranks and micro-batches,
 ///   - the degrees of `parallel` do not multiply to P_degree, or fewer than two of them are set in
@@ -49,8 +48,8 @@ struct Layout {
 ///     this size, where k divides the number of replicas.
 ///
 /// The error is Error(launch) if eq. 5 cannot hold or if another number of ranks may help, else
-/// Error(usage). Another number of ranks may help if P_degree is `auto` and, for an error of the
-/// batch or of batch_norm_samples, data_degree is `auto`, too.
+/// Error(usage). Another number may help only if P_degree is `auto`. For an error of the batch or
+/// of batch_norm_samples, data_degree must be `auto`, too.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -88,9 +87,9 @@ struct LayoutSummary {
 
 /// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
 /// While a node has P_degree free ranks, a group gets the best-fitting node: of the nodes with
-/// enough free ranks, the one with the fewest. A later group first takes the nodes with the most
-/// free ranks, then the best-fitting node for its remaining ranks. Groups are then numbered by node
-/// and world rank of their first rank, and a group's ranks by node and world rank.
+/// enough free ranks, the one with the fewest. After that, a group first takes the nodes with the
+/// most free ranks, then the best-fitting node for its remaining ranks. Groups are then numbered by
+/// node and world rank of their first rank, and a group's ranks by node and world rank.
 ///
 /// Example with M = 2: eight ranks on two nodes, numbered round-robin (`--map-by node`):
 ///

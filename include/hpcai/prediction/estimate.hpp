@@ -25,8 +25,8 @@ struct EstimateRequest {
 
 /// Makes request.roofline from request.machine, which must be present, and the first of these
 /// rates: flops_per_rank or images_per_second of `request`, which is then reset; the machine's
-/// training rate in the precision of `config`; the machine's peak rates. Does nothing if there is
-/// a roofline or none of the rates, or if `request` has both flops_per_rank and images_per_second.
+/// training rate in the precision of `config`; the machine's peak rates. Does nothing if `request`
+/// has a roofline, or both flops_per_rank and images_per_second, or if there is no rate.
 void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws

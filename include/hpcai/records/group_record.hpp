@@ -73,7 +73,7 @@ struct AuditRecord {
     std::int64_t passed = 0;                // comparisons without a difference; 0 without replicas
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all if there is none
+    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all without a majority
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -180,9 +180,9 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the test samples
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    // Damaged samples: the largest number that one rank found in training + those of the test data
+    // Damaged samples: largest number that any rank found in training, plus those of the test data
     std::int64_t bad_samples = 0;
-    std::int64_t decoder_warnings = 0;    // undamaged images with a warning, counted as above
+    std::int64_t decoder_warnings = 0;    // other images with a decoder's warning, counted as above
     std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;

@@ -12,7 +12,7 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;           // first graph node's, "gemm <side>" or "convolution of <samples>"
+    std::string name;           // "gemm <side>", "convolution of <samples>", or a graph node's name
     std::string operation;      // "linear", "convolution"
     std::string precision;      // as in training.precision
     std::string pass;           // "forward", "weight_gradient", "input_gradient"

@@ -64,7 +64,7 @@ struct SearchRecord {
     double regulated = 0;      // ops x -ln(error of the best trial)
     double best_accuracy = 0;  // largest of the trials' accuracies after their last epochs
     TrialId best;
-    double stability = 0;  // second half: largest relative deviation of `ops` from its last value
+    double stability = 0;  // largest |ops - final ops| / final ops in the second half of `curve`
     SearchSeconds spent;   // of all groups
     std::vector<SearchPoint> curve;
     std::vector<FamilyRecord> family;     // ordered by sequence, then group

@@ -55,8 +55,8 @@ struct ProposedTrial {
     std::vector<HyperParameter> hyper_parameters;  // in the order of the search's dimensions
     int draw = 0;                                  // number of refused proposals before this one
     std::vector<TrialId> missing;    // trials that could not be a parent: their weights are gone
-    std::vector<std::int64_t> seen;  // lines of each group's file that the proposal depends on
-    std::int64_t memory_bytes = 0;   // of a rank; proposals that need more are refused
+    std::vector<std::int64_t> seen;  // [group] number of lines that the proposal depends on
+    std::int64_t memory_bytes = 0;   // limit of a rank; proposals that need more are refused
     HPCAI_RECORD(ProposedTrial, schema, previous, sequence, parent, edits, hyper_parameters, draw,
                  missing, seen, memory_bytes);
 };

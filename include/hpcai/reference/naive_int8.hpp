@@ -40,8 +40,8 @@ template <typename GroupOf>
 std::vector<float> steps_of(const Tensor& x, std::int64_t groups, const GroupOf& group_of) {
     std::vector<float> largest(static_cast<std::size_t>(groups));
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
-        float& one = largest[static_cast<std::size_t>(group_of(i))];
-        one = std::max(one, std::abs(static_cast<float>(x[i])));
+        float& maximum = largest[static_cast<std::size_t>(group_of(i))];
+        maximum = std::max(maximum, std::abs(static_cast<float>(x[i])));
     }
     std::vector<float> steps;
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) {

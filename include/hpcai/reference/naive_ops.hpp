@@ -44,7 +44,7 @@ struct Problem {
     std::vector<Tensor> output_gradients;
     Tensor running_mean, running_variance;  // (C), equal for both norms of a DualNorm
     double loss_scale = 1;
-    bool is_first_layer = false;  // no input gradients
+    bool is_first_layer = false;  // true: no input gradients
 };
 
 /// The results of an operation. For pixels and labels, the tensor in input_gradients is empty.
@@ -58,7 +58,7 @@ struct Solution {
     Tensor inner_running_mean, inner_running_variance;  // of a DualNorm only
 };
 
-/// Calls body(n, p, q, h, w, r, s) for tap (r, s) of each window (p, q) if its pixel (h, w) exists.
+/// Calls body(n, p, q, h, w, r, s) for the taps (r, s) of windows (p, q) whose pixel (h, w) exists.
 template <typename Window, typename Body>
 void for_each_tap(const Window& op, const Shape& output, const Body& body) {
     for (std::int64_t n = 0; n < output[0]; ++n)

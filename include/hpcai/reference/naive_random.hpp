@@ -20,7 +20,7 @@ inline double round_to(tensor::DType dtype, double value) {
     if (dtype == tensor::DType::f16) {
         int exponent = 0;
         std::frexp(single, &exponent);
-        const int unit = std::max(exponent - 11, -24);  // f16: 11 bits; smallest number 2^-24
+        const int unit = std::max(exponent - 11, -24);  // f16: 11 significant bits, at least 2^-24
         const double rounded = std::ldexp(std::nearbyint(std::ldexp(single, -unit)), unit);
         return std::abs(rounded) < 65520 ? rounded : std::copysign(HUGE_VAL, rounded);
     }

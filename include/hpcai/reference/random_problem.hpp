@@ -26,9 +26,9 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
 /// shards, and BatchNorms of fewer than 16 values per channel, whose gradients may be nearly 0.
 bool has_random_problem(const ops::Operation& operation);
 
-/// Returns the error of the gradients in `solution`, which is solve(problem): two derivatives in a
-/// random direction of all inputs and parameters, from the gradients and by a central difference of
-/// outputs or losses, are subtracted and divided by the gradients' norm. 0 if this norm is 0.
+/// Returns the error of the gradients in `solution`, which is solve(problem): the difference of two
+/// derivatives in a random direction of all inputs and parameters, divided by the gradients' norm.
+/// One follows from the gradients, the other from a central difference. 0 if this norm is 0.
 double gradient_error(const Problem& problem, const Solution& solution);
 
 }  // namespace hpcai::naive

@@ -13,7 +13,7 @@ struct Tolerance {
 };
 
 /// The tolerance of operations that round each stored number once: by up to 2^-8 in bf16 and 2^-11
-/// in f16. An fp32 sum of n terms has an error of about sqrt(n) 2^-24: 1e-6 for n = 280.
+/// in f16. An fp32 sum of n terms has an error of about sqrt(n) * 2^-24: 1e-6 for n = 280.
 inline Tolerance tolerance_of(tensor::DType compute) {
     if (compute == tensor::DType::f32) return {1e-6, 1e-6};
     return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
@@ -33,9 +33,9 @@ inline Tolerance gpu_tolerance_of(tensor::DType compute, bool tf32) {
     return tolerance;
 }
 
-/// The tolerance of fused operations, which round numbers between their parts to the compute type,
-/// such as the gradient of the ReLU's input that both norms of a DualNorm read. Sums of such
-/// numbers have smaller errors than the numbers, but larger ones than sums of fp32 numbers.
+/// The tolerance of fused operations, which round intermediate results to the compute type, such as
+/// the gradient of the ReLU's input that both norms of a DualNorm read. Sums of such numbers have
+/// smaller errors than the numbers, but larger ones than sums of fp32 numbers.
 inline Tolerance fused_tolerance_of(const Tolerance& once) {
     const double all = 4 * once.stored;
     return {all, all, all};

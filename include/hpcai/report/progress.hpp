@@ -25,8 +25,8 @@ bool is_ending(const RunProgress& run);
 
 /// Seconds without a heartbeat after which is_over() treats an unfinished run as dead.
 inline constexpr std::int64_t kSilenceSeconds = 600;
-/// The same limit in progress_table() if the lock is unknown or free. A lock that seems free is not
-/// enough, because some file systems hide the locks of other nodes.
+/// The shorter limit of progress_table() if the lock is unknown or free. A lock that seems free is
+/// not enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
 /// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.

@@ -11,8 +11,8 @@ namespace hpcai::report {
 /// median) among the runs that count and have VFLOPS; 0 if there are none.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
-/// Returns the line "REPETITIONS ..." with the numbers of the run of median_repetition(); "n/a" if
-/// that run does not count. `digest` is the SHA-256 of repetitions.json.
+/// Returns the line "REPETITIONS ..." with the numbers of the run of median_repetition(). They are
+/// "n/a" if that run does not count. `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
 /// Returns the values of repetitions_line(), and why runs are missing, as a JSON object. A missing

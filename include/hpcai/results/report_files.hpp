@@ -14,7 +14,7 @@ namespace hpcai::results {
 /// `directory`. Reads only evaluation/ and the groups' steps.csv there. The page names damaged
 /// steps.csv files, omits results from other missing or damaged files, and links stored files of
 /// the run and of its first groups. Throws Error(usage) if this version rejects the record's
-/// configuration, Error(data) for an invalid time.
+/// configuration, Error(data) for an invalid time.started_utc.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,
                                                        const RunRecord& record);
 

@@ -43,7 +43,7 @@ void write_file_durably(const fs::path& path, std::string_view text);
 void replace_file(const fs::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
-/// processes may create it at the same time. On failure, throws Error(usage) naming one of them.
+/// processes may create it at the same time. On failure, throws Error(usage) naming a folder.
 void make_folder_durably(const fs::path& folder);
 
 /// Read a regular file. Throw Error(data) naming the path if it cannot be read, is not a regular

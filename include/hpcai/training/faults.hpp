@@ -17,7 +17,7 @@ struct Fault {
     std::string kind;  // see docs/RELIABILITY.md
     int group = 0;
     int rank = 0;           // group rank
-    std::int64_t step = 0;  // from 0; injected in this step, or else in the next step that runs
+    std::int64_t step = 0;  // from 0; injected in this step or, if it does not run, in the next
 
     bool operator==(const Fault&) const = default;
 };

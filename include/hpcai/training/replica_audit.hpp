@@ -10,7 +10,7 @@
 
 namespace hpcai::training {
 
-/// Hashes (Device::hash) of one rank's copy of its model shard. All zero: the copy is not compared.
+/// Hashes (Device::hash) of the part of a model that a rank trains. All zero: it is not compared.
 struct ReplicaHashes {
     std::uint64_t parameters = 0;
     std::uint64_t optimizer_state = 0;  // of all buffers of the optimizer

@@ -93,7 +93,7 @@ protected:
     explicit StepRunner(const StepSetup& setup);
 
     /// Enqueues the step's learning rate and this rank's failure status. After calls of
-    /// ParameterStore::write(), refreshes the parameters' working copies that updates write.
+    /// ParameterStore::write(), refreshes working copies (Network::prepare_optimizer_copies()).
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>

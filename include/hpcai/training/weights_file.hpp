@@ -12,9 +12,9 @@ std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int
 
 /// Writes parameters and running statistics durably as safetensors with the names of the graph:
 /// those of torchvision's state dict if torchvision has the model. Tensors are fp32; a convolution
-/// has the shape (filters, channels, height, width). All `num_batches_tracked`, int64 scalars, are
-/// `normalized_batches`, the number of updates of the running statistics. Throws Error(usage) if
-/// the file cannot be written.
+/// has the shape (filters, channels, height, width). Each `num_batches_tracked`, an int64 scalar,
+/// is `normalized_batches`: how often training has updated the running statistics. Throws
+/// Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t normalized_batches);
 

@@ -56,8 +56,8 @@ std::int64_t normalized_batches(const config::Config& config, const plan::Layout
 /// Fills in time.time_to_quality_seconds from quality_by_epoch of the groups and quality.target.
 void derive_time_to_quality(const config::Config& config, RunRecord& record);
 
-/// Fills in quality_by_epoch of a finished group from its `steps`. Keeps the stored qualities
-/// before the last epoch, because they cannot be recomputed.
+/// Fills in quality_by_epoch of a finished group from its `steps`. Keeps the stored qualities of
+/// all epochs but the last, because they cannot be recomputed.
 void derive_learning_curve(const config::Config& config, const std::vector<StepRecord>& steps,
                            GroupResult& result);
 

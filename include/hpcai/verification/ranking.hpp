@@ -23,7 +23,7 @@ struct Submission {
     int counted_runs = 1;
     int uncounted_runs = 0;  // other runs
     std::string report;      // path of report.html of that run, for links; empty: none
-    std::string incomplete;  // why repeated runs are missing; empty: none are
+    std::string incomplete;  // why repeated runs are missing; empty: none is missing
 };
 
 inline constexpr const char* kSearchKind = "architecture_search";

@@ -18,12 +18,12 @@ inline constexpr const char* kWeightDecay = "weight_decay";
 /// Returns what all proposals of the configured search have in common.
 search::Basis search_basis(const config::Config& config);
 
-/// What decides whether a proposal is refused, besides its record.
+/// The limits above which a proposal is refused.
 struct ProposalLimits {
-    double flops = 0;                    // of one training sample
-    std::int64_t parameter_bytes = 0;    // with gradient, optimizer states and working copies
-    std::int64_t activation_bytes = 0;   // of one element, for all samples of a rank
-    std::int64_t configured_memory = 0;  // search.max_memory_gb in bytes; 0: recorded only
+    double flops = 0;                    // per training sample
+    std::int64_t parameter_bytes = 0;    // per parameter: with gradient, optimizer states and copies
+    std::int64_t activation_bytes = 0;   // per number of an activation, for all samples of a rank
+    std::int64_t configured_memory = 0;  // search.max_memory_gb in bytes; 0: the history's
 
     /// Returns an upper bound of the bytes that a rank's device needs to train a network, without
     /// inputs and library scratch: every activation is kept. `graph` has batch 1 and is not fused.
@@ -40,7 +40,7 @@ ProposalLimits proposal_limits(const config::Config& config, const graph::Graph&
 std::string_view refused_by(const ProposalLimits& limits, const search::Basis& basis,
                             const ProposedTrial& trial);
 
-/// Returns the configuration of a trial: its epochs and hyper-parameters. Throws Error(data) for an
+/// Returns `config` with the epochs and hyper-parameters of a trial. Throws Error(data) for an
 /// unknown hyper-parameter.
 config::Config trial_config(const config::Config& config, const ProposedTrial& trial);
 

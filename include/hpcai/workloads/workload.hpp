@@ -25,7 +25,7 @@ public:
     virtual ~PredictionCheck() = default;
     /// Scores the stored predictions of `group` and writes the scores to `result`. finish()
     /// combines the predictions of all groups that were added. Returns whether a value lies
-    /// strictly between 0 and 1; then no other model can have the same predictions.
+    /// strictly between 0 and 1, so that another model with equal predictions is a copy.
     virtual bool add_member(int group, GroupResult& result) = 0;
     /// Combines the members, compares the result with the stored ensemble, and writes the
     /// ensemble's scores to `quality`, whose metric must be of the workload's kind.
