@@ -206,7 +206,8 @@ RunStatus status_of_repetitions(const fs::path& directory) {
 
 }  // namespace
 
-RunStatus read_status(const fs::path& directory) {
+RunStatus read_status(const fs::path& given) {
+    const fs::path directory = behind_latest(given);
     const bool has_several_runs = verification::has_repetitions(directory) ||
                                   path_exists(directory / verification::repetition_name(1));
     if (has_several_runs) return status_of_repetitions(directory);
