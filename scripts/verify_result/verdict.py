@@ -97,7 +97,7 @@ class Verdict:
         if missing:
             reasons.append(f"not rankable: the section submission lacks {', '.join(missing)}")
         if any(group["continuations"] for group in self.groups):
-            reasons.append("a group was resumed from a checkpoint: not rankable, because the time between "
+            reasons.append("a group was resumed: not rankable, because the time between "
                          "launches is not counted")
         if libraries := self.record["environment"].get("preloaded_libraries"):
             reasons.append(f"{libraries} was preloaded: not rankable, because it can replace the clock")

@@ -15,6 +15,7 @@
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/run_output.hpp>
+#include <hpcai/verification/verdict.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
@@ -223,6 +224,8 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
     }
     const std::string resume = results::resume_command(context_.controller.layout().ranks,
                                                        run_.launch.environment, context_.folder());
+    if (const std::string why = verification::describe_resumed(context_.config); !why.empty())
+        text << wrap("after a resume, the result is " + why, 4) << '\n';
     text << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0), resume) << std::flush;
     if (&text != &out)
         out << results::event_line("stopped", context_.output, context_.launch.repetition_or_zero(),

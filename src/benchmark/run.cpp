@@ -57,15 +57,22 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
     facts.validation_samples = run.resources.samples.validation->samples();
     facts.samples_sha256 = run.launch.samples_sha256;
     facts.disqualifications = run.resources.samples.disqualifications;
-    for (const std::string& rule : verification::broken_rules(context.config, facts)) {
+    config::Config series = context.config;
+    series.run.seed -= static_cast<std::uint64_t>(context.launch.repetition) - 1;
+    series.run.repeat = context.launch.repetitions;
+    for (const std::string& rule : verification::broken_rules(series, facts)) {
         log << "the result will be INVALID: " << rule << "\n";
     }
     if (training::faults_are_built_in()) {
         log << "this program injects faults: "
             << training::describe_faults(training::faults_of_environment()) << "\n";
     }
-    const std::string incomplete = verification::describe_missing_submission(context.config);
-    if (!incomplete.empty()) log << wrap("the result is " + incomplete, 4) << "\n";
+    const std::string missing = context.is_resumed
+                                    ? verification::describe_missing_submission(series)
+                                    : verification::describe_missing_for_rank(series);
+    if (!missing.empty()) log << wrap("the result is " + missing, 4) << "\n";
+    const std::string resumed = context.is_resumed ? verification::describe_resumed(series) : "";
+    if (!resumed.empty()) log << wrap("if a group trains now, the result is " + resumed, 4) << "\n";
     log << std::flush;
 }
 

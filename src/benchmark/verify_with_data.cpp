@@ -117,13 +117,13 @@ public:
         const WorkloadRecord& workload = record_.workload;
         if (samples.sha256 != workload.samples_sha256)
             inspector_.report("result.json",
-                              "workload.samples_sha256 is {}; must be {}, "
-                              "according to the data",
+                              "workload.samples_sha256 is {}; must be {}, according to the data, "
+                              "unless --data has other samples than the run",
                               workload.samples_sha256, samples.sha256);
         if (test_samples != workload.validation_samples) {
             inspector_.report("result.json",
-                              "workload.validation_samples is {}; must be {}, "
-                              "according to the data",
+                              "workload.validation_samples is {}; must be {}, according to the "
+                              "data, unless --data has other samples than the run",
                               workload.validation_samples, test_samples);
             return "";
         }

@@ -229,7 +229,7 @@ data::LabelledField tested_field(const ShowOptions& options, DetectionScores& sc
 
 std::string box_line(const data::Box& box) {
     const auto category = static_cast<std::size_t>(box.category) - 1;
-    return fmt::format("{:<22} x {:.4g} to {:.4g}, y {:.4g} to {:.4g}",
+    return fmt::format("{:<22} x {:.1f} to {:.1f}, y {:.1f} to {:.1f}",
                        category < data::kClimateCategories
                            ? data::kClimateCategoryNames[category]
                            : "category " + std::to_string(box.category),
@@ -251,6 +251,9 @@ ExitCode show(const ShowOptions& options, const Context& context) {
     context.out << fmt::format("wrote {}: {} of sample {}, {} x {} pixels\n",
                                printable(options.output), options.channel, options.sample,
                                field.height, field.width);
+    const bool has_boxes = !field.boxes.empty() || !field.detections.empty();
+    context.out << (has_boxes ? "y counts rows from the south, at the bottom of the picture\n"
+                              : "the sample has no box\n");
     for (const data::Box& box : field.boxes) context.out << box_line(box) << '\n';
     for (std::size_t i = 0; i < scores.drawn.size(); ++i) {
         context.out << fmt::format("{}, detected with score {:.2f}\n",

@@ -210,6 +210,8 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
         "of --roofline, else M x P_degree, but M or P_degree is auto");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
+    if (!request.samples)
+        request.samples = verification::required_training_samples(config.workload);
     PlanRecord plan;
     try {
         plan = prediction::estimate(config, request);
@@ -220,7 +222,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
     check_memory(request, plan.memory_per_rank);
     for (const std::string& rule : verification::rules_broken_by_settings(config))
         std::cerr << "the result will be INVALID: " << rule << '\n';
-    const std::string incomplete = verification::describe_missing_submission(config);
+    const std::string incomplete = verification::describe_missing_for_rank(config);
     if (!incomplete.empty()) std::cerr << wrap("the result is " + incomplete, 4) << '\n';
     return ExitCode::ok;
 }

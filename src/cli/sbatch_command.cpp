@@ -106,7 +106,7 @@ void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& j
 }
 
 /// Prints notes, not errors: a path may exist only on the cluster, and a result need not be ranked.
-void print_notes(const config::Config& config, const std::string& container) {
+void print_notes(const config::Config& config, const std::string& container, bool is_requeued) {
     const bool is_file = container.find("://") == container.npos;
     for (const std::string& path :
          {config.data.path, config.data.validation_path, is_file ? container : ""}) {
@@ -114,9 +114,11 @@ void print_notes(const config::Config& config, const std::string& container) {
         if (path.empty() || std::filesystem::exists(path, ignored)) continue;
         std::cerr << "sbatch: note: " << in_quotes(path) << " does not exist on this machine\n";
     }
-    const std::string incomplete = verification::describe_missing_submission(config);
-    if (!incomplete.empty())
-        std::cerr << wrap("sbatch: note: the result is " + incomplete, 4) << "\n";
+    const std::string resumed = is_requeued ? verification::describe_resumed(config) : "";
+    if (const std::string why = verification::describe_missing_for_rank(config); !why.empty())
+        std::cerr << wrap("sbatch: note: the result is " + why, 4) << "\n";
+    if (!resumed.empty())
+        std::cerr << wrap("sbatch: note: after a requeue, the result is " + resumed, 4) << "\n";
 }
 
 /// Sets the number of ranks of each task, which may be less than the allocation has. Rejects tasks
@@ -171,7 +173,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
         fit_tasks(options, job);
     }
     warn_about_idle_gpus(config, job);
-    print_notes(config, job.container);
+    print_notes(config, job.container, job.requeues > 0);
     return job;
 }
 

@@ -31,14 +31,20 @@ Position position_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
-/// Returns a hint if the last line with text before `line` has no colon; else an empty string.
+/// Returns a hint if the last line with text before `line` has no colon, or only colons without a
+/// blank behind them; else an empty string.
 std::string missing_colon(const std::string& yaml, int line) {
     std::istringstream lines(yaml);
     std::string text, hint;
     for (int number = 1; number < line && std::getline(lines, text); ++number) {
         text.resize(std::min(text.find('#'), text.size()));
         if (text.find_first_not_of(" \r") == text.npos) continue;
-        hint = text.find(':') == text.npos ? fmt::format("; line {} has no colon", number) : "";
+        text.resize(text.find_last_not_of(" \r") + 1);
+        const bool has_colon = text.find(':') != text.npos;
+        const bool is_key = text.ends_with(':') || text.find(": ") != text.npos;
+        hint = is_key ? ""
+                      : fmt::format("; line {} has no {}", number,
+                                    has_colon ? "blank after its colon" : "colon");
     }
     return hint;
 }

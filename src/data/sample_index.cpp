@@ -69,13 +69,20 @@ void scan_class(const std::string& name, SampleIndex& index) {
     }
     std::error_code error;
     const fs::path training = index.root / "train";
+    const auto other = std::ranges::find_if(files, [&](const std::string& file) {
+        return fs::is_regular_file(index.root / name / file, error);
+    });
+    const bool is_parent = before == 0 && fs::is_directory(training, error);
     require(index.samples.size() > before, ExitCode::data,
             "{}: class '{}': expected a regular file *.jpg, *.jpeg, *.jpe or *.png; other files or "
             "folders: {}{}",
             index.root.string(), printable(name), files.size(),
-            before == 0 && fs::is_directory(training, error)
-                ? fmt::format("; did you mean a folder in it, such as {}?", training.string())
-                : "");
+            is_parent ? fmt::format("; did you mean a folder in it, such as {}?", training.string())
+            : other == files.end()
+                ? ""
+                : fmt::format("; convert images of other formats, perhaps {}, for example with "
+                              "ImageMagick's `mogrify -format png`",
+                              printable(*other)));
     index.classes.push_back(name);
 }
 

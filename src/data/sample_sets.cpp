@@ -247,7 +247,8 @@ TrainingView SampleSet::training_view(ImageSize /*size*/, CounterStream /*random
     throw Error(ExitCode::internal, "these samples have no training view");
 }
 
-void require_data_paths(const config::DataConfig& data) {
+void require_data_paths(const config::Config& config) {
+    const config::DataConfig& data = config.data;
     using config::DataKind;
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
     // The message names the key, because a run that is resumed elsewhere may need other paths.
@@ -263,7 +264,11 @@ void require_data_paths(const config::DataConfig& data) {
                                       ? ""
                                       : fmt::format(" in the working directory '{}'",
                                                     std::filesystem::current_path(error).string());
-        throw Error(ExitCode::data, fmt::format("data.{}: '{}' {}{}", key, path, what, where));
+        const bool is_mini = config.workload.problem_class == config::ProblemClass::mini;
+        throw Error(
+            ExitCode::data,
+            fmt::format("data.{}: '{}' {}{}{}", key, path, what, where,
+                        is_mini ? "; `hpcai500 data generate mini` generates these samples" : ""));
     }
 }
 
@@ -274,7 +279,7 @@ config::Config load_config(const config::Sources& sources) {
         config.workload.classes = kClimateCategories;
         return config;
     }
-    config::locate_errors(sources, [&] { require_data_paths(config.data); });
+    config::locate_errors(sources, [&] { require_data_paths(config); });
     const auto names = config.data.kind == config::DataKind::image_folder
                            ? class_names(config.data.path)
                        : config.data.class_names.empty() ? read_training(config.data, {}).classes
@@ -288,7 +293,7 @@ config::Config load_config(const config::Sources& sources) {
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& ranks,
                             DataDuplicator* duplicator) {
     comm::collective_try(ranks, [&] {
-        if (ranks.rank() == 0) require_data_paths(config.data);
+        if (ranks.rank() == 0) require_data_paths(config);
     });
     SampleSets sets = open_sets(config, ranks, duplicator);
     sets.sha256 =

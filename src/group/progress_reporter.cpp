@@ -84,8 +84,10 @@ void ProgressReporter::step(const training::StepReport& step) {
     progress.loss = step.loss;
     progress.images_per_second = static_cast<double>(step.samples) / per_step;
     progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
+    // After its last step, no other group waits for this one, however slow its old report makes it.
+    const bool is_last = progress.step == progress.steps;
     groups_[context_.place.group] = {meters::UtcClock().seconds() + progress.seconds_left,
-                                     progress.images_per_second};
+                                     is_last ? 0 : progress.images_per_second};
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;

@@ -54,7 +54,7 @@ private:
     ProgressRecord record_;
     struct Estimate {
         double end_unix_seconds = 0;   // of the training, estimated; 0: unknown
-        double images_per_second = 0;  // 0: unknown
+        double images_per_second = 0;  // 0: unknown, or of this group after its last step
         bool has_ended = false;        // its training
     };
     std::size_t peer_ = 0;          // the group that read_peer() read last

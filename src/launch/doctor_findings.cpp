@@ -226,7 +226,7 @@ Finding diagnose_program(std::span<const RankHealth> ranks) {
 
 Finding diagnose_rules(const config::Config& config) {
     std::vector<std::string> problems = verification::rules_broken_by_settings(config);
-    const std::string incomplete = verification::describe_missing_submission(config);
+    const std::string incomplete = verification::describe_missing_for_rank(config);
     if (!incomplete.empty()) problems.push_back(incomplete);
     if (!problems.empty()) return {"rules", fmt::format("{}", fmt::join(problems, "; ")), "", true};
     const bool is_custom = config.run.level == config::Level::custom;

@@ -187,7 +187,7 @@ std::optional<Resumption> open_resumption(context::RepeatedRuns& series,
 
 /// Returns the folder of the series: given by the command or the configuration, or a new one.
 std::string chosen_folder(const context::RunRequest& request, const config::RunConfig& run) {
-    if (!request.resume.empty()) return request.resume;
+    if (!request.resume.empty()) return results::behind_latest(request.resume).string();
     if (!request.output.empty()) return request.output;
     if (!run.output.empty()) return run.output;
     return fmt::format("results/{}-{}", run.name, utc_now_compact());

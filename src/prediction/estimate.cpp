@@ -150,7 +150,7 @@ private:
         PlanDataRecord& data = plan_.data;
         if (request_.samples) {
             data.samples = {static_cast<double>(*request_.samples), ""};
-            data.source = "counted or given";
+            data.source = "counted, given or fixed by the rules";
         } else if (config_.data.kind == config::DataKind::synthetic ||
                    config_.data.kind == config::DataKind::climate_synthetic) {
             data.samples = {static_cast<double>(config_.data.synthetic_samples), ""};

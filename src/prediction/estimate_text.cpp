@@ -224,9 +224,12 @@ void print_costs(Page& page, const PlanRecord& plan) {
     page.title(time.source.empty() ? "time" : "time, " + time.source);
     if (time.communication_seconds.value) {
         page.line("computation", text_of(time.compute_seconds, format_seconds));
-        page.print("communication", "{} of a step, {} of that exposed",
-                   format_seconds(*time.communication_seconds.value),
-                   text_of(time.exposed_seconds, format_seconds));
+        const double alone = *time.communication_seconds.value;
+        const bool slows_more = time.exposed_seconds.value.value_or(0) > alone;
+        page.print("communication", "{} {} {}{}", format_seconds(alone),
+                   slows_more ? "alone; it lengthens a step by" : "of a step,",
+                   text_of(time.exposed_seconds, format_seconds),
+                   slows_more ? "" : " of that exposed");
     }
     page.line("step", text_of(plan.time.step_seconds, format_seconds));
     page.line("epoch", text_of(plan.time.epoch_seconds, format_seconds));

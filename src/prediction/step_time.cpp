@@ -119,7 +119,7 @@ private:
         if (is_calibrated() && !known.reason.empty() && rows > known.points.back().samples) {
             assume(fmt::format(
                 "the roofline has steps of {} at most ({}); for more, repeat `hpcai500 roofline` "
-                "with --precision {} --seconds {:.0f}",
+                "with this --config, --precision {} and --seconds {:.0f}",
                 counted(known.points.back().samples, "sample"), printable(known.reason),
                 printable(known.precision),
                 std::clamp(4 * roofline_.measured_seconds, 60., 3600.)));
@@ -318,7 +318,7 @@ private:
             const double extra =
                 std::max(0.0, *point.summed_step_seconds.value - point.step_seconds);
             assume(
-                fmt::format("{:.2f} of the all-reduces' time is exposed, as in the measured steps",
+                fmt::format("all-reduces lengthen a step by {:.2f} x their time alone, as measured",
                             extra / alone));
             return extra / alone;
         }

@@ -18,6 +18,7 @@ constexpr std::size_t kLossBins = 250;    // points of a curve, at most
 constexpr std::size_t kMinSmoothed = 50;  // with fewer steps, lines are not smoothed
 constexpr std::size_t kMemberRows = 16;   // more members share a row
 constexpr std::size_t kUnfoldedRows = 30;
+constexpr const char* kTopFive = "Top-5";
 
 /// What the metric of a task adds to the page.
 struct MetricParts {
@@ -32,7 +33,7 @@ MetricParts parts_of(const TopAccuracyRecord& metric, const Quantity&) {
                          {"out of bag", metric.out_of_bag}},
         .facts = {{"out of bag", quantity(metric.out_of_bag, "{:.4f}"),
                    fmt::format("on {} training samples", format_count(metric.out_of_bag_samples))},
-                  {"Top-5", quantity(metric.ensemble_top_5, "{:.4f}")}}};
+                  {kTopFive, quantity(metric.ensemble_top_5, "{:.4f}")}}};
 }
 
 MetricParts parts_of(const AveragePrecisionRecord& metric, const Quantity& ensemble) {
@@ -72,9 +73,13 @@ MetricParts parts_of(const MeanIouRecord& metric, const Quantity& ensemble) {
     return parts;
 }
 
-MetricParts parts_of(const QualityRecord& quality) {
-    return std::visit([&](const auto& metric) { return parts_of(metric, quality.ensemble); },
-                      quality.metric);
+MetricParts parts_of(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    MetricParts parts = std::visit(
+        [&](const auto& metric) { return parts_of(metric, quality.ensemble); }, quality.metric);
+    if (record.workload.classes <= 5)  // every answer is among the first five
+        std::erase_if(parts.facts, [](const Fact& fact) { return fact.name == kTopFive; });
+    return parts;
 }
 
 Markup confusions(const std::vector<ConfusionRecord>& confusions) {
@@ -96,6 +101,7 @@ Markup loss_curves(const PageContent& content) {
         if (!one.points.empty()) series.push_back(std::move(one));
     }
     if (series.empty()) return {};
+    if (steps == 1) return note("There is no learning curve because each group has one step.");
     LinePlot plot;
     plot.title = "Training loss by step";
     plot.description =
@@ -283,7 +289,7 @@ Markup quality_section(const PageContent& content) {
     curves += quality_curves(content.record);
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
-    const MetricParts parts = parts_of(content.record.quality);
+    const MetricParts parts = parts_of(content.record);
     return section("learning", "Learning", curves + remarks) +
            section("ensemble", "Ensemble",
                    quality_chart(content.record.quality, parts) +

@@ -108,7 +108,7 @@ bool has_phases(const std::vector<StepRecord>& steps) {
 Markup phase_table(const GroupSteps& steps) {
     Table rows{.caption =
                    "Phases of a step, mean over the steps of each group\xE2\x80\x99s first rank "
-                   "(percent of the step)",
+                   "(percent of the step; summary.txt has medians)",
                .columns = {left("group"), left("shares")}};
     for (const std::string& name : phase_names()) rows.columns.emplace_back(name);
     rows.columns.emplace_back("step, ms");

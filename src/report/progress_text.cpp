@@ -119,7 +119,8 @@ bool is_ending(const RunProgress& run) {
 }
 
 bool has_died(const RunProgress& run) {
-    return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
+    const std::int64_t needed = run.was_on_this_node ? 0 : kUnlockedSilenceSeconds;
+    return run.is_locked == false && silence_seconds(run).value_or(-1) >= needed;
 }
 
 bool shows_resume_step(const RunProgress& run) {
@@ -171,7 +172,8 @@ std::string progress_table(RunProgress run) {
     if ((is_dead || run.is_locked == false) && !run.next_command.empty()) {
         const std::string line =
             fmt::format("{}{}: {}", have_all_finished(run) ? "score" : "resume",
-                        is_dead ? "" : ", unless another node runs it", run.next_command);
+                        is_dead ? "" : ", unless another node runs it, whose lock may be hidden",
+                        run.next_command);
         text += wrap_command(line, 4) + "\n";
     }
     if (run.resume_step && shows_resume_step(run)) {

@@ -280,8 +280,9 @@ void print_training(TextPage& page, const RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) {
         passed += group.audit.passed;
         for (const ContinuationRecord& continuation : group.continuations) {
-            page.entry(fmt::format("group {} resumed", group.group),
-                       "at step {}, by the launch of {}", continuation.step,
+            page.entry(fmt::format("group {} resumed", group.group), "{}, by the launch of {}",
+                       continuation.step > 0 ? fmt::format("at step {}", continuation.step)
+                                             : "from the beginning",
                        one_line(continuation.started_utc));
         }
     }

@@ -102,7 +102,7 @@ void require_new_or_empty(const fs::path& output) {
 void link_latest(const context::RunContext& context, Logger& log) {
     fs::path directory = context.folder().lexically_normal();
     if (!directory.has_filename()) directory = directory.parent_path();
-    const fs::path folder = directory.parent_path(), link = folder / "latest";
+    const fs::path folder = directory.parent_path(), link = folder / kLatestName;
     if (folder.empty() || directory == link || context.is_resumed || context.launch.repetition > 1)
         return;
     std::error_code error;

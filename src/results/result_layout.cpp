@@ -31,6 +31,13 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
     return output / "groups" / std::to_string(group);
 }
 
+std::filesystem::path behind_latest(const std::filesystem::path& directory) {
+    const auto link = directory.has_filename() ? directory : directory.parent_path();
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(link, error);
+    return error || link.filename() != kLatestName ? directory : link.parent_path() / target;
+}
+
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group) {
     return group_directory(output, group) / "flight";
 }

@@ -6,6 +6,8 @@
 #include <set>
 #include <system_error>
 
+#include <sys/utsname.h>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/records/json.hpp>
@@ -84,6 +86,14 @@ std::string find_resume_command(const std::optional<LaunchRecord>& launch, const
     return launch ? resume_command(launch->topology.ranks, launch->environment, folder) : "";
 }
 
+/// Returns whether all ranks of the latest launch were on this node.
+bool was_on_this_node(const LaunchRecord& launch) {
+    utsname system{};
+    uname(&system);
+    const auto is_here = [&](const PlaceRecord& place) { return place.host == system.nodename; };
+    return launch.topology.nodes == 1 && std::ranges::all_of(launch.topology.map, is_here);
+}
+
 /// Sets resume_step and resume_group of the run, whose groups have `ranks` ranks.
 void set_resume_step(RunProgress& run, int ranks) {
     std::map<std::int64_t, int> first;  // [step]: the first group that would resume there
@@ -112,6 +122,7 @@ RunProgress read_run(const fs::path& directory, const std::optional<LaunchRecord
         run.groups.push_back(read_progress(directory, group));
     run.started_unix_seconds = started_unix_seconds(directory);
     run.is_locked = is_locked(directory);
+    run.was_on_this_node = launch && was_on_this_node(*launch);
     return run;
 }
 
@@ -195,7 +206,8 @@ RunStatus status_of_repetitions(const fs::path& directory) {
 
 }  // namespace
 
-RunStatus read_status(const fs::path& directory) {
+RunStatus read_status(const fs::path& given) {
+    const fs::path directory = behind_latest(given);
     const bool has_several_runs = verification::has_repetitions(directory) ||
                                   path_exists(directory / verification::repetition_name(1));
     if (has_several_runs) return status_of_repetitions(directory);

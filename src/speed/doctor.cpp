@@ -206,7 +206,7 @@ private:
     launch::Finding check_data() {
         return run_check("data", [&] {
             comm::collective_try(everyone(), [&] {
-                if (world_.rank() == 0) data::require_data_paths(config_.data);
+                if (world_.rank() == 0) data::require_data_paths(config_);
             });
             if (config_.data.kind == config::DataKind::climate_hdf5) {
                 const data::SampleSets sets = data::load_climate(config_, everyone());

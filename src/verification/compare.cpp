@@ -151,6 +151,7 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
     } else if (time.low > 1) {
         metric.judgement = Judgement::slower;
     }
+    metric.is_within_runs = metric.judgement != Judgement::unclear;
     return metric;
 }
 
@@ -310,6 +311,7 @@ bool are_same(const std::vector<double>& first, const std::vector<double>& secon
 void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
                 const std::vector<double>& second, MetricComparison& metric) {
     metric.judgement = Judgement::unclear;
+    metric.is_within_runs = false;
     if (first.empty() || second.empty()) {
         metric.why = "one result has no run whose groups all finished";
         return;

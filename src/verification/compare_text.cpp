@@ -81,6 +81,8 @@ std::string to_text(const Comparison& comparison) {
                             number(row.second), change(row), word_of(row.judgement));
         if (!row.why.empty()) text += wrap("    " + printable(row.why), 4) + "\n";
     }
+    if (std::ranges::any_of(comparison.metrics, &MetricComparison::is_within_runs))
+        text += "time ratios cover the spread within these runs, not between runs (run.repeat)\n";
     return text;
 }
 

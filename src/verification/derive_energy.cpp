@@ -22,8 +22,7 @@ std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0)
         return "run.evaluate_epochs is not 0: the meters would include the evaluations";
-    if (was_resumed)
-        return "a group was resumed from a checkpoint: no launch read the meters in all its steps";
+    if (was_resumed) return "a group was resumed: no launch read the meters in all its steps";
     return "";
 }
 

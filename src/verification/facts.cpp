@@ -52,7 +52,7 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
     if (was_resumed) {
         facts.not_rankable.emplace_back(
-            "a group was resumed from a checkpoint: not rankable, because the time between "
+            "a group was resumed: not rankable, because the time between "
             "launches is not counted");
     }
     const auto preloaded = record.environment.find(kPreloadedFact);

@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
+#include <hpcai/report/record_text.hpp>
+#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
@@ -310,12 +312,22 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
 }  // namespace
 
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
-    return messages_of_broken(official_rules(config, facts));
+    std::vector<std::string> most;
+    for (int number = 1; number <= config.run.repeat; ++number) {
+        auto broken = messages_of_broken(official_rules(repetition_config(config, number), facts));
+        if (broken.size() > most.size()) most = std::move(broken);
+    }
+    return most;
 }
 
 std::string required_samples_sha256(const config::WorkloadConfig& workload) {
     const Problem* const problem = find_problem(workload.kind, workload.problem_class);
     return problem == nullptr ? "" : problem->samples_sha256;
+}
+
+std::optional<std::int64_t> required_training_samples(const config::WorkloadConfig& workload) {
+    if (required_samples_sha256(workload).empty()) return std::nullopt;
+    return find_problem(workload.kind, workload.problem_class)->training_samples;
 }
 
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
@@ -361,6 +373,22 @@ std::string describe_missing_submission(const config::Config& config) {
     const std::vector<std::string> missing = describe_submission(config).missing;
     if (missing.empty()) return "";
     return fmt::format("not rankable: the section submission lacks {}", fmt::join(missing, ", "));
+}
+
+std::string describe_missing_for_rank(const config::Config& config) {
+    const std::string text = describe_missing_submission(config);
+    const bool has_too_few_runs = config.run.level != config::Level::custom &&
+                                  config.workload.problem_class == config::ProblemClass::mini &&
+                                  config.run.repeat < report::kMiniRuns;
+    if (!has_too_few_runs) return text;
+    return fmt::format("{}run.repeat is {}, and the rules require {} runs",
+                       text.empty() ? "not rankable: " : text + "; ", config.run.repeat,
+                       report::kMiniRuns);
+}
+
+std::string describe_resumed(const config::Config& config) {
+    if (config.run.level == config::Level::custom) return "";
+    return "not rankable: the time between the launches of a resumed run is not counted";
 }
 
 }  // namespace hpcai::verification

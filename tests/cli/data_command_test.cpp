@@ -297,6 +297,15 @@ TEST_F(DataCommands, InitRejectsFoldersWithoutTheSameClasses) {
     EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
 }
 
+TEST_F(DataCommands, InitTellsHowToConvertPicturesOfAnotherFormat) {
+    fs::create_directories(folder_ / "scans/train/field");
+    fs::create_directories(folder_ / "scans/val/field");
+    std::ofstream(folder_ / "scans/train/field/1.tif") << "II*";
+    expect_refused(run_in(folder_.path(), {"init", "--data", "scans", "--output", "x.yaml"}), 4,
+                   "; convert images of other formats, perhaps 1.tif, for example with "
+                   "ImageMagick's `mogrify -format png`\n");
+}
+
 TEST_F(DataCommands, InitNamesTheFolderThatHasOneClass) {
     for (const char* part : {"one/train/cat", "one/val/cat"}) {
         fs::create_directories(folder_ / part);

@@ -25,7 +25,9 @@ TEST(DataShow, CallsChannel13ByThePressureLevelOfTheFile) {
                       {"data", "show", file, "--channel", channel, "--output", "x.png"});
     };
     write_sample(folder / "high.h5", 16000);
-    EXPECT_TRUE(show("high.h5", "Z100").out.starts_with("wrote x.png: Z100 of sample 0"));
+    const std::string shown = show("high.h5", "Z100").out;
+    EXPECT_TRUE(shown.starts_with("wrote x.png: Z100 of sample 0"));
+    EXPECT_TRUE(shown.ends_with("\nthe sample has no box\n")) << shown;
     expect_refused(show("high.h5", "Z1000"), 2, "got 'Z1000'; did you mean 'Z100'?");
     write_sample(folder / "low.h5", 70);
     EXPECT_TRUE(show("low.h5", "Z1000").out.starts_with("wrote x.png: Z1000 of sample 0"));

@@ -56,6 +56,17 @@ TEST(Plan, NamesWhatARankingWillLack) {
     EXPECT_EQ(custom.error, "");
 }
 
+TEST(Plan, TakesTheNumberOfMiniSamplesFromTheRules) {
+    const Outcome outcome =
+        run({"plan", "--config", source("configs/mini_image_classification.yaml"), "--set",
+             "data.path=no/such", "--set", "run.repeat=2", "--images-per-second", "100"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("1 536 samples (counted, given or fixed by the rules)"),
+              std::string::npos)
+        << outcome.out;
+    EXPECT_NE(outcome.error.find("run.repeat is 2"), std::string::npos) << outcome.error;
+}
+
 TEST(Plan, TakesSamplesRateAndPowerFromTheUser) {
     const Outcome outcome = plan({"--ranks", "8", "--samples", "8192000", "--flops-per-rank",
                                   "2e13", "--watts-per-rank", "300"});

@@ -178,6 +178,37 @@ TEST_F(Status, StatesTheStepFromWhichARunThatWasKilledWouldResume) {
     EXPECT_THAT(status().out, testing::HasSubstr("from step 5: the newest complete"));
 }
 
+TEST_F(Status, KnowsAtOnceThatARunOfThisNodeIsDead) {
+    write("run/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
+    ProgressRecord progress;
+    progress.seconds_left = {90.0, ""};
+    progress.written_unix_seconds = std::time(nullptr);
+    write("run/groups/0/progress.json", records::to_json(progress));
+    LaunchRecord launch = report::example_launch();
+    launch.topology = {.ranks = 1, .groups = 1, .degree = 1, .nodes = 1};
+    launch.topology.map.resize(1);
+    const auto with_host = [&](const std::string& host) {
+        launch.topology.map[0].host = host;
+        write("run/launch.json", records::to_json(launch));
+        return status().out;
+    };
+    EXPECT_THAT(with_host("another"), testing::HasSubstr("resume, unless another node runs it, "));
+    std::array<char, 256> name{};
+    ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
+    const std::string here = with_host(name.data());
+    EXPECT_THAT(here, testing::HasSubstr("\nresume: mpirun "));
+    EXPECT_THAT(here, testing::HasSubstr("`resume` would start from step 0: no checkpoint is"));
+    EXPECT_THAT(here, testing::Not(testing::HasSubstr("1 min 30 s")));
+}
+
+TEST_F(Status, CallsARunByItsOwnNameInsteadOfTheLinkLatest) {
+    write("run/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
+    write("run/launch.json", records::to_json(report::example_launch()));
+    write_progress(0, ProgressState::stopped);
+    fs::create_directory_symlink("run", folder_ / "latest");
+    EXPECT_EQ(status("latest").out, status("run").out);
+}
+
 TEST_F(Status, NamesProgressThatCannotBeRead) {
     write("run/config.yaml", "bagging: {M: auto, P_degree: 1}\n");
     write("run/groups/0/progress.json", "{");

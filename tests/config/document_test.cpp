@@ -108,6 +108,15 @@ TEST(Document, NamesTheLineWithTheFaultBeforeTheLineOfTheError) {
               "indentation of the next line");
 }
 
+TEST(Document, NamesTheLineWithoutABlankAfterItsColon) {
+    for (const char* line : {"epochs:90", "epochs:90  # a: b", "epochs:90 \r"})
+        EXPECT_THAT(message_of(fmt::format("workload:\n  image_size: 32\n  {}\nrun:\n", line)),
+                    EndsWith("; line 3 has no blank after its colon"))
+            << line;
+    EXPECT_THAT(message_of("workload:\n  epochs:90\n  image_size: 32\n"),
+                EndsWith("; line 2 has no blank after its colon"));
+}
+
 TEST(Document, AcceptsEmptyFilesAndSections) {
     EXPECT_EQ(message_of(""), "accepted");
     EXPECT_EQ(message_of("# nothing\n"), "accepted");

@@ -38,5 +38,15 @@ TEST(SampleSets, NameTheKeyOfAPathThatIsNotThereAndWhatItIsRelativeTo) {
               "data.validation_path: '" + (folder / "val").string() + "' does not exist");
 }
 
+TEST(SampleSets, NameTheCommandThatGeneratesTheSamplesOfProblemClassMini) {
+    config::Config config;
+    config.workload.problem_class = config::ProblemClass::mini;
+    config.data.kind = config::DataKind::image_folder;
+    config.data.path = "/no/such";
+    EXPECT_STREQ(refusal_of(config).what(),
+                 "data.path: '/no/such' does not exist; `hpcai500 data generate mini` generates "
+                 "these samples");
+}
+
 }  // namespace
 }  // namespace hpcai::data

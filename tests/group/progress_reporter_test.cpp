@@ -98,6 +98,12 @@ TEST_F(Reporter, WaitsForTheGroupThatEndsLastAndNamesItOnlyIfItIsSlow) {
     EXPECT_TRUE(json_of_first_step()["slowest_group"].is_null()) << "only one speed is known";
 }
 
+TEST_F(Reporter, DoesNotCallItsGroupTheSlowestAfterItsLastStep) {
+    write_peer(ProgressState::training, {5000.0, ""}, kFast);
+    EXPECT_EQ(json_of_first_step(9)["slowest_group"], 0);
+    EXPECT_TRUE(json_of_first_step(10)["slowest_group"].is_null()) << "the other one still trains";
+}
+
 TEST_F(Reporter, NamesNoSlowestGroupIfTwoHaveAboutTheSameSpeed) {
     context_.controller =
         plan::ParallelismController({.ranks = 3, .groups = 3, .degree = 1}, plan::fill_nodes(3, 3));

@@ -227,7 +227,12 @@ TEST(ProgressTable, HasTheCommandThatResumesARunThatHasDied) {
     EXPECT_EQ(status_lines(run)[3], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
     EXPECT_EQ(status_lines(run)[3],
-              "resume, unless another node runs it: mpirun -np 2 hpcai500 resume results/a");
+              "resume, unless another node runs it, whose lock may be hidden: mpirun -np 2 \\");
+    run.was_on_this_node = true;
+    EXPECT_EQ(status_lines(run)[3], "resume: mpirun -np 2 hpcai500 resume results/a");
+    EXPECT_EQ(status_lines(run)[1].find("1 min 30 s"), std::string::npos) << "no time is left";
+    EXPECT_THAT(status_lines(run)[1], testing::StartsWith("0     interrupted "));
+    run.was_on_this_node = false;
     run.now_unix_seconds = 1'700'000'125;
     run.is_locked = std::nullopt;
     EXPECT_EQ(status_lines(run).size(), 4U);

@@ -163,6 +163,16 @@ TEST(Summary, ReportsWhereAGroupResumed) {
         << unwrapped_summary(record);
 }
 
+TEST(Summary, ReportsThatAResumedGroupBeganAgain) {
+    RunRecord record = example_record();
+    record.work.groups[1].continuations = {{0, "2022-11-06T00:00:00Z"}};
+    EXPECT_NE(
+        summary(record, "")
+            .find(
+                "group 1 resumed     : from the beginning, by the launch of 2022-11-06T00:00:00Z"),
+        std::string::npos);
+}
+
 TEST(Summary, FitsIntoEightyColumnsExceptReasonsAndTheLastLine) {
     RunRecord record = example_record();
     record.work.groups[0].device_health = {{0,

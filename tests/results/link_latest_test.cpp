@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/results/result_directory.hpp>
+#include <hpcai/results/result_layout.hpp>
 
 #include "storage/temporary_folder.hpp"
 
@@ -77,6 +78,16 @@ TEST_F(LinkLatest, WarnsIfTheFolderCannotBeWritten) {
 TEST_F(LinkLatest, NeedsAParent) {
     EXPECT_TRUE(link("result-without-parent").empty());
     EXPECT_FALSE(fs::exists(fs::symlink_status("latest")));
+}
+
+TEST_F(LinkLatest, IsReplacedByThePathOfTheRunToWhichItLeads) {
+    fs::create_directory(folder_ / "a");
+    link(folder_ / "a");
+    EXPECT_EQ(behind_latest(latest_), folder_ / "a");
+    EXPECT_EQ(behind_latest(latest_ / ""), folder_ / "a");
+    EXPECT_EQ(behind_latest(folder_ / "a"), folder_ / "a");
+    fs::create_directory_symlink("a", folder_ / "mine");
+    EXPECT_EQ(behind_latest(folder_ / "mine"), folder_ / "mine") << "no later run replaces it";
 }
 
 }  // namespace

@@ -162,6 +162,17 @@ TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
+TEST_F(Compare, StatesOnceWhatTheIntervalsThatDecideDoNotCover) {
+    const std::string note = "\ntime ratios cover the spread within these runs, not between runs";
+    store("a", 1, 30);
+    store("b", 2, 30);
+    const std::string text = to_text(compare(folder_ / "a", folder_ / "b"));
+    ASSERT_NE(text.find(note), std::string::npos) << text;
+    EXPECT_EQ(text.find(note), text.rfind(note));
+    fs::remove(folder_ / "b/groups/1/steps.csv");
+    EXPECT_EQ(to_text(compare(folder_ / "a", folder_ / "b")).find(note), std::string::npos);
+}
+
 TEST_F(Compare, IsUnclearIfTheResultsContradictTheirSteps) {
     store("a", 1, 30);
     store("b", 1, 30, [](RunRecord& record) { *record.scores.flops.value *= 8.66; });

@@ -199,7 +199,7 @@ TEST(Energy, IsUnknownIfNoProgramReadTheWholeTraining) {
     const RunRecord record = derived({"a"}, {whole, was_resumed});
     EXPECT_FALSE(record.energy.joules.value);
     EXPECT_EQ(record.energy.joules.reason,
-              "a group was resumed from a checkpoint: no launch read the meters in all its steps");
+              "a group was resumed: no launch read the meters in all its steps");
     EXPECT_EQ(record.communication.counted_sent_bytes.reason, record.energy.joules.reason);
     EXPECT_TRUE(record.energy.meters.empty());
     EXPECT_TRUE(derived({"a"}, {whole}).energy.joules.value);

@@ -54,7 +54,7 @@ TEST(VerdictFacts, ExcludeARunWithAResumedGroupFromTheRanking) {
     GroupResult group;
     group.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
     EXPECT_THAT(not_rankable(group),
-                testing::ElementsAre(testing::HasSubstr("was resumed from a checkpoint")));
+                testing::ElementsAre(testing::HasSubstr("a group was resumed: not rankable")));
 }
 
 }  // namespace

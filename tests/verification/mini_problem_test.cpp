@@ -89,6 +89,45 @@ TEST_F(MiniProblem, IsNotThatOfAnEditedPicture) {
     EXPECT_EQ(broken_with_data(kConfigurations[0]), kNone);
 }
 
+TEST(MiniRules, KnowTheSeedsOfAllRunsAndTheNumberOfRunsThatARankNeeds) {
+    config::Config config = configured(kConfigurations[0]);
+    config.run.seed = 2;
+    EXPECT_THAT(rules_broken_by_settings(config),
+                testing::ElementsAre("rule 3: run.seed must be 1, 2 or 3, is 4"));
+    config.run.repeat = 2;
+    EXPECT_EQ(rules_broken_by_settings(config), kNone);
+    const std::string too_few = "run.repeat is 2, and the rules require 3 runs";
+    EXPECT_TRUE(describe_missing_for_rank(config).ends_with("; " + too_few));
+    for (std::string config::SubmissionConfig::*key :
+         {&config::SubmissionConfig::system_name, &config::SubmissionConfig::organization,
+          &config::SubmissionConfig::hardware, &config::SubmissionConfig::operating_system,
+          &config::SubmissionConfig::communication_libraries,
+          &config::SubmissionConfig::acceleration_libraries})
+        config.submission.*key = "x";
+    EXPECT_EQ(describe_missing_for_rank(config), "not rankable: " + too_few);
+    config.run.repeat = 3;
+    EXPECT_EQ(describe_missing_for_rank(config), "");
+}
+
+TEST(MiniRules, RankNoResumedRun) {
+    config::Config config = configured(kConfigurations[0]);
+    EXPECT_THAT(describe_resumed(config),
+                StartsWith("not rankable: the time between the launches"));
+    config.run.level = config::Level::custom;
+    EXPECT_EQ(describe_resumed(config), "");
+}
+
+TEST(MiniRules, FixTheNumberOfTrainingSamples) {
+    for (const char* name : kConfigurations) {
+        config::Config config = configured(name);
+        EXPECT_EQ(required_training_samples(config.workload).value_or(0),
+                  name == kConfigurations[0] ? 1536 : 512)
+            << name;
+        config.workload.problem_class = config::ProblemClass::official;
+        EXPECT_EQ(required_training_samples(config.workload), std::nullopt) << "may be other data";
+    }
+}
+
 TEST(MiniRules, RejectLessWorkAndASmallerModel) {
     for (const char* name : kConfigurations) {
         config::Config config = configured(name);

@@ -300,13 +300,12 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
 
 TEST(Verdict, RanksNoResultOfResumedGroups) {
     VerdictFacts facts = official_facts();
-    facts.not_rankable = {"a group was resumed from a checkpoint: not rankable"};
+    facts.not_rankable = {"a group was resumed: not rankable"};
     const VerdictRecord verdict = make_verdict(official_config(), facts);
     EXPECT_EQ(verdict.status, Status::valid);
     EXPECT_EQ(verdict.exit_code, ExitCode::ok);
     EXPECT_FALSE(verdict.rankable);
-    EXPECT_THAT(verdict.reasons,
-                testing::ElementsAre(testing::HasSubstr("was resumed from a checkpoint")));
+    EXPECT_THAT(verdict.reasons, testing::ElementsAre("a group was resumed: not rankable"));
 }
 
 TEST(Verdict, NamesEveryBrokenRuleAtOnce) {

@@ -146,7 +146,7 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& ranks,
 bool is_held_out(const std::string& name, double share);
 
 /// Throws Error(data) naming the key if a path of the data does not exist on this node.
-void require_data_paths(const config::DataConfig& data);
+void require_data_paths(const config::Config& config);
 
 /// Returns config::load(sources) with workload.classes `auto` replaced by the number of
 /// data.class_names or, if there are none, of training classes. Throws like config::load(), and

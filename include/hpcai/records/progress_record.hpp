@@ -63,7 +63,8 @@ struct RunProgress {
     std::int64_t started_unix_seconds = 0;  // when the last launch began; 0: unknown
     // Whether a program holds the lock of the directory; empty: unknown
     std::optional<bool> is_locked;
-    std::string next_command;  // completes the run: resume or score; empty if unknown
+    bool was_on_this_node = false;  // all its ranks were, so that a lock that seems free is free
+    std::string next_command;       // completes the run: resume or score; empty if unknown
     std::optional<std::int64_t> resume_step;  // smallest of the unfinished groups; empty: unknown
     std::optional<int> resume_group;  // a group with resume_step, if others have a later step
 };

@@ -29,7 +29,8 @@ inline constexpr std::int64_t kSilenceSeconds = 600;
 /// not enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
-/// Returns true if the lock is free and no group has had a heartbeat for kUnlockedSilenceSeconds.
+/// Returns true if the lock is free and the run was on this node, or no group has had a heartbeat
+/// for kUnlockedSilenceSeconds.
 bool has_died(const RunProgress& run);
 
 /// Returns true if progress_table() has a line for a known RunProgress::resume_step: exit_code_of()
@@ -46,11 +47,11 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// with STOPPED, UNSAVED, FAILED, UNFINISHED or, while a program holds the lock, RUNNING. If the
 /// lock is unknown, RUNNING requires a heartbeat in the last kUnlockedSilenceSeconds. An ended run
 /// is never RUNNING. The lines before STATUS report a silence of at least kSilenceSeconds and the
-/// command to complete a run that is over or whose lock is free. If such a run is not over and its
-/// last heartbeat is less than kUnlockedSilenceSeconds old, the command has the remark "unless
-/// another node runs it". If exit_code_of() is stopped, the table shows terminated groups as
-/// stopped; if the run is over or has died, it shows groups at work as interrupted. Breaks long
-/// lines, but not the table and the last line. Escapes control characters.
+/// command to complete a run that is over or whose lock is free. If such a run is not over and has
+/// not died, the command has the remark "unless another node runs it". If exit_code_of() is
+/// stopped, the table shows terminated groups as stopped; if the run is over or has died, it shows
+/// groups at work as interrupted. Breaks long lines, but not the table and the last line. Escapes
+/// control characters.
 std::string progress_table(RunProgress run);
 
 }  // namespace hpcai::report

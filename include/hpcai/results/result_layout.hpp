@@ -28,6 +28,12 @@ std::filesystem::path trial_classes(const std::filesystem::path& output, int gro
 /// blanks. Not recorded if there are none.
 inline constexpr const char* kLauncherFact = "launcher";
 
+inline constexpr const char* kLatestName = "latest";  // links to the run that started last
+
+/// Returns where the link `latest` leads if `directory` is such a link, which a later run may
+/// replace; else `directory`.
+std::filesystem::path behind_latest(const std::filesystem::path& directory);
+
 /// Returns those words of mpirun's command line that are safe to store and to repeat in another
 /// job: --oversubscribe and --allow-run-as-root; also --bind-to, --map-by and --rank-by, each if
 /// its value has only letters, digits and :=,._- in it. Options may begin with one hyphen.

@@ -26,7 +26,8 @@ struct MetricComparison {
     Quantity first;
     Quantity second;
     Judgement judgement = Judgement::unclear;
-    std::string why;  // the statistics that led to the judgement, in one line
+    std::string why;              // the statistics that led to the judgement, in one line
+    bool is_within_runs = false;  // the judgement is by the spread of steps, not between runs
 };
 
 struct Comparison {

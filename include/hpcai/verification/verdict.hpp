@@ -28,10 +28,14 @@ struct VerdictFacts {
 };
 
 /// Returns the messages of the broken rules 1 to 7 and 9 of docs/RULES.md; none at level custom.
+/// With run.repeat, returns those of the first of the runs that break the most rules.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
 /// Returns the SHA-256 that rule 1 requires of the samples; empty if it requires none.
 std::string required_samples_sha256(const config::WorkloadConfig& workload);
+
+/// Returns the number of training samples of a problem whose samples the rules fix; else nothing.
+std::optional<std::int64_t> required_training_samples(const config::WorkloadConfig& workload);
 
 /// Returns the messages of the rules that the configuration breaks. Assumes that the data, which a
 /// launch must read first, satisfy the rules.
@@ -49,5 +53,11 @@ SubmissionRecord describe_submission(const config::Config& config);
 /// Returns why a VALID run is not rankable: the missing keys of `submission`. Empty if no key is
 /// missing, and at run.level custom, which is never ranked.
 std::string describe_missing_submission(const config::Config& config);
+
+/// Returns describe_missing_submission() and, in problem class mini, that run.repeat is too small.
+std::string describe_missing_for_rank(const config::Config& config);
+
+/// Returns why a resumed run is not rankable; empty at run.level custom.
+std::string describe_resumed(const config::Config& config);
 
 }  // namespace hpcai::verification
