@@ -112,7 +112,7 @@ PackJob plan_shards(const PackOptions& options) {
     for (std::size_t i = 0; i < job.shards.size(); ++i) {
         Pack& shard = job.shards[i];
         shard.name = fmt::format("{}-{:06}.tar", prefix, i);
-        // Names and labels in a shard depend on the numbers of its samples and on the classes.
+        // The fingerprint covers what names and labels depend on: sample numbers and classes.
         shard.fingerprint = storage::sha256_hex(storage::bytes_of(fmt::format(
             "{} {} {}", shard.fingerprint, shard.files[0], fmt::join(index.classes, "/"))));
     }

@@ -229,7 +229,7 @@ bool is_held_out(const std::string& name, double share) {
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
     std::vector<float> boxes(format().box_values());
-    evaluation_sample(sample, {pixels, boxes});  // damaged images are grey or partial, fields 0
+    evaluation_sample(sample, {pixels, boxes});  // if damaged: grey or partial images, zero fields
     return pixels;
 }
 
