@@ -52,7 +52,7 @@ bool PeerGroups::have_ended() {
         active_seconds_ = context_.launch.since_start.seconds();
         return false;
     }
-    // The program has run at least as long as the other groups have trained.
+    // No other group has trained for longer than the program had run at its last activity.
     const double grace = peer_wait_seconds(context_.config.run, active_seconds_);
     return since_activity_.seconds() > grace + kEnsembleSeconds;
 }

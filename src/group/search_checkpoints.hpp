@@ -18,8 +18,8 @@ public:
     /// All arguments outlive the object.
     SearchCheckpoints(const GroupTraining& training, ExtraState extra_state);
 
-    /// Writes the checkpoint after `steps` steps and removes all that neither this one nor the one
-    /// before needs. Collective; a failure on one rank is thrown on all.
+    /// Writes the checkpoint after `steps` steps and removes those that neither this one nor the
+    /// previous one needs. Collective; a failure on one rank is thrown on all.
     void write(std::int64_t steps);
     /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if a rank cannot
     /// restore it; another call may then restore an older checkpoint. Collective.

@@ -59,7 +59,7 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
         recorded_ = read_recorded(search.recorded, context.place.group);
     }
     require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
-            ExitCode::data, "'{}' is that of a search with another number of groups", own().name());
+            ExitCode::data, "'{}' is of a search with another number of groups", own().name());
 }
 
 bool TrialProposals::is_over() const {
