@@ -59,8 +59,8 @@ struct CellRow {
 };
 
 /// Threads share the rows of cells of all images, then the images. For each anchor, the workspace
-/// has the box with the highest IoU, and this IoU, or kForced if no anchor has a higher IoU with
-/// some box that the anchor overlaps. For each box, it has the highest IoU of each row and of all.
+/// has the box with the highest IoU, and this IoU, replaced by kForced if some box overlaps no
+/// other anchor more. For each box, it has the highest IoU of each row and of all.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
