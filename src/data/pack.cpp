@@ -144,8 +144,8 @@ void prepare_output(const PackJob& job) {
     for (const fs::path& path : incomplete) fs::remove(path, error);
 }
 
-/// Sets the tar members of a sample. Returns the SHA-256 of its image file; "" and an empty member
-/// if the file cannot be read.
+/// Sets the tar members of a sample. Returns the SHA-256 of its image file. If the file cannot be
+/// read, returns "" and makes its member empty.
 std::string read_members(const PackJob& job, std::uint32_t sample, std::string& members) {
     const fs::path path = job.index.path_of(sample);
     const staging::FileMetadata& expected = job.metadata[sample];

@@ -206,7 +206,7 @@ private:
     std::vector<std::uint32_t> chosen_;  // by number in the subset
 };
 
-/// Moves a share of the training samples to the hold-out. Throws Error(data) if either is empty.
+/// Moves a share of the training samples to the hold-out. Throws Error(data) if a set is empty.
 void hold_out_samples(double share, SampleSets& sets) {
     std::vector<std::uint32_t> trained, held_out;
     for (std::uint32_t sample = 0; sample < sets.training->samples(); ++sample) {
