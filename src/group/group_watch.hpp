@@ -69,7 +69,7 @@ private:
     void poll();
     struct RankState {
         std::optional<FlightRecord> record;
-        bool is_responsive = false;  // it has detected the failure and has not died since
+        bool is_responsive = false;  // the rank has detected the failure and not died since
         bool is_gone = false;        // the rank has died or was stopped
     };
 

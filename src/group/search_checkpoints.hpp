@@ -52,7 +52,7 @@ private:
     Stopwatch since_poll_;
     std::int64_t calls_ = 0;           // of after_results_read() since the last poll
     std::int64_t calls_per_poll_ = 1;  // equal on all ranks
-    double longest_pause_ = 0;  // longest seconds between two polls, such as while evaluating
+    double longest_pause_ = 0;         // longest time between two polls, in seconds
 };
 
 }  // namespace hpcai::group

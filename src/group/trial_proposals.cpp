@@ -160,7 +160,7 @@ search::Request TrialProposals::request() {
             lines = recorded->seen[group];
         } else if (kind == config::SearchHistory::asynchronous) {
             update(group);
-            // A line that a trial has seen cannot become unseen, even if it cannot be read just now
+            // A line that a trial has seen stays seen, even if it cannot be read just now.
             const std::int64_t before = trials.empty() ? 0 : trials.back().proposed.seen[group];
             lines = std::max(before, others_[group].usable_lines());
         }
