@@ -11,7 +11,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Selects the candidates of an image whose ops::sampling_key() is smallest.
+/// Selects those candidates of an image that have the smallest ops::sampling_key().
 class Sampler {
 public:
     /// Keeps the `capacity` smallest keys, as a heap in `keys`. `stage` is that of sampling_key().
