@@ -33,7 +33,7 @@ class SpdlogLogger final : public Logger {
 public:
     SpdlogLogger(const std::string& label, const std::string& file_path)
         : logger_(printable(label), make_sink(file_path)) {
-        // In a terminal, the cursor may be after a ProgressLine, of this rank or another.
+        // Erases the live ProgressLine that a rank may have left on the terminal.
         const bool erases = file_path.empty() && isatty(STDERR_FILENO) == 1;
         logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
             std::string(erases ? "\r\x1b[K" : "") + "%Y-%m-%dT%H:%M:%S.%eZ %l [%n] %v",

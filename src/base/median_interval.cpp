@@ -11,9 +11,9 @@ namespace hpcai {
 std::optional<std::pair<int, int>> median_positions(int count) {
     // From 1023 values on, 0.5^count would be a denormal number or 0.
     ensure(count <= 1000, "the interval of a median needs at most 1000 values, got {}", count);
-    constexpr double kMaxTail = 0.025;
+    constexpr double kMaxTail = 0.025;  // of B, the number of values below the true median
     int lower = 0;
-    double term = std::pow(0.5, count), tail = term;  // P(X = lower), P(X <= lower)
+    double term = std::pow(0.5, count), tail = term;  // P(B = lower), P(B <= lower)
     while (2 * lower < count && tail <= kMaxTail) {
         term *= static_cast<double>(count - lower) / (lower + 1);
         tail += term;

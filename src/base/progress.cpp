@@ -85,7 +85,7 @@ LateLine::LateLine(std::ostream& out, std::string line, double seconds) {
     try {
         thread_ = std::jthread(print);
     } catch (const std::system_error&) {
-        return;  // the line is only for comfort
+        return;  // the line is optional
     }
 }
 

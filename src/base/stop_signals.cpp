@@ -12,7 +12,7 @@ namespace {
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// SIGUSR1, a request to stop, replaces SIGTERM, which a launcher also sends when it loses a rank.
+/// Keeps the first signal, unless SIGUSR1 follows, which always means a request to stop.
 extern "C" void record_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
     int expected = 0;

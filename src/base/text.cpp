@@ -10,9 +10,9 @@
 namespace hpcai {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// Returns true for U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
+/// Controls of the text direction are U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
 bool changes_direction(std::string_view character) {
     const bool is_mark =
         character.starts_with("\xE2\x80") && (character[2] == '\x8E' || character[2] == '\x8F' ||

@@ -130,11 +130,11 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
     return end;
 }
 
-/// Waits for the other groups, because the exit of this process would end all ranks. Afterwards
-/// this process can exit and thus end the job, even if the leader hangs.
+/// Waits for the other groups, because the exit of this process would end all ranks. Then this
+/// process can exit and so end the job, even if its group's leader hangs.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
-    constexpr std::chrono::seconds kTimeToLog{60};  // for the acting leader, which logs
+    constexpr std::chrono::seconds kTimeToLog{60};  // the acting leader logs first
     group::PeerGroups others(context_);
     while (!others.have_ended()) std::this_thread::sleep_for(kPollInterval);
     if (!is_acting_leader) std::this_thread::sleep_for(kTimeToLog);
@@ -211,8 +211,8 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                       .record;
         text << fmt::format("group {}: {}\n", status.group,
                             group.failure.empty() ? kNoStatus : printable(group.failure));
-        // A stopped group resumes from the step of its record or an earlier one. Checkpoints of
-        // later steps are from an earlier launch, and this launch found them damaged.
+        // A stopped group resumes from a checkpoint of the step in its record, or of an earlier
+        // step. This launch found checkpoints of later steps, from an earlier launch, damaged.
         const bool has_stop_record = status.has_stopped() && !group.failure.empty();
         const std::int64_t resumed_step =
             has_stop_record ? results::last_checkpoint(context_.output, status.group, group.ranks,

@@ -27,9 +27,9 @@ public:
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
 
-    /// Ends the run on this rank. If the result has this rank's group, returns after the result is
-    /// complete. All ranks agree whether another run follows. Reports errors on standard error and
-    /// returns their code; never throws. The exit codes are:
+    /// Ends the run on this rank. If the result includes this rank's group, returns after the
+    /// result is complete. All ranks agree whether another run follows. Reports errors on standard
+    /// error and returns their code; never throws. The exit codes are:
     ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok if
     ///    another run follows, else the worst code of all runs.
     ///  * If a group has stopped, there is no vote. The writer prints the step and the command that
@@ -57,7 +57,7 @@ private:
     const context::RunContext& context_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
-    Stopwatch since_training_;  // since the start of training, including evaluations
+    Stopwatch since_training_;  // starts just before training; includes evaluations
     double startup_seconds_;
 };
 

@@ -78,7 +78,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // the peak excludes memory of find_flops_ceiling(), earlier runs
+    reset_peak_resident_bytes();  // else it includes find_flops_ceiling() and earlier runs
     const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> autotune_log;
@@ -194,7 +194,7 @@ ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const config::Sources sources = request.sources();
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         // To locate a key that an error names, the configuration files are read again. Only rank 0
-        // does this, because if all ranks have the same error, only rank 0 prints it.
+        // does this, because only rank 0 prints an error that all ranks have.
         return config::locate_errors(world.rank() == 0 ? sources : config::Sources{}, [&] {
             return run_repetitions({world, request, out}, runs, sessions);
         });

@@ -46,7 +46,7 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     return samples;
 }
 
-/// Returns why a group has not finished: by its progress file, else `reason`.
+/// Returns why a group has not finished, as its progress file states, or else `reason`.
 std::string describe_unfinished(const fs::path& output, int group, int ranks, std::string reason) {
     const GroupProgress found = results::read_progress(output, group);
     const ProgressRecord progress = found.progress.value_or(ProgressRecord{});

@@ -239,7 +239,7 @@ private:
     std::string check_losses(const data::SampleSets& samples, const StepsOfGroups& stored,
                              std::int64_t epoch, std::int64_t steps) {
         std::string missing;
-        std::int64_t fewest = steps + 1;  // no group yet
+        std::int64_t fewest = steps + 1;  // above `steps`: no group yet
         for (const auto& [group, all] : stored) {
             const std::int64_t first = epoch * (std::ssize(all) / context_.config.workload.epochs);
             const fs::path checkpoint = training::checkpoint_folder(

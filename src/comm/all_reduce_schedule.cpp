@@ -32,8 +32,8 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
     if (piece.bytes > 0) messages.push_back({rank, piece.offset, piece.bytes});
 }
 
-/// Writes the steps of one rank: a reduce-scatter over the inner ranks (its row or node), then over
-/// the outer ranks, which own the same part in the other sets. The all-gathers reverse this order.
+/// Writes the steps of one rank: a reduce-scatter over the inner ranks (its set: row or node), then
+/// over the outer ranks, which own the same part in other sets. The all-gathers reverse the order.
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
@@ -62,7 +62,7 @@ private:
         return piece;
     }
 
-    /// Returns index + k modulo `size`. Each rank starts with a different peer, so that no rank
+    /// Returns (index + k) modulo `size`. Each rank starts with a different peer, so that no rank
     /// receives all messages at once.
     static int rotate(int index, int k, int size) { return (index + k) % size; }
 
@@ -92,7 +92,7 @@ private:
     /// encoded once, by its owner, and forwarded in this form.
     void all_gather() {
         used_bytes_ = 0;
-        std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns this share of the part]
+        std::vector<std::vector<WirePiece>> pieces;  // [part][share of the part, one per set]
         for (int part = 0; part < topology_.parts; ++part) {
             auto& shares = pieces.emplace_back();
             for (int share = 0; share < topology_.sets; ++share) {

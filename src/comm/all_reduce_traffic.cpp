@@ -28,7 +28,7 @@ std::vector<PeerCounts> count_peers(const AllReduceOptions& options) {
     const auto by_size = [](const auto& a, const auto& b) { return a.second < b.second; };
     const int parts = std::ranges::min_element(set_sizes, by_size)->second;
     std::vector<int> indices;  // of ranks in their sets
-    // numbers of ranks by (set or part, node)
+    // numbers of ranks: by (set, node), local_outer by (part, node)
     std::map<std::pair<int, int>, int> local_inner, local_owners, local_outer;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
         const int set = set_of_rank[rank], node = nodes[rank];

@@ -10,8 +10,8 @@
 namespace hpcai::comm {
 namespace {
 
-// The launcher's own variable comes first: `mpirun -np 1` in an allocation of many tasks starts one
-// rank. PMI_ variables are those of Hydra (MPICH, Intel MPI), `srun --mpi=pmi2` and Flux.
+// SLURM_NTASKS is last, because `mpirun -np 1` in an allocation of many tasks starts one rank. The
+// PMI_ variables are those of Hydra (MPICH, Intel MPI), `srun --mpi=pmi2` and Flux.
 constexpr std::array kSizeVariables{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE",
                                     "SLURM_NTASKS"};
 constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",

@@ -63,7 +63,7 @@ int Membership::writer() const {
 
 namespace {
 
-constexpr int kMaxFollowed = 4;  // collectors that a leader follows before it becomes one
+constexpr int kMaxFollowed = 4;  // collectors that a leader follows before it collects itself
 
 struct MessageHeader {
     MembershipAgreementKind kind;
@@ -242,7 +242,7 @@ void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
 
 void MembershipAgreement::receive_notice(int collector, double seconds, double now) {
     if (phase_ != Phase::following && phase_ != Phase::collecting) return;
-    // The sender timed out as a collector; this leader follows a later collector.
+    // The sender timed out as a collector; this leader already follows a later one.
     if (collector < collector_) return;
     if (collector > collector_) follow(collector, now);
     phase_end_ = now + seconds + 2 * deadlines_.reply_seconds;

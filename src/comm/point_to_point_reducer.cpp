@@ -197,8 +197,8 @@ void PointToPointReducer::remove(PointToPointRequest& request) {
 /// Clears the residuals after a skipped step, because its gradients may be far too large and its
 /// loss scale is no longer used. Residuals are not rescaled when the loss scale doubles, which
 /// happens once in thousands of steps. Each residual then counts only half. This error is at most
-/// half of one step's rounding error
-/// (AllReduceSchedules.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
+/// half of one step's rounding error (test
+/// AllReduceSchedules.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);

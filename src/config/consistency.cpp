@@ -38,7 +38,7 @@ public:
         const std::string as_kind = as("workload.kind");
         check(workload.penalty_exponent * -std::log10(workload.target_quality) <= 200,
               "workload.target_quality",
-              "a number whose inverse to the power of workload.penalty_exponent is at most 1e200");
+              "a number x for which (1 / x)^workload.penalty_exponent is at most 1e200");
         check_legal_choice(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
         check_legal_choice(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
                            "bagging.aggregation");

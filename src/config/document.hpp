@@ -45,8 +45,8 @@ struct Origin {
 };
 
 /// Parses exactly one YAML document; an empty document is a null node. If `yaml` is the value of
-/// one key, `path` is that key, for messages; otherwise it is empty. Throws Error(usage), with the
-/// position, for invalid UTF-8, control characters, tabs, anchors, aliases, merge keys, tags,
+/// one key, `path` is that key, for messages; otherwise `path` is empty. Throws Error(usage), with
+/// the position, for invalid UTF-8, control characters, tabs, anchors, aliases, merge keys, tags,
 /// directives, duplicate keys, keys that are not scalars, more than 256 keys in a mapping, values
 /// over several lines, a second document, deep nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);

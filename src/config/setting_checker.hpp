@@ -15,7 +15,7 @@ namespace hpcai::config {
 /// Reports settings that contradict others.
 class SettingChecker {
 public:
-    /// Both arguments outlive the object.
+    /// Both arguments must outlive the object.
     SettingChecker(const Config& config, const LocationOf& where)
         : config_(config), location_of_(where) {}
 

@@ -133,7 +133,7 @@ private:
     const Origin& origin_;
 };
 
-/// The range of a number; the bounds of all numbers are finite.
+/// Returns the range of a number for a message. All keys have finite bounds.
 std::string bounds_text(const Bounds& bounds) {
     const std::string minimum = number_text(bounds.minimum), maximum = number_text(bounds.maximum);
     if (bounds.minimum_is_legal && bounds.maximum_is_legal) {

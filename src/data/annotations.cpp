@@ -165,7 +165,7 @@ RawObject object_of(const VocFile& file, const pugi::xml_node& node) {
     object.y1 = file.number(box, "ymin");
     object.x2 = file.number(box, "xmax");
     object.y2 = file.number(box, "ymax");
-    // Converts to [x1, x2). A box with equal edges, an accidental click of one pixel, gets no area.
+    // VOC counts pixels from 1 and includes both edges. Equal edges (a mere click) get no area.
     if (object.x1 < object.x2) --object.x1;
     if (object.y1 < object.y2) --object.y1;
     return object;

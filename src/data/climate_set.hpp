@@ -17,14 +17,14 @@
 namespace hpcai::data {
 
 /// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples in
-/// data.climate_precision. The ClimateGenerator has climate_settings(). The sets share
+/// data.climate_precision. They use a ClimateGenerator with climate_settings(). The sets share
 /// data.decoded_cache_mib in proportion to their numbers of samples. Throws Error(usage) for a
 /// window size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
 /// Returns the statistics for generated fields and HDF5 files. The values are those of a CAM5 run,
 /// area-weighted over the sphere, except for two standard deviations. That of the sea-level
-/// pressure is not plausible in the run, so it is ClimateNet's. That of Z1000 is derived from it.
+/// pressure is not plausible in the run, so ClimateNet's is used. That of Z1000 is derived from it.
 ChannelStatistics default_statistics();
 
 /// Returns the format of samples in data.climate_precision.

@@ -70,7 +70,7 @@ bool is_at_or_below(const std::filesystem::path& path, const std::filesystem::pa
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// Throws unless the samples and the staging folder, which may be removed, are disjoint.
+/// Throws if the staging folder, which may be removed, contains the samples or is in their folder.
 void require_disjoint(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);

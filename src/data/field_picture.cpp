@@ -141,7 +141,7 @@ CategoryStyle style_of(std::int32_t category) {
     return kStyles[category - 1];
 }
 
-/// Draws a frame with a label below it for a detection, else above it; inside if space is missing.
+/// Draws a frame and its category: below a detection, else above, or inside if there is no space.
 void draw_box(Image& image, const Box& box, int scale, bool is_detection) {
     const auto pixel = [scale = static_cast<float>(scale)](float edge, int limit) {
         const auto end = static_cast<float>(limit);

@@ -112,7 +112,7 @@ PackJob plan_shards(const PackOptions& options) {
     for (std::size_t i = 0; i < job.shards.size(); ++i) {
         Pack& shard = job.shards[i];
         shard.name = fmt::format("{}-{:06}.tar", prefix, i);
-        // Names and labels in a shard depend on the numbers of its samples and on the classes.
+        // The fingerprint covers what names and labels depend on: sample numbers and classes.
         shard.fingerprint = storage::sha256_hex(storage::bytes_of(fmt::format(
             "{} {} {}", shard.fingerprint, shard.files[0], fmt::join(index.classes, "/"))));
     }
@@ -144,8 +144,8 @@ void prepare_output(const PackJob& job) {
     for (const fs::path& path : incomplete) fs::remove(path, error);
 }
 
-/// Sets the tar members of a sample. Returns the SHA-256 of its image file; "" and an empty member
-/// if the file cannot be read.
+/// Sets the tar members of a sample. Returns the SHA-256 of its image file. If the file cannot be
+/// read, returns "" and makes its member empty.
 std::string read_members(const PackJob& job, std::uint32_t sample, std::string& members) {
     const fs::path path = job.index.path_of(sample);
     const staging::FileMetadata& expected = job.metadata[sample];

@@ -30,7 +30,7 @@ struct NamedFunction {
     double (*value)(Point);
 };
 
-/// Outlines within [-1, 1]^2. The value is about the distance to the outline, negative inside.
+/// Outlines within [-1, 1]^2. The value is roughly the distance to the outline, negative inside.
 constexpr std::array<NamedFunction, 8> kOutlines{{
     {"disc", [](Point p) { return length(p) - 0.9; }},
     {"square", [](Point p) { return box(p, 0.8, 0.8); }},

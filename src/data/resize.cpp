@@ -5,7 +5,7 @@
 #include <hpcai/data/transforms.hpp>
 
 // Functions with HPCAI_VECTOR_CLONES use AVX2 if the CPU has it, with the same integer results.
-// Builds with sanitizers have no clones, because the loader selects clones before these start.
+// Builds with sanitizers have no clones, because the loader selects clones before sanitizers start.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else

@@ -206,7 +206,7 @@ private:
     std::vector<std::uint32_t> chosen_;  // by number in the subset
 };
 
-/// Moves a share of the training samples to the hold-out. Throws Error(data) if either is empty.
+/// Moves a share of the training samples to the hold-out. Throws Error(data) if a set is empty.
 void hold_out_samples(double share, SampleSets& sets) {
     std::vector<std::uint32_t> trained, held_out;
     for (std::uint32_t sample = 0; sample < sets.training->samples(); ++sample) {
@@ -229,7 +229,7 @@ bool is_held_out(const std::string& name, double share) {
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
     std::vector<float> boxes(format().box_values());
-    evaluation_sample(sample, {pixels, boxes});  // damaged images are grey or partial, fields 0
+    evaluation_sample(sample, {pixels, boxes});  // if damaged: grey or partial images, zero fields
     return pixels;
 }
 

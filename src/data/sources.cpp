@@ -147,7 +147,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // by index in `order`: earlier entries of its sample
+    std::vector<std::uint16_t> repetitions;  // by entry of `order`: earlier ones of its sample
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,

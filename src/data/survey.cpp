@@ -11,7 +11,7 @@
 namespace hpcai::data {
 namespace {
 
-/// Sums over the pixels of images. 64 bits hold the squares of 2.8e14 pixels.
+/// Sums over the pixels of images. 64 bits hold the sum of the squares of 2.8e14 values.
 struct PixelSums {
     std::uint64_t pixels = 0;
     std::array<std::uint64_t, kImageChannels> values{};

@@ -28,7 +28,7 @@ double overlap(const Detection& detection, const LabelledBox& box) {
     return shared > 0 ? shared / area(detection.box) : 0;
 }
 
-/// Returns the index of the box that `detection` matches; crowds are last in `boxes`.
+/// Returns the box that `detection` matches, as pycocotools does; crowds are last in `boxes`.
 std::optional<std::size_t> best_box(const Detection& detection, std::span<const LabelledBox> boxes,
                                     const std::vector<bool>& is_matched, double threshold) {
     double best = std::min(threshold, 1 - 1e-10);

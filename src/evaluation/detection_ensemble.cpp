@@ -16,7 +16,7 @@ constexpr int kExchangeTag = 3;  // comm::gather() uses tag 1
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 
-/// One rank's arguments of fuse_detections() and number of models.
+/// One rank's arguments of fuse_detections(), and its number of models.
 struct RankArguments {
     std::int64_t images;
     std::int64_t chunk_images;

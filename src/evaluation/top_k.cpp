@@ -9,7 +9,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// Returns how many classes precede `label` in top_k()'s order; the largest integer for a NaN.
+/// Counts the classes before `label` in top_k()'s order; the largest integer if a score is NaN.
 std::int64_t count_better_classes(std::span<const float> row, std::size_t label) {
     std::int64_t before = 0;
     for (std::size_t index = 0; index < row.size(); ++index) {

@@ -164,7 +164,7 @@ private:
     std::int64_t steps_per_epoch_ = 1;
     std::vector<std::int64_t> kept_steps_;
     Stopwatch since_poll_;
-    Stopwatch since_checkpoint_;  // before the first checkpoint, since the construction
+    Stopwatch since_checkpoint_;  // or since the construction, before the first one
     double delay_seconds_ = 0;    // by which checkpoints delayed steps
     StopCosts costs_;             // poll_seconds: between the last two polls; 0: fewer than two
     UninterruptiblePhases phases_;

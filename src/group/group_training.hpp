@@ -67,7 +67,7 @@ StepTimes gather_measurements(const GroupTraining& training, const TrainingTotal
 /// Fills in the number of steps and samples of a training run, complete or not.
 void count_steps(const training::StepLog& steps, GroupRecord& record);
 
-/// Logs the first bad samples of a report. `split` is "training" or "validation".
+/// Logs the first bad samples of a report. `split` is "training", "validation" or "hold-out".
 void log_bad_samples(const data::BadSampleReport& report, const char* split, Logger& log);
 
 }  // namespace hpcai::group

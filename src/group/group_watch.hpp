@@ -62,14 +62,14 @@ public:
     /// Diagnoses a failure by a hanging or dead rank. Writes this rank's flight record and waits,
     /// for a limited time, until one of the lower ranks responds. The first responsive rank reads
     /// all records and names the unresponsive ranks or, if all respond, the slowest. Kills stopped
-    /// processes (SIGSTOP) of the group on this node if no other rank ends then. Not collective.
+    /// processes (SIGSTOP) of the group on this node unless this ends other ranks. Not collective.
     WatchReport report(const std::string& reason);
 
 private:
     void poll();
     struct RankState {
         std::optional<FlightRecord> record;
-        bool is_responsive = false;  // it has detected the failure and has not died since
+        bool is_responsive = false;  // the rank has detected the failure and not died since
         bool is_gone = false;        // the rank has died or was stopped
     };
 

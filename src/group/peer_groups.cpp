@@ -12,7 +12,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kExitGraceSeconds = 10;  // from the result to the exit of the other ranks
-constexpr double kSilentSeconds = 3600;   // age of a heartbeat from which its group is not active
+constexpr double kSilentSeconds = 3600;   // from this age of its heartbeat, a group is inactive
 constexpr double kEnsembleSeconds = 10;   // to evaluate the ensemble
 constexpr double kTrainingShare = 0.5;    // leaders wait for this share of the training time
 
@@ -52,7 +52,7 @@ bool PeerGroups::have_ended() {
         active_seconds_ = context_.launch.since_start.seconds();
         return false;
     }
-    // The program has run at least as long as the other groups have trained.
+    // No other group has trained for longer than the program had run when one was last active.
     const double grace = peer_wait_seconds(context_.config.run, active_seconds_);
     return since_activity_.seconds() > grace + kEnsembleSeconds;
 }

@@ -32,7 +32,7 @@ private:
     std::int64_t batches_;
 };
 
-/// Loads the kept checkpoint of `step` on all ranks. Its files have the digest of config.yaml.
+/// Loads the kept checkpoint of `step` on all ranks. Its files must have the digest of config.yaml.
 void load_checkpoint(const context::RunContext& context, std::int64_t step,
                      comm::Communicator& ranks, training::Trainer& trainer) {
     const auto folder = results::kept_checkpoint_directory(context.output, context.place.group);

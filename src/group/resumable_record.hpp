@@ -68,8 +68,8 @@ public:
     /// All arguments outlive the object.
     ResumableRecord(EpochSource& source, GroupRecord& record) : source_(source), record_(record) {}
 
-    /// Sets the objects whose costs costs() returns, which outlive this one; an architecture search
-    /// uses add() instead.
+    /// Sets the objects whose costs costs() returns. The objects must outlive this one. An
+    /// architecture search uses add() instead.
     void watch(const Sources& sources) { sources_.emplace(sources); }
     /// The costs of this launch's model, if watch() was called, and all added costs.
     TrainingCosts costs() const;

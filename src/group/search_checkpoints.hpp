@@ -18,8 +18,8 @@ public:
     /// All arguments outlive the object.
     SearchCheckpoints(const GroupTraining& training, ExtraState extra_state);
 
-    /// Writes the checkpoint after `steps` steps and removes all that neither this one nor the one
-    /// before needs. Collective; a failure on one rank is thrown on all.
+    /// Writes the checkpoint after `steps` steps and removes those that neither this one nor the
+    /// previous one needs. Collective; a failure on one rank is thrown on all.
     void write(std::int64_t steps);
     /// Restores the checkpoint of `steps` steps. Throws Error(data) on all ranks if a rank cannot
     /// restore it; another call may then restore an older checkpoint. Collective.
@@ -52,7 +52,7 @@ private:
     Stopwatch since_poll_;
     std::int64_t calls_ = 0;           // of after_results_read() since the last poll
     std::int64_t calls_per_poll_ = 1;  // equal on all ranks
-    double longest_pause_ = 0;  // longest seconds between two polls, such as while evaluating
+    double longest_pause_ = 0;         // longest time between two polls, in seconds
 };
 
 }  // namespace hpcai::group

@@ -61,7 +61,7 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
         recorded_ = read_recorded(search.recorded, context.place.group);
     }
     require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
-            ExitCode::data, "'{}' is that of a search with another number of groups", own().name());
+            ExitCode::data, "'{}' is of a search with another number of groups", own().name());
     if (const std::int64_t needed = limits_.memory_bytes(basis_.root); needed > memory_bytes_)
         log.warn(
             "no trial has edits: the root may need {} of memory, more than {}, which follows "
@@ -172,7 +172,7 @@ search::Request TrialProposals::request() {
             lines = recorded->seen[group];
         } else if (kind == config::SearchHistory::asynchronous) {
             update(group);
-            // A line that a trial has seen cannot become unseen, even if it cannot be read just now
+            // A line that a trial has seen stays seen, even if it cannot be read just now.
             const std::int64_t before = trials.empty() ? 0 : trials.back().proposed.seen[group];
             lines = std::max(before, others_[group].usable_lines());
         }

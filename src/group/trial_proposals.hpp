@@ -53,8 +53,8 @@ public:
     void forget_attempts();
     /// Stores the result of the trial of next().
     void finish(FinishedTrial trial) { writer_.append(std::move(trial)); }
-    /// Stores that the trial of next() failed `end_seconds` after the start of the search, at the
-    /// earliest when the trial before ended. It has no accuracy, no weights and no work.
+    /// Stores that the trial of next() failed `end_seconds` after the start of the search, or when
+    /// the previous trial ended, if later. A failed trial has no accuracy, no weights and no work.
     void fail(std::string reason, double end_seconds);
     /// Removes the result of the last completed trial and all that follows: next() repeats it. No
     /// other group may use the history.
@@ -69,8 +69,8 @@ private:
     /// The history of another group.
     struct Other {
         search::HistoryReader reader;
-        std::size_t checked = 0;   // number of first trials that were checked and can be used
-        bool is_damaged = false;   // whether the trial after these is impossible
+        std::size_t checked = 0;   // the first `checked` trials can be used
+        bool is_damaged = false;   // whether the next trial is impossible
         bool is_reported = false;  // whether a failure to read the history was logged
 
         std::int64_t usable_lines() const;

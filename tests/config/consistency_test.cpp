@@ -166,8 +166,8 @@ TEST(Consistency, RejectsTargetsWhosePenaltyOverflows) {
     EXPECT_EQ(message_of("workload: {target_quality: 0.01, penalty_exponent: 100}"), "accepted");
     EXPECT_EQ(message_of("workload: {target_quality: 1.0e-300, penalty_exponent: 0}"), "accepted");
     EXPECT_EQ(message_of("workload: {target_quality: 0.0099, penalty_exponent: 100}"),
-              "f.yaml:1:28: workload.target_quality: expected a number whose inverse to the power "
-              "of workload.penalty_exponent is at most 1e200, got '0.0099'");
+              "f.yaml:1:28: workload.target_quality: expected a number x for which "
+              "(1 / x)^workload.penalty_exponent is at most 1e200, got '0.0099'");
 }
 
 TEST(Consistency, RejectsPipelinesOfWhatHasNone) {

@@ -184,7 +184,7 @@ public:
         // Bruck et al. 1997, in log2(size()) rounds. With MPI_Iallgather of Open MPI 4.1 and 5.0,
         // each rank would send size() - 1 messages.
         Buffer buffer(channel_, all);
-        const std::span<std::byte> slots = buffer.bytes();  // of all ranks, this rank's first
+        const std::span<std::byte> slots = buffer.bytes();  // one per rank, from this rank on
         std::ranges::copy(mine, slots.begin());
         const auto block = mine.size();
         for (int filled = 1; filled < size(); filled *= 2) {

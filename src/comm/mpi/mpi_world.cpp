@@ -23,9 +23,9 @@ constexpr int kVotersTag = 3;
 constexpr int kTagsPerRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
 constexpr double kFinalizeShareIfLost = 0.1;  // of finalize_seconds, as lost ranks cannot join
-// A leader logs its wait after this share of the time limit: 10 s of 10 min, 5 s of 30 s.
+// A leader logs its wait after this share of its time limit, such as 10 s of 10 min.
 constexpr double kQuietShareOfGrace = 1.0 / 60;
-constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
+constexpr double kQuietShareOfStop = 1.0 / 6;  // if its group has stopped, such as 5 s of 30 s
 
 double seconds_now() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -107,7 +107,7 @@ struct MpiWorld::Outbox {
 
 namespace {
 
-/// Receives the next message with `tag` from `source` or MPI_ANY_SOURCE, if one has arrived.
+/// Receives the next message with `tag`, if one has arrived; `source` may be MPI_ANY_SOURCE.
 std::optional<std::vector<std::byte>> try_receive(int source, int tag) {
     int found = 0;
     MPI_Status status;

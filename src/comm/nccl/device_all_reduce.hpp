@@ -120,7 +120,7 @@ public:
         if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
     }
 
-    /// Returns the bytes sent in ended steps and in later all-reduces that were not captured.
+    /// Returns the bytes sent in ended steps and by all-reduces since then that were not captured.
     const SentBytes& sent() const { return sent_; }
 
 private:

@@ -177,7 +177,7 @@ void NcclReducer::check() {
     wait_for_step_end();
 }
 
-/// The first call also waits for the step that just ended, in which libraries may allocate memory.
+/// Waits for the previous step. The first call waits for this step, which may allocate memory.
 void NcclReducer::end_step() {
     if (all_reduce_) all_reduce_->end_step(device_stream_);
     if (!has_step_end_) step_end_.record(device_stream_);

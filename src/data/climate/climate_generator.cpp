@@ -38,7 +38,7 @@ int place_window(double low, double high, int size, int extent, CounterStream& r
     return first + std::min(static_cast<int>(share * (last - first + 1)), last - first);
 }
 
-/// Returns a random label, preferably of a rare category; null if there is none.
+/// Returns a random label, preferably of a rare category; null if there are no labels.
 const Label* choose_focus(const std::vector<Label>& labels, CounterStream& random) {
     const auto weight = [](const Label& label) {
         return kFocusWeights[static_cast<int>(label.category) - 1];

@@ -6,9 +6,9 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr double kVisibleShare = 0.35;    // share of Plume::water at the edge of a plume's box
-constexpr double kRiverDistance = 3.5e5;  // m, reserved around a plume's path
-constexpr double kMinExtent = 8;          // pixels
+constexpr double kVisibleShare = 0.35;  // share of Plume::water at the edge of a plume's box
+constexpr double kPlumeRadius = 3.5e5;  // m, of the areas reserved along a plume's path
+constexpr double kMinExtent = 8;        // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
@@ -175,7 +175,7 @@ private:
         }
     }
 
-    /// Draws a plume to the coast of North or South America; without label, it ends earlier.
+    /// Draws a plume to the coast of North or South America. Without a label, it ends at sea.
     Plume random_plume(bool labelled) {
         Plume plume{uniform(18, 26), uniform(185, 205), uniform(36, 52), uniform(228, 242)};
         if (bernoulli(0.45)) {
@@ -202,7 +202,7 @@ private:
             const Plume plume = random_plume(labelled);
             std::vector<ReservedArea> areas;
             for (double q = 0; q <= 1; q += 0.2) {
-                areas.push_back({plume.latitude_at(q), plume.longitude_at(q), kRiverDistance});
+                areas.push_back({plume.latitude_at(q), plume.longitude_at(q), kPlumeRadius});
             }
             const auto free = [this](const ReservedArea& area) { return is_free(area); };
             if (!std::all_of(areas.begin(), areas.end(), free)) continue;

@@ -55,7 +55,7 @@ struct Patch {
         return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;
     }
     double latitude(int r) const { return latitude_of(grid_row(r)); }
-    /// Returns the index of pixel (r, c) in an array of all pixels.
+    /// Returns the index of pixel (r, c) in an array of the patch's pixels.
     std::size_t at(int r, int c) const { return std::size_t{1} * r * columns + c; }
 };
 

@@ -95,7 +95,7 @@ struct SampleKey {
     }
 };
 
-/// The quantities over a patch from which the channels are computed.
+/// The quantities of a patch, from which its channels are computed.
 struct Snapshot {
     explicit Snapshot(const Patch& where);
 

@@ -42,7 +42,7 @@ int floor_division(int a, int b) {
 
 /// Four rows or columns of a coarse grid around a pixel, and their weights in cubic interpolation.
 struct Stencil {
-    int first = 0;  // the pixel is between first + 1, which may equal it, and first + 2
+    int first = 0;  // the pixel lies in [first + 1, first + 2)
     std::array<float, 4> weights{};
 };
 

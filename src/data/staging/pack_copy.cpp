@@ -41,7 +41,7 @@ FileMetadata metadata_of(const struct stat& status) {
     return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-/// Reads up to `bytes` bytes in blocks, calls consume(block), and returns the number of bytes.
+/// Reads up to `bytes` bytes, calls consume() for each block, and returns the number of bytes read.
 template <typename Consume>
 std::int64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
                             std::int64_t bytes, const std::atomic<bool>& stop,

@@ -72,9 +72,9 @@ struct CopyContext {
 bool verify_or_remove(const CopyContext& context, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack is renamed to its final name when it is
-/// complete and synced. With `has_pictures`, the range of an unreadable file stays empty. Throws
-/// Error(data) naming another unreadable file, or one that has changed since it was listed or
-/// differs from its listed digest; Error(usage) if the pack cannot be written; and Stopped.
+/// complete and synced. With `has_pictures`, the range of an unreadable file stays empty; else
+/// throws Error(data) naming it. Throws Error(data) also for a file that changed since it was
+/// listed or differs from its digest; Error(usage) if the pack cannot be written; and Stopped.
 void copy_pack(const CopyContext& context, const Pack& pack);
 
 /// Opens the complete `packs` of `source` in `folder`. Does not call source.path_of. Each sample

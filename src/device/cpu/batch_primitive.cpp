@@ -9,8 +9,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-// With 16 sub-batches, ResNet-50's weight gradients needed up to 1.7 times the time of one; with
-// the fewer sub-batches that kMaxGradientBytes allows, at most 1.1 times as long.
+// With 16 sub-batches, ResNet-50's weight gradients lasted up to 1.7 times as long as with one;
+// with the fewer sub-batches that kMaxGradientBytes allows, at most 1.1 times.
 constexpr std::size_t kMaxSubBatches = 16, kMinSubBatchLimit = 4;
 constexpr std::size_t kMaxGradientBytes = std::size_t{16} << 20;  // of all sub-batches together
 

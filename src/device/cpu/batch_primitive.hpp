@@ -107,7 +107,7 @@ private:
 
 /// Returns the number of samples in each sub-batch: one sub-batch or, in a deterministic engine, up
 /// to 16 of similar size. Each sub-batch writes `gradient_bytes` of gradients. If 16 gradients
-/// exceed 16 MiB, the limit is 8 sub-batches; if 8 gradients exceed it, 4 sub-batches.
+/// exceed 16 MiB, there are at most 8 sub-batches; if 8 gradients exceed 16 MiB, 4.
 std::vector<std::int64_t> sub_batch_sizes(const Context& context, std::int64_t samples,
                                           std::size_t gradient_bytes = 0);
 

@@ -116,7 +116,7 @@ FilterRows Int8Filters::rows(std::int64_t filter) const {
     return {master_ + filter * taps_ * channels_, taps_, channels_};
 }
 
-/// Also finds the largest |x| of each channel in the block, for find_rotated_steps().
+/// Also finds the largest |w| of each channel in the block, for find_rotated_steps().
 void Int8Filters::round_filters(std::int64_t block) const {
     std::uint32_t* maxima = largest_ + block * channels_;
     std::fill_n(maxima, channels_, 0);

@@ -11,7 +11,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Selects the candidates of an image whose ops::sampling_key() is smallest.
+/// Selects those candidates of an image that have the smallest ops::sampling_key().
 class Sampler {
 public:
     /// Keeps the `capacity` smallest keys, as a heap in `keys`. `stage` is that of sampling_key().
@@ -59,8 +59,8 @@ struct CellRow {
 };
 
 /// Threads share the rows of cells of all images, then the images. For each anchor, the workspace
-/// has the box with the highest IoU, and this IoU, or kForced if no anchor has a higher IoU with
-/// some box that the anchor overlaps. For each box, it has the highest IoU of each row and of all.
+/// has the box with the highest IoU, and this IoU, replaced by kForced if some box overlaps no
+/// other anchor more. For each box, it has the highest IoU of each row and of all.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

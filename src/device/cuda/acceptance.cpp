@@ -219,7 +219,7 @@ bool Acceptance::accepts_pointwise(const ops::PointwiseNorm& op, const KernelOpt
     ops::Convolution convolution = op.convolution;
     ops::BatchNorm norm = op.norm;
     convolution.sums = true;
-    norm.from_sums = convolution.sums = (*this)(convolution, options);  // fused if accepted
+    norm.from_sums = convolution.sums = (*this)(convolution, options);  // with sums if accepted
     return decide(
         "pointwise norm " + to_string(shape) + (norm.add ? " + residual" : ""),
         [&] { return is_timed() || shape.channels <= kMaxChannels; },

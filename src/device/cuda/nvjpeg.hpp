@@ -10,7 +10,7 @@
 namespace hpcai::device::cuda::nvjpeg {
 
 struct Handle;
-struct State;  // buffers for decoding a batch at a time
+struct State;  // buffers for decoding one batch at a time
 
 enum Status : int { kSuccess = 0 };
 enum Backend : int { kDefault = 0, kGpuHybrid = 2, kHardware = 3 };

@@ -163,7 +163,7 @@ struct AxisSample {
     float high_weight;
 };
 
-/// A region as pooled x pooled bins, each the mean of samples x samples bilinear samples.
+/// A region as pooled x pooled bins, each the mean of samples x samples interpolated values.
 struct RegionBins {
     const AxisSample* rows;     // (pooled * samples)
     const AxisSample* columns;  // (pooled * samples)
