@@ -193,9 +193,8 @@ std::string launch(const BatchJob& job) {
             kCommand);
     }
     return fmt::format(
-        "# Other groups survive a failed rank that was alone on its node. The ranks also read "
-        "this\n"
-        "# variable to know whether one rank may exit without ending the others.\n"
+        "# Other groups survive a failed rank that was alone on its node. The ranks also read\n"
+        "# SLURM_KILL_BAD_EXIT to know whether one rank may exit without ending the others.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
         "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n{} &\n",
         ranks,
