@@ -278,7 +278,7 @@ public:
         score_detections(annotations_->truth, *detections, result);
         members_.push_back(*detections);
         check_detections(name, *detections);
-        // Several diverged models may all detect whole images with score 1.
+        // Diverged models may have equal detections: whole images with score 1.
         return std::ranges::any_of(
             *detections, [](const Detection& one) { return one.score > 0 && one.score < 1; });
     }
