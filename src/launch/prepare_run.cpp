@@ -40,7 +40,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kExclusive = storage::FileLock::Kind::exclusive;
 
-/// Returns whether the result in `folder` has all groups and their files are undamaged.
+/// Returns whether all groups are in the result in `folder`, and no file of a group is damaged.
 bool is_result_complete(const fs::path& folder, const config::Config& config, int groups) {
     try {
         for (const GroupRecord& group : results::read_result(folder).work.groups) {
@@ -97,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts the launch record without topology, as any leader may write a result. Collective.
+    /// Broadcasts the launch record without topology: any leader may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // the map of all ranks would be large
