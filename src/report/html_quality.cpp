@@ -21,7 +21,7 @@ constexpr std::size_t kUnfoldedRows = 30;
 
 /// What the metric of a task adds to the page.
 struct MetricParts {
-    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other votes or samples
+    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other vote, out of bag
     std::vector<Fact> facts = {};
     Markup classes = {};  // a section, or empty
 };
