@@ -214,7 +214,7 @@ initial_state=$(output_state)
 summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 )";
 
-/// A signal that bash traps ends its `wait`, but not the launcher.
+/// If bash traps a signal, its `wait` ends, but the launcher does not.
 constexpr const char* kWatchLauncher =
     R"(# If a rank was killed, the launcher may hang after all others have exited. This script
 # kills it about a minute after a run has written its summary, or 10 to 20 s after a stop
