@@ -115,7 +115,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
 constexpr double kMatchedShare = 0.75;
 
 /// Returns how many of the detections have a partner in `others` of the same image and category,
-/// with nearly the same box, whose score differs by at most `tolerance`.
+/// with nearly the same box and with a score that differs by at most `tolerance`.
 std::int64_t count_matches(const std::vector<Detection>& detections,
                            const std::vector<Detection>& others, double tolerance) {
     constexpr double kOverlap = 0.9;  // IoU
