@@ -61,7 +61,7 @@ struct RpnOutputs {
 };
 
 /// The index of an anchor's first element in the logits or deltas of its level (RpnOutputs), which
-/// have `elements` elements for each anchor and this stride.
+/// have `elements` elements for each anchor and `stride` elements from cell to cell.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int anchor,
                                                    int elements, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];

@@ -3,7 +3,7 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// Code that gradient kernels of BatchNorm share, also those of fused operations.
+/// Code that the gradient kernels of BatchNorm share with those of operations that include one.
 namespace hpcai::kernels::batch_norm {
 
 /// How a kernel determines where the ReLU passed its input. none: there is no ReLU, or dy0 is the
