@@ -35,7 +35,7 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 constexpr double kFp32Bytes = 4;
 
-/// Which tensors of the forward pass are read to compute the gradients of the inputs.
+/// Flags the tensors of the forward pass that the computation of input gradients reads.
 struct Rereads {
     bool inputs = false;
     bool output = false;
