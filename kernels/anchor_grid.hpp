@@ -46,8 +46,8 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int anchor) const { return box(level_of(anchor), anchor); }
 };
 
-/// Throws Error(internal) for 2^24 or more anchors, and unless 1 to kMaxLevels levels have the same
-/// number of anchors per cell, 1 to kMaxInCell.
+/// Throws Error(internal) unless there are 1 to kMaxLevels levels with equally many anchors per
+/// cell, 1 to kMaxInCell, and fewer than 2^24 anchors in total.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
@@ -61,7 +61,7 @@ struct RpnOutputs {
 };
 
 /// The index of an anchor's first element in the logits or deltas of its level (RpnOutputs), which
-/// have `elements` elements for each anchor and this stride.
+/// have `elements` elements for each anchor and `stride` elements from cell to cell.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int anchor,
                                                    int elements, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];

@@ -10,8 +10,8 @@
 
 namespace hpcai::kernels {
 
-/// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
-/// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
+/// Batch normalization of activations (spans, pixels, C): y = x * scale + shift (+ r) (+ ReLU),
+/// Ioffe and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
 /// Sums are fp32 within a block and double over blocks, in a fixed order. Activations, statistics
 /// and the workspace are 16-byte aligned. Fast if C is a multiple of 8, correct for any C unless
 /// stated. "Reads 2, writes 1": elements read and written for each element of x.
@@ -33,8 +33,8 @@ std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
 struct BatchNormStatistics {
     float* mean = nullptr;
     float* inverse_deviation = nullptr;  // 1 / sqrt(biased variance + epsilon)
-    float* scale = nullptr;              // gamma inverse_deviation
-    float* shift = nullptr;              // beta - mean scale
+    float* scale = nullptr;              // gamma * inverse_deviation
+    float* shift = nullptr;              // beta - mean * scale
 };
 
 /// (C) each.
@@ -66,9 +66,9 @@ struct BatchNormSumsArguments {
     BatchNormStatistics statistics;  // written
 };
 /// Computes the statistics of batch_norm_statistics() from sums that a convolution wrote. The
-/// variance is then a difference: a relative error e of `squares` becomes a relative error e (1 +
-/// mean^2 / variance) of the variance. A negative variance is set to 0. With e = 2^-20 in fp32, a
-/// mean of 30 deviations leaves three digits of the variance, and a mean of 1000 deviations none.
+/// variance is then a difference: its relative error is that of `squares` times (1 + mean^2 /
+/// variance). A negative variance is set to 0. With an error of 2^-20 of `squares`, in fp32, a mean
+/// of 30 deviations leaves three digits of the variance, and a mean of 1000 deviations none.
 /// Reads no activation.
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream);
@@ -111,7 +111,7 @@ struct BatchNormApplyArguments {
     std::uint32_t* mask = nullptr;          // null: not written
     bool relu = false;
 };
-/// y = x scale + shift (+ r) (+ ReLU, which keeps NaN), and the mask of y before rounding.
+/// y = x * scale + shift (+ r) (+ ReLU, which keeps NaN), and the mask of y before rounding.
 /// residual_scale is for an r that is normalized too. Reads 1, with r 2; writes 1, and one bit if
 /// there is a mask.
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
@@ -123,7 +123,7 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // if no mask: the ReLU passed where x scale + shift > 0
+    bool relu = false;                    // if no mask: the ReLU passed where x * scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
     void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
@@ -152,8 +152,8 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
-/// Computes dx = a g + b x + c with the coefficients (a, b, c). For n pixels in a span, dx =
-/// (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n), where xhat = (x - mean) /
+/// Computes dx = a * g + b * x + c with the coefficients (a, b, c). For n pixels in a span, dx =
+/// gamma / deviation * (g - sum(g) / n - xhat * sum(g * xhat) / n), where xhat = (x - mean) /
 /// deviation and g is the gradient of the ReLU's input: with a mask, `residual_gradient`. Needs an
 /// earlier call of batch_norm_gradient_sums() with the same arguments, unless `coefficients` is set
 /// and there is no mask. Reads 2, with dy1 and no mask 3; writes 1.
@@ -193,8 +193,8 @@ struct FrozenNormGradientArguments {
     void* dx = nullptr;                 // null: not computed; may be dy0 or dy1
     void* residual_gradient = nullptr;  // null: not computed; may be dy0 or dy1, not dx
 };
-/// The gradient of y = x scale + shift (+ r) (+ ReLU) with fixed scale and shift. The gradient of r
-/// is that of the output; a ReLU makes it 0 where y <= 0. The gradient of x is `scale` times that
+/// The gradient of y = x * scale + shift (+ r) (+ ReLU) with fixed scale and shift. The gradient of
+/// r is that of the output; a ReLU makes it 0 where y <= 0. The gradient of x is `scale` times that
 /// of r. Images (pixels, C) are 16-byte aligned; the shape has one span.
 void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
                           Stream stream);

@@ -7,7 +7,7 @@ namespace {
 
 using namespace batch_norm;
 
-constexpr int kDualSums = 3;  // of g (see sum_gradients()), and of g (x - mean) for both norms
+constexpr int kDualSums = 3;  // of g (see sum_gradients()), and of g * (x - mean) for both norms
 
 template <typename T>
 struct DualTensors {

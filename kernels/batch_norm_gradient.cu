@@ -11,7 +11,7 @@ template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_sum_kernel(const Tiling tiling, const GradientTensors<T> tensors, float* workspace) {
     const TileThread<kWidth> thread(tiling);
-    float sums[2][kWidth] = {};  // of g and of g (x - mean)
+    float sums[2][kWidth] = {};  // of g and of g * (x - mean)
     if (thread.is_active) {
         const std::int64_t span = blockIdx.y, channels = tiling.channels;
         const std::int64_t statistic_index = span * channels + thread.channel;

@@ -3,11 +3,11 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// Code that gradient kernels of BatchNorm share, also those of fused operations.
+/// Code that the gradient kernels of BatchNorm share with those of operations that include one.
 namespace hpcai::kernels::batch_norm {
 
 /// How a kernel determines where the ReLU passed its input. none: there is no ReLU, or dy0 is the
-/// gradient of its input; affine: where x scale + shift > 0; mask: by the mask of the forward pass.
+/// gradient of its input; affine: where x * scale + shift > 0; mask: where the mask has a 1.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -90,7 +90,7 @@ struct Coefficients {
     double a, b, c;
 };
 
-/// `sums` are the sums of g and of g xhat over `count` pixels; `inverse` is 1 / deviation.
+/// `sums` are the sums of g and of g * xhat over `count` pixels; `inverse` is 1 / deviation.
 __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
                                                float mean, double count) {
     const double a = gamma * inverse;
@@ -122,7 +122,7 @@ private:
 struct ChannelGradients {
     const float *gamma, *mean, *inverse_deviation;
     float *gamma_gradient, *beta_gradient;
-    int product_index = 1;  // of the partial sum of g (x - mean); the sum of g has index 0
+    int product_index = 1;  // of the partial sum of g * (x - mean); the sum of g has index 0
 };
 
 /// Combines the partial sums, and writes the coefficients (3, spans, C) and the gradients of gamma

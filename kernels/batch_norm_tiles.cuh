@@ -65,7 +65,7 @@ inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
 /// Enqueues the partial sums of the differences of x from the first pixel of the span and of their
 /// squares. Also stores the first pixels as pivots.
 void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
-/// Enqueues the partial sums of g, the gradient of the ReLU's input, and of g (x - mean).
+/// Enqueues the partial sums of g, the gradient of the ReLU's input, and of g * (x - mean).
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
                    Stream stream);
 

@@ -9,8 +9,8 @@
 
 namespace hpcai::kernels {
 
-/// Cross-entropy of logits (N, F) against labels (N) in [0, F) with the target distribution (1 - s)
-/// (one-hot label) + s / F; a row with label -1 is padding. Sums are fp64 in a fixed order.
+/// Cross-entropy of logits (N, F) against labels (N) in [0, F). The target distribution of a row is
+/// s / F, plus 1 - s at the label; label -1 is for padding. Sums are fp64 in a fixed order.
 struct SoftmaxShape {
     std::int64_t rows = 0;       // N, 1 to 2^31 - 1
     std::int64_t classes = 0;    // F
@@ -34,7 +34,7 @@ struct SoftmaxGradientArguments {
     tensor::DType dtype = tensor::DType::f32;
     void* gradient = nullptr;  // (N, F) f32, f16 or bf16
 };
-/// gradient = loss_scale (probabilities - target), all 0 for padding.
+/// gradient = loss_scale * (probabilities - target), all 0 for padding.
 void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
                                     const SoftmaxGradientArguments& arguments, Stream stream);
 

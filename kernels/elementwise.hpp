@@ -113,11 +113,11 @@ struct NormalizeArguments {
     std::int64_t count = 0;          // pixels
     int channels = 0;                // 1 to kMaxChannels
     int padded_channels = 0;         // at least `channels`; 4 is fastest
-    float scale[kMaxChannels] = {};  // 1 / (255 deviation), rounded from fp64
+    float scale[kMaxChannels] = {};  // 1 / (255 * deviation), rounded from fp64
     float shift[kMaxChannels] = {};  // -mean / deviation, rounded from fp64
 };
 
-/// normalized = scale pixel + shift, with product and sum rounded to fp32, then to `dtype`. Padding
+/// normalized = scale * pixel + shift, product and sum rounded to fp32, then to `dtype`. Padding
 /// channels are set to 0. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 

@@ -33,16 +33,16 @@ struct GroupNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;   // of the forward pass
-    bool relu = false;                // the ReLU passed where x scale + shift > 0
+    bool relu = false;                // the ReLU passed where x * scale + shift > 0
     float* gamma_gradient = nullptr;  // (C), written
     float* beta_gradient = nullptr;   // (C), written
     float* coefficients = nullptr;    // (3, samples, stored C), written
     void* workspace = nullptr;        // batch_norm_workspace_bytes(spans)
 };
 /// Computes the gradients of gamma and beta, and the coefficients for batch_norm_gradient_apply().
-/// For m numbers in a group, dx = (gamma g - sum(gamma g) / m - xhat sum(gamma g xhat) / m) /
-/// deviation, where g is the gradient of the ReLU's input and xhat = (x - mean) / deviation. Reads
-/// 2, with dy1 3.
+/// For the m numbers of a group, dx = (d - sum(d) / m - xhat * sum(d * xhat) / m) / deviation,
+/// where d = gamma * g, g is the gradient of the ReLU's input, and xhat = (x - mean) / deviation.
+/// Reads 2, with dy1 3.
 void group_norm_gradient_sums(const GroupNormShape& shape,
                               const GroupNormGradientArguments& arguments, Stream stream);
 

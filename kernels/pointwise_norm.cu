@@ -68,8 +68,8 @@ __device__ double row_product(const float* row, const T* other, std::int64_t cou
     return reduce_warp(sum, Sum{});
 }
 
-/// Finds the matrix element that compensates the rounding error of a bias. Of the elements whose
-/// column of x has a sum of at least average magnitude, it is the smallest, with the finest steps.
+/// Finds the matrix element that compensates the rounding error of a bias: the smallest, because it
+/// has the finest steps, of those whose column of x has a sum of at least average magnitude.
 struct Finest {
     unsigned long long best = ~0ull;  // high half: bits of the magnitude; low half: index
 

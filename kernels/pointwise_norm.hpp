@@ -25,8 +25,8 @@
 /// dx are too small for fp16, so they are multiplied by a power of two, f, until g (a w) is added.
 /// The ReLU may turn a NaN into 0, but then the statistics or r are NaN as well.
 ///
-/// A relative error e of S becomes a relative error e (1 + mean(y)^2 / variance) of the variance,
-/// as in batch_norm_statistics_from_sums(). Sums in tensor cores have an e of about 2^-15.
+/// The relative error of the variance is that of S times (1 + mean(y)^2 / variance), as in
+/// batch_norm_statistics_from_sums(). Sums in tensor cores have a relative error of about 2^-15.
 namespace hpcai::kernels {
 
 struct PointwiseShape {
@@ -55,7 +55,7 @@ struct PointwiseStatisticsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // of y, written
     void* scaled_weights = nullptr;  // scale w (C, K), written
-    void* bias = nullptr;            // beta - mean(x) (scale w)^T (C), written
+    void* bias = nullptr;            // (C), written: beta - mean(x) (scale w)^T
 };
 /// Computes the statistics of y like batch_norm_statistics_from_sums(), and scale w and bias for z.
 void pointwise_statistics(const PointwiseShape& shape,
@@ -89,7 +89,7 @@ struct PointwiseFactorsArguments {
     const float* slopes = nullptr;          // b (C)
     const float* constants = nullptr;       // c (C)
     void* rounded_square = nullptr;         // f M (K, K), written, like all that follow
-    void* bias = nullptr;                   // f times the last term of dx (K)
+    void* bias = nullptr;                   // (K): f times the last term of dx
     float* factors = nullptr;               // (2): 1 and 1 / f
 };
 /// Computes f, and f M and f c w for dx.

@@ -104,7 +104,7 @@ __global__ void max_pool_kernel(const PoolShape shape, const BatchNormPoolArgume
     }
 }
 
-/// The first and last window that cover a pixel of an axis; window p begins at p stride - padding.
+/// The first and last window over a pixel of an axis; window p begins at p * stride - padding.
 struct Windows {
     int first, last;
 };

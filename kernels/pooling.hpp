@@ -23,8 +23,8 @@ struct PoolShape {
 
 /// y = the maximum of each window; winner (N, P, Q, C) = its position, row * kernel + column. Of
 /// equal values the first is the maximum; if there are NaNs, the last NaN is, as in PyTorch.
-/// `winner` may be null. Throws Error(internal) for a window beyond the limits of PoolShape, or
-/// unless y has 1 to 2^31 - 1 rows of pixels (N P).
+/// `winner` may be null. Throws Error(internal) unless the window is within the limits of PoolShape
+/// and y has 1 to 2^31 - 1 rows of pixels (N P).
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
 
 struct MaxPoolGradientArguments {
@@ -34,18 +34,18 @@ struct MaxPoolGradientArguments {
     void* dx = nullptr;
 };
 /// dx of a pixel = the fp32 sum of y's gradients over the windows of which the pixel is the
-/// maximum. Throws Error(internal) as max_pool() does, but the limit of rows applies to dx (N H)
-/// unless windows are 3 x 3 with stride 2 and padding 1.
+/// maximum. Throws Error(internal) as max_pool() does. For windows other than 3 x 3 with stride 2
+/// and padding 1, the limit of rows applies to dx (N H), not to y.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 
-/// The operands of y = max_pool(ReLU(x scale + shift)). The argument of max_pool is never stored.
+/// The operands of y = max_pool(ReLU(x * scale + shift)). The argument of max_pool is never stored.
 struct BatchNormPoolArguments {
     const void* x = nullptr;         // (N, H, W, C)
     BatchNormStatistics statistics;  // of one span
     void* y = nullptr;               // (N, P, Q, C), written, like the next two
     void* winner_x = nullptr;        // x of the maximum
-    std::uint8_t* winner = nullptr;  // position of the maximum; 255 unless x scale + shift > 0
+    std::uint8_t* winner = nullptr;  // position of the maximum; 255 unless x * scale + shift > 0
 };
 /// For finite x, y is bitwise equal to that of batch_norm_apply() and then max_pool(). `winner` may
 /// differ if values of y are equal: it has the largest x (the smallest for a negative scale). Reads

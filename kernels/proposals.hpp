@@ -16,7 +16,7 @@ struct ProposalsShape {
     int images = 0;     // N, at least 1; N x levels up to 65535
     int per_level = 0;  // best anchors of a level, 1 to 4096
     int limit = 0;      // proposals of an image, 1 to 4096
-    float nms_iou = 0;  // of ops::Proposals, by ops::rounded_down()
+    float nms_iou = 0;  // ops::rounded_down() of ops::Proposals::nms_iou
     ops::ImageBounds bounds;
 };
 
@@ -38,7 +38,7 @@ struct DetectionsShape {
     int classes = 0;  // K, 2 to 4096 with background; N (K - 1) up to 65535
     int limit = 0;    // detections of an image, 1 to 4096
     float score_threshold = 0;
-    float nms_iou = 0;  // of ops::Detections, by ops::rounded_down()
+    float nms_iou = 0;  // ops::rounded_down() of ops::Detections::nms_iou
     ops::ImageBounds bounds;
     ops::BoxCoder coder;
 };

@@ -15,7 +15,7 @@ __device__ inline bool is_used(const RpnLossShape& shape, const float* row) {
     return row[0] >= 0 && row[0] < static_cast<float>(shape.grid.count);
 }
 
-/// The number of an image's samples for which is_used(index) is true, at least 1.
+/// The number of an image's samples for which is_used(index) is true, or 1 if there is none.
 template <typename IsUsed>
 __device__ double count_used(int samples, const IsUsed& is_used) {
     double count = 0;

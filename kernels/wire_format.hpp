@@ -11,8 +11,8 @@
 namespace hpcai::kernels {
 
 /// Does what comm::encode does, in device memory and with the same bits except for NaN. `residual`
-/// (error feedback) is null or has the length of `values`. Unlike comm::encode, also adds it with
-/// fp32 and then sets it to 0. `wire` has comm::wire_bytes() and is 4-byte aligned.
+/// (error feedback) is null or has the length of `values`. For WireFormat::fp32, too, it is added
+/// and then set to 0, unlike in comm::encode. `wire` has comm::wire_bytes() and is 4-byte aligned.
 void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 

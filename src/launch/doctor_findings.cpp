@@ -20,7 +20,7 @@ std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
-/// Returns the ranks without the most frequent text; all ranks if several texts are most frequent.
+/// Returns the ranks whose `text` is not the most frequent one; in a tie for it, all ranks.
 std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> counts;
     for (const RankHealth& rank : ranks) ++counts[rank.*text];
@@ -63,7 +63,7 @@ Finding fail(const char* check, std::string text, std::string remedy, ExitCode c
 Finding check_configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-        const std::string& digest = ranks[rank].config_sha256;  // empty: a run uses that of rank 0
+        const std::string& digest = ranks[rank].config_sha256;  // empty: a run reads it on rank 0
         if (!digest.empty() && digest != ranks[0].config_sha256) others.push_back(rank);
     }
     if (others.empty()) {
@@ -173,8 +173,8 @@ Finding check_output(LaunchRanks ranks) {
     return pass("output", "all ranks can write, " + space);
 }
 
-/// Compares the parameters after the steps of --golden, which every rank trained alone. Devices of
-/// different kinds may round differently.
+/// Compares the parameters of the ranks after the steps of --golden, in which each rank trains
+/// alone. Devices of different kinds may round differently.
 Finding check_golden_steps(LaunchRanks ranks) {
     const auto others = minority(ranks, &RankHealth::golden_sha256);
     if (others.empty()) {

@@ -40,7 +40,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kExclusive = storage::FileLock::Kind::exclusive;
 
-/// Returns whether the result in `folder` has all groups and their files are undamaged.
+/// Returns whether all groups are in the result in `folder`, and no file of a group is damaged.
 bool is_result_complete(const fs::path& folder, const config::Config& config, int groups) {
     try {
         for (const GroupRecord& group : results::read_result(folder).work.groups) {
@@ -61,8 +61,8 @@ fs::path output_of(const context::RepeatedRuns& series) {
     return series.folder / verification::repetition_name(series.number);
 }
 
-/// The run to resume: the only one, or one of run.repeat. After a stop between two runs, it has not
-/// begun.
+/// The run to resume: the only one, or one of run.repeat. If the earlier launch stopped between two
+/// runs, this is the later one, which has not begun.
 struct Resumption {
     LaunchRecord launch;      // of the earlier launches; `topology` is complete only on rank 0
     bool is_trained = false;  // whether all groups have finished
@@ -71,7 +71,7 @@ struct Resumption {
     bool has_begun() const { return !launch.started_utc.empty(); }
 
     /// Checks on rank 0 that a launch with this layout can resume `series`. Throws Error(launch)
-    /// with the right command, Error(usage) if the configuration differs or the run is complete, or
+    /// for another layout, Error(usage) if the configuration differs or the run is complete, or
     /// Error(data) if files of finished groups are damaged.
     void check(const context::RepeatedRuns& series, const config::Config& config,
                const plan::Layout& layout) {
@@ -97,7 +97,7 @@ struct Resumption {
                                                        layout.degree) == layout.groups;
     }
 
-    /// Broadcasts the launch record without topology, as any leader may write a result. Collective.
+    /// Broadcasts the launch record without topology: any leader may write a result. Collective.
     void share(comm::Communicator& everyone) {
         LaunchRecord facts = launch;
         facts.topology = {1, 1, 1, 1, {{}}};  // the map of all ranks would be large
@@ -107,7 +107,7 @@ struct Resumption {
     }
 
     /// Copies the facts of earlier launches to `next`, the record of this launch. If all groups
-    /// have finished, also copies the environment of their training, but `next` keeps kFaultsFact.
+    /// have finished, also copies the environment of their training; kFaultsFact of `next` remains.
     void keep_facts(LaunchRecord& next) {
         if (!has_begun()) return;
         next.started_utc = launch.started_utc;
@@ -244,7 +244,7 @@ data::SampleSets open_samples(const config::Config& config,
 /// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
 /// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
-    // One number for each precision that auto may choose; those of `compute` are at least 0.
+    // int8 and tf32 have numbers below 0, because each value of `compute` is at least 0.
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum
     everyone.all_reduce_max(extremes);

@@ -80,7 +80,7 @@ Counter make_counter(std::string name, const char* unit, const Open& open) {
     return counter;
 }
 
-/// Makes a counter of bytes, which fails if its first read does.
+/// Makes a counter of bytes. If the first read() throws Error, the counter has that failure.
 Counter byte_counter(std::string name, const std::function<double()>& read) {
     return make_counter(std::move(name), "B", [&](std::string&) {
         read();

@@ -53,7 +53,7 @@ private:
 }  // namespace
 
 struct GpuHealthLog::State {
-    DeviceHealthRecord record;  // only the UUID and the Xids
+    DeviceHealthRecord record;  // has only the UUID and the Xids
     std::string failure = {};   // why the GPU cannot be queried at all
     std::shared_ptr<const Nvml> nvml = {};
     NvmlDevice device = nullptr;
@@ -139,7 +139,7 @@ struct GpuHealthPoller::SharedHealth {
 
     std::mutex mutex;
     GpuHealth health = {};
-    std::unique_ptr<GpuHealthLog> log = {};  // used only by the thread
+    std::unique_ptr<GpuHealthLog> log = {};  // used only by the poller's thread
 
     void publish(GpuHealth latest) {
         const std::lock_guard lock(mutex);

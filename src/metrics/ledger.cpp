@@ -35,7 +35,7 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 constexpr double kFp32Bytes = 4;
 
-/// The tensors of the forward pass that the input gradient reads.
+/// Flags the tensors of the forward pass that the computation of input gradients reads.
 struct Rereads {
     bool inputs = false;
     bool output = false;
@@ -50,7 +50,7 @@ Rereads rereads_of(const ops::Operation& operation) {
             is_one_of<DualNorm, Relu, SoftmaxCrossEntropy, CellCrossEntropy>(operation)};
 }
 
-/// Filters and weights have `weight_bytes` per element; other parameters are fp32.
+/// Returns the bytes of a node's parameters: `weight_bytes` for each filter or weight, else 4.
 double parameter_bytes(const graph::Graph& graph, const graph::Node& node, double weight_bytes) {
     double bytes = 0;
     for (const graph::ParameterId id : node.parameters) {

@@ -29,7 +29,7 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
     bool zero_gamma = true;  // a block's last norm starts with scale 0 unless frozen (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // counted from the last; 5: all and the stem; below 5: frozen norms
+    int trained_stages = 5;  // from the last on; 5: all, and the stem; else norms must be frozen
 };
 
 /// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's

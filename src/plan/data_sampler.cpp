@@ -43,7 +43,7 @@ private:
     std::uint64_t drawn_ = 0;
 };
 
-// The length of an epoch may exceed N by chance and must fit into 32 bits.
+// With Sampler::poisson, an epoch may by chance be longer; its length must fit into 32 bits.
 constexpr std::uint32_t kMaxSamples = std::uint32_t{1} << 31;
 
 /// ceil(2^64 x P(k <= index)) of Poisson(1); P(k > 19) is below 2^-62.

@@ -174,8 +174,8 @@ private:
         if (!samples.value) return samples;
         if (bagging.sampler == config::Sampler::poisson) {
             assume(
-                "a Poisson bootstrap of N samples, the expected size; actual sizes differ by about "
-                "the square root of N");
+                "a Poisson bootstrap as large as the data set, with N samples; actual sizes differ "
+                "by about the square root of N");
         }
         if (config::is_search(config_.workload)) {
             assume(
@@ -243,7 +243,7 @@ private:
         double received = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
-            // In each direction, a rank awaits one message and sends one per micro-batch in flight.
+            // In each direction, buffers hold one awaited message and in_flight sent messages.
             const double sent = described.boundary_bytes;
             const double messages = (1 + described.in_flight) * (received + sent);
             received = sent;

@@ -14,7 +14,7 @@ struct EstimateRequest;
 struct ComputePrecision {
     std::string name;        // "fp32"
     std::int64_t bytes = 4;  // per element of an activation
-    bool assumed = false;    // fp32 is assumed: precision is auto, device.kind is not cuda
+    bool assumed = false;    // fp32, because precision is auto and device.kind is not cuda
     bool int8 = false;       // see ops::computes_in_int8
     std::string activation_format() const { return int8 ? "fp32" : name; }
 };

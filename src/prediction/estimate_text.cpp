@@ -138,8 +138,8 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
                    "{} from {}, {} per sample, {} parameters, {} in flight, each sends {}",
                    counted(stage.nodes, "operation"), stage.first_node,
                    flops_text(stage.flops_per_sample),
-                   count_text(static_cast<double>(stage.parameters)), stage.in_flight,
-                   bytes_text(stage.boundary_bytes));
+                   count_text(static_cast<double>(stage.parameters)),
+                   counted(stage.in_flight, "micro-batch"), bytes_text(stage.boundary_bytes));
     }
     page.print("largest stage", "{:.3f} of the work; {}{}", parallel.largest_stage_share.value,
                counted(parallel.pipeline_degree, "stage"),

@@ -82,7 +82,7 @@ std::int64_t graph_input_bytes(const graph::Graph& graph, const ComputePrecision
     return bytes;
 }
 
-/// Returns the peak bytes in inference of one sample. A value is live until its last reader.
+/// Returns the peak bytes in inference of one sample. A value is live until its last read.
 double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);
@@ -242,10 +242,10 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
         if (layout.partitions() > 1) {
-            // The entire model is gathered with a gradient for each parameter.
+            // A rank that evaluates gathers the entire model, with a gradient for each parameter.
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(partition.model.parameter_count());
-            // A rank frees its shard only after that.
+            // It frees its own stage or shard only after it has gathered the model.
             const double shard_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between

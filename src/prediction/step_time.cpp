@@ -23,7 +23,7 @@ double message_rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
 }
 
-/// Returns the seconds of a step of `samples` samples, on a line through the nearest points.
+/// Returns the seconds of a step of `samples` samples, by a line through the two nearest points.
 double interpolate_seconds(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint& last = points.back();
     if (points.size() == 1) return last.step_seconds * samples / last.samples;
@@ -63,8 +63,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns the ratio of a rank's time in the predicted run to that in the roofline measurement,
-    /// because the ranks may have different numbers of cores. Assumes equal nodes.
+    /// Returns the ratio of a rank's time in the predicted run to that in the roofline measurement.
+    /// It is not 1 if a rank has another number of cores. Assumes equal nodes.
     double slowdown() {
         if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // GPUs, or a given rate per rank
         const double cores = roofline_.cores;

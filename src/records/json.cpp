@@ -279,8 +279,8 @@ private:
     Place place_;
 };
 
-/// Returns the text of `document`; an indent of -1 is one line. Replaces invalid UTF-8, which host
-/// and file names may contain.
+/// Returns the text of `document`, in one line if `indent` is -1. Replaces invalid UTF-8, which
+/// host and file names may contain.
 std::string text_of(const ordered_json& document, int indent) {
     return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -18,7 +18,7 @@ void check_count(std::int64_t count, const Place& at) {
 void check_id(const TrialId& id, bool may_be_root, const Place& at) {
     const bool is_root = id == TrialId{};
     if (is_root ? !may_be_root : id.group < 0 || id.sequence < 0) {
-        at.fail(may_be_root ? "a trial, or -1 and -1" : "a trial",
+        at.fail(may_be_root ? "(group, sequence) or (-1, -1)" : "(group, sequence)",
                 fmt::format("({}, {})", id.group, id.sequence));
     }
 }

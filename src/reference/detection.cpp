@@ -23,7 +23,7 @@ double smooth_l1_slope(double difference) {
     return std::clamp(difference * 9, -1.0, 1.0);
 }
 
-/// Returns the index of an anchor's first number in `level`: 1 logit or 4 deltas `per_anchor`.
+/// Returns the index of an anchor's first number in `level`. `per_anchor`: 1 logit or 4 deltas.
 std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, std::int64_t n,
                       std::int64_t per_anchor) {
     return (n * level.shape[1] * level.shape[2] + anchor.pixel) * level.shape[3] +

@@ -60,7 +60,7 @@ Tensor random_input(Draw& draw, const ops::Operation& operation, std::size_t ind
     return draw.normal(compute, shape);
 }
 
-/// Returns the BatchNorm whose running statistics a kernel updates, of two the outer; null if none.
+/// Returns the BatchNorm (of a DualNorm the outer one) that has running statistics; null if none.
 ops::BatchNorm* norm_of(ops::Operation& operation) {
     if (auto* op = std::get_if<ops::BatchNorm>(&operation)) return op;
     if (auto* op = std::get_if<ops::DualNorm>(&operation)) return &op->outer;
@@ -100,8 +100,8 @@ Tensor window_gaps(const ops::MaxPool& pool, const Tensor& x) {
     return first;
 }
 
-/// Returns, for each output, how much the operation's numbers must change to reach a point where it
-/// has no derivative. Empty: it has a derivative everywhere.
+/// Returns, for each output, the distance to the point where the operation has no derivative: of
+/// the ReLU's input from 0, or of a window's two largest numbers. Empty if there is no such point.
 Tensor distances_from_kinks(const Problem& problem) {
     Problem forward = problem;
     forward.output_gradients.clear();
@@ -181,7 +181,7 @@ Problem random_problem(const ops::Operation& operation, const ProblemSetup& setu
     }
     problem.output_gradients = {draw.normal(setup.compute, output_shape(operation))};
     const bool is_rounded = setup.compute != tensor::DType::f32 && !pool_of(operation);
-    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools read exact numbers
+    clear_gradients_near_kinks(problem, is_rounded ? 0.05 : 1e-3);  // pools do not round
     return problem;
 }
 

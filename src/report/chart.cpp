@@ -4,7 +4,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kStyles = 8;  // lines have the styles s0 to s7 of the style sheet, areas p0 to p5
+constexpr int kStyles = 8;  // styles s0 to s7 of lines; areas, at most six, have p0 to p5
 constexpr double kPlotWidth = 1000, kPlotHeight = 400;
 constexpr double kMaxDrawn = 1e300;  // so that differences of drawn values are finite
 

@@ -45,7 +45,7 @@ struct LinePlot : PlotTexts {
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
     std::vector<Series> raw = {};   // not smoothed: drawn light, styled as series[i]; no legend
-    std::vector<Series> dots = {};  // drawn over all lines; isolated points, see Series
+    std::vector<Series> dots = {};  // drawn over all lines; a non-finite point follows each dot
 };
 
 /// A figure with a legend. Empty if there is no finite point.

@@ -22,7 +22,7 @@ constexpr const char* kTopFive = "Top-5";
 
 /// What the metric of a task adds to the page.
 struct MetricParts {
-    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other votes or samples
+    std::vector<std::pair<std::string, Quantity>> alternatives = {};  // other vote, out of bag
     std::vector<Fact> facts = {};
     Markup classes = {};  // a section, or empty
 };

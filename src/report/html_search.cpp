@@ -73,7 +73,7 @@ Series lineage_of_best(const SearchRecord& search, const Family& family) {
     return series;
 }
 
-/// Each trial at its end and accuracy, with a line to its parent.
+/// A dot for each trial, by the time of its end and its accuracy, with a line to its parent.
 Markup family_plot(const SearchRecord& search) {
     Family family;
     for (const FamilyRecord& trial : search.family) family.emplace(trial.id, &trial);

@@ -29,7 +29,7 @@ Markup resumes(const RunRecord& record) {
            table(rows);
 }
 
-/// The facts about evaluation, vote and total and, unless several launches trained, the rest.
+/// The facts "evaluation", "vote" and "total", and "rest" unless several launches trained.
 std::vector<Fact> last_phases(const RunRecord& record, bool is_resumed) {
     const TimeRecord& time = record.time;
     double evaluation = NAN, longest = 0;  // `longest`: training with evaluation

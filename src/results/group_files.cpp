@@ -30,7 +30,7 @@ std::string describe_missing_record(const std::filesystem::path& output, int gro
     return newest.empty() ? text : fmt::format("{} since the one in '{}'", text, newest);
 }
 
-/// Returns a group's progress from its record. A run that has its result removes progress.json.
+/// Returns a group's progress from its record. There is no progress.json once a run has its result.
 ProgressRecord progress_from_record(const std::filesystem::path& path) {
     const GroupRecord record = records::read_file<GroupResult>(path).record;
     ProgressRecord progress;

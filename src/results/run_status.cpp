@@ -80,8 +80,8 @@ std::int64_t started_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
-/// Returns the command that resumes a run, with the argument `folder`; empty if unknown. Users may
-/// have moved this folder since the run.
+/// Returns the command that resumes the run in `folder`, to which users may have moved it; empty if
+/// unknown.
 std::string find_resume_command(const std::optional<LaunchRecord>& launch, const fs::path& folder) {
     return launch ? resume_command(launch->topology.ranks, launch->environment, folder) : "";
 }
@@ -155,8 +155,8 @@ bool is_recent(const fs::path& file) {
     return !error && fs::file_time_type::clock::now() - written < silence;
 }
 
-/// Returns ", 5 min 00 s left in total", including `later_runs`, while the run in `directory`
-/// trains.
+/// Returns ", 5 min 00 s left in total" for the run in `directory` and the `later_runs` after it;
+/// "" if the run does not train.
 std::string describe_time_left(const fs::path& directory, int later_runs) {
     const RunProgress run = read_run(directory, try_read_launch(directory));
     if (report::has_died(run)) return "";

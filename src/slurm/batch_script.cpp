@@ -193,9 +193,8 @@ std::string launch(const BatchJob& job) {
             kCommand);
     }
     return fmt::format(
-        "# Other groups survive a failed rank that was alone on its node. The ranks also read "
-        "this\n"
-        "# variable to know whether one rank may exit without ending the others.\n"
+        "# Other groups survive a failed rank that was alone on its node. The ranks also read\n"
+        "# SLURM_KILL_BAD_EXIT to know whether one rank may exit without ending the others.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
         "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n{} &\n",
         ranks,
@@ -215,7 +214,7 @@ initial_state=$(output_state)
 summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 )";
 
-/// A signal that bash traps ends its `wait`, but not the launcher.
+/// If bash traps a signal, its `wait` ends, but the launcher does not.
 constexpr const char* kWatchLauncher =
     R"(# If a rank was killed, the launcher may hang after all others have exited. This script
 # kills it about a minute after a run has written its summary, or 10 to 20 s after a stop

@@ -155,7 +155,7 @@ private:
     std::optional<float> corrupt_value_;  // to write to a gradient of this step
     bool is_slow_ = false;
     Stopwatch since_step_;
-    double delay_seconds_ = 0;  // that delay() took since begin_step()
+    double delay_seconds_ = 0;  // how long delay() took in this step
 };
 
 }  // namespace

@@ -151,7 +151,7 @@ public:
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Copies the message that has arrived to `network`. Values are activations.
+    /// Copies to `network` the message that has arrived. Values are activations.
     void take_values(const Network& network) {
         take(values_in_, received_, network, &Network::input);
     }

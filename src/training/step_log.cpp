@@ -137,7 +137,7 @@ void StepLog::end_step(StepRecord record, bool is_read) {
     begin(now);
 }
 
-/// Traces the device's phases backwards from the end of the step, when its results were read.
+/// Traces the device's phases backwards from the end of the step, at which its results were read.
 void StepLog::trace_device(const StepRecord& record) {
     double end = record.end_seconds;
     for (const Phase phase :

@@ -135,7 +135,7 @@ StepRunner::StepRunner(const StepSetup& setup)
 void StepRunner::begin_step(double learning_rate, bool has_failed) {
     set_scalar(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
-    // Updates write these working copies, too, so only ParameterStore::write() requires a refresh.
+    // An update writes the working copies, too; only ParameterStore::write() makes them outdated.
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
     network_.prepare_optimizer_copies(no_observer);

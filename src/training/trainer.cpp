@@ -182,7 +182,7 @@ void Trainer::run_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name and the step to failures of `work`, except timeouts and others' failures.
+/// Adds this rank's name and the step to errors of `work`, except timeouts and other ranks' errors.
 void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&

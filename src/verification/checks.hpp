@@ -70,7 +70,7 @@ struct GroupFiles {
     std::string ranks;
 };
 
-/// Returns the training digest of the weights in `file`, whose batch counts must be `batches`.
+/// Returns the training digest of the weights in `file`; num_batches_tracked must be `batches`.
 /// Reports a finding and returns nothing if the weights do not fit `graph`.
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
                                              std::int64_t batches, Inspector& inspector);

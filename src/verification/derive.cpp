@@ -347,7 +347,7 @@ void add_summary_facts(const StagingRecord& staging, const std::vector<GroupResu
     add_sum("bad samples", &GroupResult::bad_samples,
             "damaged files, which the logs of the groups name");
     add_sum("decoder warnings", &GroupResult::decoder_warnings,
-            "undamaged images, which `hpcai500 data check` names");
+            "undamaged images with a decoder warning; `hpcai500 data check` prints the warnings");
 }
 
 }  // namespace hpcai::verification

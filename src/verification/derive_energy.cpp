@@ -71,7 +71,7 @@ std::string_view family_of(std::string_view name) {
     return name.substr(0, name.find(':'));
 }
 
-/// Returns the name of a kind, such as "NVML" for the families "nvml" and "nvml-power".
+/// Returns the kind of a family, such as "NVML" for the families "nvml" and "nvml-power".
 std::string_view name_of_kind(std::string_view family) {
     const auto* kind = std::ranges::find(kMeters, family, &Meter::family);
     return kind == kMeters.end() ? "" : kind->name;

@@ -152,7 +152,7 @@ private:
         steps_ = *steps;
     }
 
-    /// Checks that later launches are in invocations, and that steps and times do not decrease.
+    /// Checks that continuing launches are in invocations, and that steps and times never decrease.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;

@@ -226,7 +226,7 @@ private:
             require(std::cmp_equal(scored, found.size()) ||
                         claim_.config.data.on_bad_sample == config::BadSamplePolicy::skip,
                     ExitCode::data,
-                    "{} of {} samples are not scored; data.on_bad_sample skips none",
+                    "{} of {} samples are not scored, but data.on_bad_sample is not skip",
                     std::ssize(found) - scored, found.size());
             const auto samples = static_cast<double>(std::max<std::int64_t>(scored, 1));
             if (trial.finished->accuracy.back() != static_cast<double>(correct) / samples)

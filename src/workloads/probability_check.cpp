@@ -43,7 +43,7 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
     }
 }
 
-/// Checks that samples have the class of their folder. The loader numbers the folders by name.
+/// Checks that samples have the class of their folder. Classes are numbered by folder name.
 void ProbabilityCheck::check_folders(const std::string& names) {
     std::map<std::string, std::int32_t> classes;
     std::istringstream lines(names);

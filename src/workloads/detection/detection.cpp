@@ -115,7 +115,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
 constexpr double kMatchedShare = 0.75;
 
 /// Returns how many of the detections have a partner in `others` of the same image and category,
-/// with nearly the same box, whose score differs by at most `tolerance`.
+/// with nearly the same box and with a score that differs by at most `tolerance`.
 std::int64_t count_matches(const std::vector<Detection>& detections,
                            const std::vector<Detection>& others, double tolerance) {
     constexpr double kOverlap = 0.9;  // IoU
@@ -278,7 +278,7 @@ public:
         score_detections(annotations_->truth, *detections, result);
         members_.push_back(*detections);
         check_detections(name, *detections);
-        // Several diverged models may all detect whole images with score 1.
+        // Diverged models may have equal detections: whole images with score 1.
         return std::ranges::any_of(
             *detections, [](const Detection& one) { return one.score > 0 && one.score < 1; });
     }
