@@ -25,7 +25,7 @@ constexpr double kLogSeconds = 10;  // between two lines of progress
 // Maxima for all forward passes. The naive loops need seven times as many FLOPs, and compute about
 // 10^9 per second.
 constexpr std::int64_t kMostFlops = 50'000'000'000, kMostQuickFlops = 12'000'000'000;
-// Of one sample, the average pool before the last layer spreads the gradient evenly over the
+// With one sample, the average pool before the last layer spreads the gradient evenly over the
 // pixels, and norms before it remove nearly all of it.
 constexpr std::int64_t kLeastStepSamples = 4;
 // The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.

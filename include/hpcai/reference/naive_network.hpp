@@ -28,7 +28,7 @@ public:
     /// except that of a loss.
     using Solve = std::function<Solution(const Problem&, std::size_t node)>;
 
-    /// Of running means and variances before the step.
+    /// Running means and variances have this value before the step.
     static constexpr double kInitialStatistics = 0x1p-12;
 
     /// `graph` must outlive the object. `solve_node` is solve() by default.
