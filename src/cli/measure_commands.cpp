@@ -156,13 +156,15 @@ void add_roofline_command(Command parent) {
 void add_validate_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"validate",
-         "Compare each operation of the model on this machine with naive loops in double. Exits "
-         "with 10 if an error exceeds its tolerance.",
+         "Compare each operation or a whole step of the model on this machine with naive loops in "
+         "double. Exits with 10 if an error exceeds its tolerance.",
          {"hpcai500 validate --config configs/imagenet_goyal.yaml --output validate.json",
           "hpcai500 validate --config configs/ucmerced.yaml --quick --set "
           "training.precision=bf16"}},
         validate);
     add_config_options(command, options.config, Presence::required);
+    command.add_integer("--level", options.request.level, {0, 1},
+                        "0: each operation; 1: a whole step; default: 0");
     command.add_integer("--runs", options.request.runs, {1, 1000},
                         "measurements of each duration; default: 30");
     command.add_flag("--quick", options.request.quick, "use a smaller batch");

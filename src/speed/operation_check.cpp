@@ -101,39 +101,6 @@ Quantity finite_or_reason(double number) {
                            "a computed number is not finite");
 }
 
-/// Compares `got`, a tensor that the device computed, with the naive `want`.
-TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
-                    double tolerance) {
-    double largest = 1e-30, sum = 1e-30, squares = 1e-30;  // not 0, because they are divisors
-    for (const double value : want.values) {
-        largest = std::max(largest, std::abs(value));
-        sum += std::abs(value);
-        squares += value * value;
-    }
-    double error = -1, error_sum = 0, error_squares = 0;
-    std::int64_t place = 0;
-    for (std::int64_t i = 0; i < want.shape.elements(); ++i) {
-        const double difference = std::abs(got[i] - want[i]);
-        error_sum += difference;
-        error_squares += difference * difference;
-        const double own_error = std::isnan(difference) ? HUGE_VAL : difference;
-        if (own_error > error) {
-            error = own_error;
-            place = i;
-        }
-    }
-    return {.tensor = std::move(name),
-            .shape = {want.shape.begin(), want.shape.end()},
-            .place = place_of(place, want.shape),
-            .computed = finite_or_reason(got[place]),
-            .expected = want[place],
-            .largest_error = finite_or_reason(error / largest),
-            .l1_error = finite_or_reason(error_sum / sum),
-            .l2_error = finite_or_reason(std::sqrt(error_squares / squares)),
-            .tolerance = tolerance,
-            .passed = error <= tolerance * largest};
-}
-
 /// Returns a row of (2, K) channel sums, or no values if there are none.
 naive::Tensor row_of(const naive::Tensor& sums, std::int64_t row) {
     if (sums.values.empty()) return {};
@@ -253,6 +220,38 @@ std::string description_of(const ops::Operation& operation) {
 }
 
 }  // namespace
+
+TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
+                    double tolerance, double least_scale) {
+    double largest = std::max(least_scale, 1e-30), sum = 1e-30, squares = 1e-30;
+    for (const double value : want.values) {
+        largest = std::max(largest, std::abs(value));
+        sum += std::max(std::abs(value), least_scale);
+        squares += std::max(value * value, least_scale * least_scale);
+    }
+    double error = -1, error_sum = 0, error_squares = 0;
+    std::int64_t place = 0;
+    for (std::int64_t i = 0; i < want.shape.elements(); ++i) {
+        const double difference = std::abs(got[i] - want[i]);
+        error_sum += difference;
+        error_squares += difference * difference;
+        const double own_error = std::isnan(difference) ? HUGE_VAL : difference;
+        if (own_error > error) {
+            error = own_error;
+            place = i;
+        }
+    }
+    return {.tensor = std::move(name),
+            .shape = {want.shape.begin(), want.shape.end()},
+            .place = place_of(place, want.shape),
+            .computed = finite_or_reason(got[place]),
+            .expected = want[place],
+            .largest_error = finite_or_reason(error / largest),
+            .l1_error = finite_or_reason(error_sum / sum),
+            .l2_error = finite_or_reason(std::sqrt(error_squares / squares)),
+            .tolerance = tolerance,
+            .passed = error <= tolerance * largest};
+}
 
 std::vector<DistinctOperation> distinct_operations(const graph::Graph& graph) {
     std::vector<DistinctOperation> all;

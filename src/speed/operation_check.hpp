@@ -3,6 +3,7 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/graph.hpp>
+#include <hpcai/reference/naive_ops.hpp>
 #include <hpcai/speed/check_records.hpp>
 
 namespace hpcai::speed {
@@ -19,6 +20,11 @@ struct DistinctOperation {
     std::vector<tensor::Shape> parameters;
     bool is_first_layer = false;  // no input gradients
 };
+
+/// Compares `got`, a tensor that the device computed, with the naive `want`. Errors are relative to
+/// the largest number of `want`, but at least to `least_scale`.
+TensorCheck compare(std::string name, const naive::Tensor& got, const naive::Tensor& want,
+                    double tolerance, double least_scale = 0);
 
 /// Returns the distinct operations of a graph, in order of their first nodes.
 std::vector<DistinctOperation> distinct_operations(const graph::Graph& graph);

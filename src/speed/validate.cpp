@@ -11,10 +11,12 @@
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/reference/random_problem.hpp>
+#include <hpcai/speed/bench.hpp>
 #include <hpcai/speed/validate.hpp>
 
 #include "operation_check.hpp"
 #include "record_json.hpp"
+#include "step_check.hpp"
 
 namespace hpcai::speed {
 namespace {
@@ -23,6 +25,9 @@ constexpr double kLogSeconds = 10;  // between two lines of progress
 // Maximum FLOPs of all forward passes. The naive loops need seven times as many FLOPs, and compute
 // about 10^9 per second.
 constexpr std::int64_t kMaxFlops = 50'000'000'000, kMaxQuickFlops = 12'000'000'000;
+// With one sample, the average pool before the last layer spreads the gradient evenly over the
+// pixels, and norms before it remove nearly all of it.
+constexpr std::int64_t kMinStepSamples = 4;
 // The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.
 constexpr std::int64_t kMaxElements = (1 << 24) - 1;
 
@@ -52,7 +57,8 @@ graph::Graph model_graph(const config::Config& config, device::Device& device,
         {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8});
 }
 
-/// Returns the largest batch within the maxima above and training.batch_size; at least one sample.
+/// Returns the largest batch within the maxima above and training.batch_size, but at least one
+/// sample or kLeastStepSamples.
 std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
                                 const device::Precision& precision) {
     const graph::Graph graph = models::make_model(config);
@@ -65,7 +71,9 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
     if (precision.int8) flops *= 2;  // also computes naive convolutions of integers
     const std::int64_t most =
         std::min((request.quick ? kMaxQuickFlops : kMaxFlops) / flops, kMaxElements / elements);
-    return std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
+    const auto samples =
+        std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
+    return request.level == 0 ? samples : std::max(samples, kMinStepSamples);
 }
 
 std::string list_of(const std::vector<std::int64_t>& numbers) {
@@ -106,6 +114,15 @@ std::string milliseconds_text(double seconds) {
                        : fmt::format("{:.5g}", 1e3 * seconds);
 }
 
+std::string place_text(const TensorCheck& tensor) {
+    const std::string text =
+        fmt::format("    {}{} at {} of {}: {}, naive {:.8g}", tensor.passed ? "" : "FAILED ",
+                    tensor.tensor, list_of(tensor.place), list_of(tensor.shape),
+                    tensor.computed.value ? fmt::format("{:.8g}", *tensor.computed.value) : "none",
+                    tensor.expected);
+    return wrap(text, 6) + "\n";
+}
+
 std::string pass_line(const PassCheck& pass) {
     std::string line = fmt::format("  {:<16}", pass.pass);
     if (const TensorCheck* const tensor = worst_tensor(pass)) {
@@ -120,15 +137,36 @@ std::string pass_line(const PassCheck& pass) {
     line += "\n";
     for (const TensorCheck& tensor : pass.tensors) {
         const bool is_worst = &tensor == worst_tensor(pass);
-        if (!is_worst && tensor.passed) continue;
-        const std::string text = fmt::format(
-            "    {}{} at {} of {}: {}, naive {:.8g}", tensor.passed ? "" : "FAILED ", tensor.tensor,
-            list_of(tensor.place), list_of(tensor.shape),
-            tensor.computed.value ? fmt::format("{:.8g}", *tensor.computed.value) : "none",
-            tensor.expected);
-        line += wrap(text, 6) + "\n";
+        if (is_worst || !tensor.passed) line += place_text(tensor);
     }
     return line;
+}
+
+const TensorCheck* worst_tensor(const ValidateReport& report) {
+    const auto worst = std::ranges::max_element(report.step, {}, &TensorCheck::severity);
+    return worst == report.step.end() ? nullptr : &*worst;
+}
+
+/// Returns the first tensors of a step that fail, or else the one with the worst error, and the
+/// overhead.
+std::string step_text(const ValidateReport& report) {
+    constexpr int kShown = 5;
+    std::string text;
+    int left = kShown;
+    for (const TensorCheck& tensor : report.step) {
+        const bool is_worst = report.passed && &tensor == worst_tensor(report);
+        if (!is_worst && (tensor.passed || left-- <= 0)) continue;
+        text += fmt::format("  {} of {:.1e}, L2 {}\n{}", number_text(tensor.largest_error),
+                            tensor.tolerance, number_text(tensor.l2_error), place_text(tensor));
+    }
+    if (left < 0) text += fmt::format("  {} more failed\n", -left);
+    if (!report.overhead.value) return text;
+    text += fmt::format("overhead: step / sum of its operations = {:.3f}", *report.overhead.value);
+    if (report.low_overhead.value) {
+        text += fmt::format(" [{:.3f}, {:.3f}]", *report.low_overhead.value,
+                            *report.high_overhead.value);
+    }
+    return text + "\n";
 }
 
 std::string operation_text(const OperationCheck& check) {
@@ -152,22 +190,29 @@ std::string operation_text(const OperationCheck& check) {
 
 /// Returns the worst place, if any, and the verdict in one line.
 std::string verdict_text(const ValidateReport& report) {
-    const auto failed = std::ranges::count(report.operations, false, &OperationCheck::passed);
-    std::string line = fmt::format(
-        "VALIDATE {}: {}{} in {} on {}", report.passed ? "PASSED" : "FAILED",
-        report.passed ? "" : fmt::format("{} of ", failed),
-        counted(std::ssize(report.operations), "operation"), report.precision, report.device);
+    const Worst worst = worst_of(report);
+    const TensorCheck* const tensor = report.level == 0 ? worst.tensor : worst_tensor(report);
+    const auto failed = report.level == 0
+                            ? std::ranges::count(report.operations, false, &OperationCheck::passed)
+                            : std::ranges::count(report.step, false, &TensorCheck::passed);
+    std::string line =
+        fmt::format("VALIDATE {}: {}{} in {} on {}", report.passed ? "PASSED" : "FAILED",
+                    report.passed ? "" : fmt::format("{} of ", failed),
+                    report.level == 0 ? counted(std::ssize(report.operations), "operation")
+                                      : counted(std::ssize(report.step), "tensor") + " of a step",
+                    report.precision, report.device);
     if (!report.unchecked.empty()) {
         line += fmt::format("; {} not checked", counted(std::ssize(report.unchecked), "operation"));
     }
-    const Worst worst = worst_of(report);
-    if (worst.tensor == nullptr) return line + "\n";
-    const std::string place =
-        fmt::format("Worst: {} {}, {}, {} at {} of {}", worst.operation->operation,
-                    worst.operation->shape, worst.pass->pass, worst.tensor->tensor,
-                    list_of(worst.tensor->place), list_of(worst.tensor->shape));
-    return wrap(place, 2) + "\n" + line +
-           fmt::format("; worst {:.2f} of its tolerance\n", worst.tensor->severity());
+    if (tensor == nullptr) return line + "\n";
+    const std::string operation = report.level == 0
+                                      ? fmt::format("{} {}, {}, ", worst.operation->operation,
+                                                    worst.operation->shape, worst.pass->pass)
+                                      : "";
+    return wrap(fmt::format("Worst: {}{} at {} of {}", operation, tensor->tensor,
+                            list_of(tensor->place), list_of(tensor->shape)),
+                2) +
+           "\n" + line + fmt::format("; worst {:.2f} of its tolerance\n", tensor->severity());
 }
 
 /// Checks an operation. Stores the message of an Error in `failure`; throws it if the device no
@@ -192,29 +237,13 @@ OperationCheck check_or_failure(const DistinctOperation& distinct, device::Devic
     }
 }
 
-}  // namespace
-
-ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
-                            Logger& log) {
+void check_operations(const config::Config& config, device::Device& device,
+                      const device::Precision& precision, Logger& log, ValidateReport& report) {
     const Stopwatch watch;
-    const context::OpenDevice opened = context::open_device(config, device::count_cores(), {});
-    const std::unique_ptr<device::Device>& device = opened.device;
-    if (!opened.note.empty()) log.warn("{}", opened.note);
-    const device::Precision precision =
-        context::choose_precision(config.training.precision, context::formats_of(*device));
-    ValidateReport report;
-    report.device = device->description();
-    report.model = config::value_text(config, "workload.model");
-    report.precision = name_of(precision);
-    report.batch_size = affordable_samples(config, request, precision);
-    report.configured_batch_size = config.training.batch_size;
-    report.image_size = config.workload.image_size;
-    report.image_width = image_width(config);
-    report.runs = request.runs;
     report.compared_runs = kComparedRuns;
     report.gradient_tolerance = kGradientTolerance;
     const std::vector<DistinctOperation> all =
-        distinct_operations(model_graph(config, *device, precision, report.batch_size));
+        distinct_operations(model_graph(config, device, precision, report.batch_size));
     double logged_seconds = 0;
     for (const DistinctOperation& distinct : all) {
         if (const auto reason = obstacle(distinct.operation); !reason.empty()) {
@@ -227,9 +256,56 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
             log.info("checking operation {} of {}: {} {}", &distinct - all.data() + 1, all.size(),
                      ops::name_of(distinct.operation), distinct.shape);
         }
-        report.operations.push_back(check_or_failure(distinct, *device, precision, request.runs));
+        report.operations.push_back(check_or_failure(distinct, device, precision, report.runs));
     }
     report.passed = std::ranges::all_of(report.operations, &OperationCheck::passed);
+}
+
+void check_whole_step(const config::Config& config, device::Device& device,
+                      const device::Precision& precision, Logger& log, ValidateReport& report) {
+    config::Config reduced = config;
+    reduced.training.batch_size = static_cast<int>(report.batch_size);
+    report.step = StepCheck(reduced, precision, log).run(device);
+    report.passed = std::ranges::all_of(report.step, &TensorCheck::passed);
+    log.info("measuring the overhead: {}", counted(report.runs, "step"));
+    const BenchReport bench = run_bench(reduced, report.runs);
+    const auto relative = [&](Quantity seconds) {
+        if (seconds.value) *seconds.value /= bench.alone_sum_seconds;
+        return seconds;
+    };
+    report.overhead = relative({bench.step_seconds, ""});
+    report.low_overhead = relative(bench.low_step_seconds);
+    report.high_overhead = relative(bench.high_step_seconds);
+}
+
+}  // namespace
+
+ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
+                            Logger& log) {
+    const Stopwatch watch;
+    const context::OpenDevice opened = context::open_device(config, device::count_cores(), {});
+    device::Device& device = *opened.device;
+    if (!opened.note.empty()) log.warn("{}", opened.note);
+    const device::Precision precision =
+        context::choose_precision(config.training.precision, context::formats_of(device));
+    require(request.level == 0 || !precision.int8, ExitCode::usage,
+            "training.precision: expected another than int8 at level 1 of validate");
+    require(request.level == 0 || config.workload.model != config::Model::faster_rcnn_r50_fpn,
+            ExitCode::usage,
+            "workload.model: expected one without boxes at level 1 of validate, got {}",
+            config::value_text(config, "workload.model"));
+    ValidateReport report;
+    report.level = request.level;
+    report.device = device.description();
+    report.model = config::value_text(config, "workload.model");
+    report.precision = name_of(precision);
+    report.batch_size = affordable_samples(config, request, precision);
+    report.configured_batch_size = config.training.batch_size;
+    report.image_size = config.workload.image_size;
+    report.image_width = image_width(config);
+    report.runs = request.runs;
+    const auto check = request.level == 0 ? check_operations : check_whole_step;
+    check(config, device, precision, log, report);
     report.seconds = watch.seconds();
     return report;
 }
@@ -249,6 +325,7 @@ std::string validate_text(const ValidateReport& report) {
         "follows `of`. Times are medians of {} with 95 % intervals.\n\n",
         counted(report.runs, "run"));
     for (const OperationCheck& check : report.operations) text += operation_text(check);
+    text += step_text(report);
     for (const std::string& name : report.unchecked) text += wrap("not checked: " + name, 2) + "\n";
     return text + fmt::format("\nThe checks took {:.0f} s.\n", report.seconds) +
            verdict_text(report);

@@ -59,8 +59,12 @@ std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Sh
     return bytes_of(values);
 }
 
-/// Returns random inputs of the graph by name. Images are random bytes or normal numbers. Each
-/// image has a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
+graph::NetworkOptions options_of(const device::Precision& precision) {
+    return {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8};
+}
+
+}  // namespace
+
 std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& graph,
                                                             std::int64_t classes,
                                                             std::uint64_t seed) {
@@ -89,12 +93,6 @@ std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& 
     }
     return inputs;
 }
-
-graph::NetworkOptions options_of(const device::Precision& precision) {
-    return {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8};
-}
-
-}  // namespace
 
 WholeStep::WholeStep(const Setup& setup)
     : graph_(models::make_model(setup.config, {.batch = setup.samples})),

@@ -12,6 +12,12 @@
 
 namespace hpcai::speed {
 
+/// Returns random inputs of the graph by name. Images are random bytes or normal numbers. Each
+/// image has a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
+std::map<std::string, std::vector<std::byte>> random_inputs(const graph::Graph& graph,
+                                                            std::int64_t classes,
+                                                            std::uint64_t seed);
+
 /// Training steps of the whole configured model on one rank, without the section `parallel`. The
 /// batch is random, drawn with run.seed. A step is upload, weight casts, forward, backward with the
 /// all-reduces of Setup::reducer, and optimizer.

@@ -80,9 +80,9 @@ TEST_F(Int8Network, AgreesWithNaiveConvolutionsThatRoundWithTheNumbersOfTheirNod
         };
     };
     const naive::NetworkResult want =
-        naive::Network(graph_, solve_for(0)).run(inputs_, parameters_, 1);
+        naive::Network(graph_, tensor::DType::f32, solve_for(0)).run(inputs_, parameters_, 1);
     const naive::NetworkResult other =
-        naive::Network(graph_, solve_for(1)).run(inputs_, parameters_, 1);
+        naive::Network(graph_, tensor::DType::f32, solve_for(1)).run(inputs_, parameters_, 1);
     const naive::NetworkResult got = runner_->step(inputs_);
     expect_same_step(got, want, graph_, 1e-3);
     EXPECT_GT(relative_distance(got.gradients[0].values, other.gradients[0].values), 3e-3);

@@ -11,37 +11,12 @@
 #include <hpcai/reference/load_values.hpp>
 #include <hpcai/speed/validate.hpp>
 
+#include "faulty_kernel.hpp"
 #include "speed/operation_check.hpp"
 #include "support/recording_device.hpp"
 
 namespace hpcai::speed {
 namespace {
-
-using device::KernelTensors;
-using Fault = std::function<void(const KernelTensors&, ops::Pass)>;
-
-/// A kernel that damages its results after each pass.
-class FaultyKernel final : public device::Kernel {
-public:
-    FaultyKernel(device::KernelPtr kernel, Fault fault)
-        : kernel_(std::move(kernel)), fault_(std::move(fault)) {}
-    device::KernelMemory memory() const override { return kernel_->memory(); }
-    ops::BackwardReads backward_reads() const override { return kernel_->backward_reads(); }
-    std::vector<ops::Pass> passes() const override { return kernel_->passes(); }
-    void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
-        kernel_->bind(tensors);
-    }
-    void run(ops::Pass pass) override {
-        kernel_->run(pass);
-        fault_(tensors_, pass);
-    }
-
-private:
-    device::KernelPtr kernel_;
-    Fault fault_;
-    KernelTensors tensors_;
-};
 
 /// A kernel without results.
 class IdleKernel final : public device::Kernel {

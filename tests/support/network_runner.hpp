@@ -13,11 +13,11 @@
 
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/reference/naive_network.hpp>
 #include <hpcai/reference/naive_random.hpp>
 
 #include "support/largest_error.hpp"
 #include "support/losses.hpp"
-#include "support/naive_network.hpp"
 #include "support/optimizer_steps.hpp"
 
 namespace hpcai::graph {

@@ -8,7 +8,6 @@
 
 #include "networks.hpp"
 #include "support/largest_error.hpp"
-#include "support/naive_network.hpp"
 
 /// Whole steps of the Trainer in double. Operations, optimizer and schedule have separate tests;
 /// this one checks their combination in the Trainer.
