@@ -144,7 +144,7 @@ struct Magnitudes {
 };
 
 /// Compares the results of the device with `exact`. Tolerances are `least`, plus four times the
-/// error of `rounded`, a naive network that rounds as the device does, but at most kMostTolerance.
+/// error of `rounded`, a naive network that rounds as the device does, but at most kMaxTolerance.
 class StepComparison {
 public:
     StepComparison(const graph::Graph& graph, double least) : graph_(graph), least_(least) {}
@@ -176,14 +176,14 @@ public:
     }
 
 private:
-    static constexpr double kMostTolerance = 0.9;  // a missing gradient has an error of 1
+    static constexpr double kMaxTolerance = 0.9;  // a missing gradient has an error of 1
 
     void add(std::string name, const naive::Tensor& got, const naive::Tensor& exact,
              const naive::Tensor& rounded, const Magnitudes& least = {}) {
         const double scale = std::max(least.scale, largest_of(exact));
         const double rounding = std::max(least.rounding, largest_difference(rounded, exact));
         checks_.push_back(compare(std::move(name), got, exact,
-                                  std::min(least_ + 4 * rounding / scale, kMostTolerance),
+                                  std::min(least_ + 4 * rounding / scale, kMaxTolerance),
                                   least.scale));
     }
 

@@ -58,7 +58,7 @@ graph::Graph model_graph(const config::Config& config, device::Device& device,
 }
 
 /// Returns the largest batch within the maxima above and training.batch_size, but at least one
-/// sample or kLeastStepSamples.
+/// sample or kMinStepSamples.
 std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
                                 const device::Precision& precision) {
     const graph::Graph graph = models::make_model(config);
