@@ -42,7 +42,7 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     data::SampleSets samples = data::make_sample_sets(context.config, *self);
     results::require_same_samples(context.output, samples, launch);
     if (launch.environment.contains(launch::kFaultsFact))
-        launch::add_faults_disqualification(samples);
+        launch::add_fault_injection_disqualification(samples);
     return samples;
 }
 

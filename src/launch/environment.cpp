@@ -29,7 +29,7 @@ constexpr std::array kVariables{
     "NVIDIA_TF32_OVERRIDE", "DNNL_MAX_CPU_ISA",  "OMP_WAIT_POLICY", "NCCL_PROTO",
 };
 
-bool has_faults_disqualification(const data::SampleSets& samples) {
+bool has_fault_injection_disqualification(const data::SampleSets& samples) {
     return std::ranges::count(samples.disqualifications, kFaultsDisqualification) > 0;
 }
 
@@ -87,8 +87,8 @@ std::string preloaded_libraries(const std::string& path) {
     return libraries;
 }
 
-void add_faults_disqualification(data::SampleSets& samples) {
-    if (!has_faults_disqualification(samples)) {
+void add_fault_injection_disqualification(data::SampleSets& samples) {
+    if (!has_fault_injection_disqualification(samples)) {
         samples.disqualifications.emplace_back(kFaultsDisqualification);
     }
 }
@@ -103,7 +103,7 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
     facts["binary_sha256"] = program_sha256;
     facts["command_line"] = command_line;
     facts["device_of_rank_0"] = context.ranks.front().device;
-    if (has_faults_disqualification(samples)) facts[kFaultsFact] = "can be injected";
+    if (has_fault_injection_disqualification(samples)) facts[kFaultsFact] = "can be injected";
     for (const std::string& names : comm::all_gather_strings(everyone, preloaded_libraries())) {
         if (!names.empty()) facts[verification::kPreloadedFact] = names;
     }

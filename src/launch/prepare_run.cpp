@@ -124,7 +124,7 @@ struct Resumption {
         comm::collective_try(everyone, [&] {
             if (everyone.rank() == 0) results::require_same_samples(output, samples, launch);
         });
-        if (launch.environment.contains(kFaultsFact)) add_faults_disqualification(samples);
+        if (launch.environment.contains(kFaultsFact)) add_fault_injection_disqualification(samples);
     }
 };
 
@@ -309,7 +309,7 @@ void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
     comm::collective_try(everyone, [&] {
         training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
     });
-    if (training::faults_are_built_in()) add_faults_disqualification(samples);
+    if (training::faults_are_built_in()) add_fault_injection_disqualification(samples);
 }
 
 }  // namespace

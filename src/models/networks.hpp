@@ -9,7 +9,7 @@ namespace hpcai::models {
 
 /// The input images of a model on the device.
 struct ImageInput {
-    tensor::DType dtype = tensor::DType::u8;  // not u8: the data set has normalized the images
+    tensor::DType dtype = tensor::DType::u8;  // other than u8: images are normalized before
     std::vector<double> mean = {0.485, 0.456, 0.406};  // [channel] of pixels / 255
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
 };
@@ -29,7 +29,8 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, stride on the first 1x1
     bool zero_gamma = true;  // a block's last norm starts with scale 0 unless frozen (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // from the last on; 5: all, and the stem; else norms must be frozen
+    int trained_stages =
+        5;  // counted from the last; 5: all and the stem; fewer: norms must be frozen
 };
 
 /// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's
@@ -85,7 +86,7 @@ struct ResNet50 {
 };
 
 /// Builds the graph from pixels to softmax: inputs "images" (N, H, W, C) uint8 and "labels" (N)
-/// int32, output "loss" (N, classes), the softmax. Parameters have torchvision's names.
+/// int32, output "loss" (N, classes), which has the softmax. Parameters have torchvision's names.
 graph::Graph make_resnet50(const ResNet50& options);
 
 /// A fully convolutional network (Long et al. 2015) that classifies each cell of 8 x 8 pixels: a

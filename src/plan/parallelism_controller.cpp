@@ -14,7 +14,7 @@ namespace {
 /// World ranks sorted by (node, world rank), with the start of each node's ranks.
 struct RanksByNode {
     std::vector<int> world_ranks;
-    std::vector<int> first;  // [node] index of the first rank in world_ranks; then the total
+    std::vector<int> first;  // [node] its first rank's index in world_ranks; last: their number
 };
 
 RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {

@@ -131,7 +131,8 @@ std::string run_or_resume(const BatchJob& job) {
 }
 
 /// Returns commands that set `place`, the launcher's options for placement and binding. Assumes the
-/// same NUMA layout on all nodes. Ranks of a NUMA node are consecutive, like its GPUs.
+/// same NUMA layout on all nodes, with consecutive GPUs in each NUMA node. Gives each NUMA node
+/// consecutive ranks.
 std::string placement_options(const BatchJob& job) {
     if (job.scheduler == Scheduler::flux) return "";
     const bool is_mpirun = job.launcher == Launcher::mpirun;
@@ -299,7 +300,7 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
     const auto number = [&](std::size_t group) -> std::int64_t {
         return match[group].matched ? std::stoll(match[group].str()) : 0;
     };
-    // match[2] has minutes for one or two numbers without days, otherwise hours.
+    // match[2] has hours after days or in H:M:S, and minutes in M and M:S.
     const bool has_hours = match[1].matched || match[4].matched;
     const std::int64_t seconds =
         has_hours ? number(2) * 3600 + number(3) * 60 + number(4) : number(2) * 60 + number(3);

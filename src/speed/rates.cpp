@@ -17,7 +17,7 @@ constexpr int kWarmupRuns = 4;  // runs on a GPU before the first run that count
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
 // Run time and setup time grow at most by these factors from one large operation to the next,
-// which has twice the side or eight times the samples.
+// a product of matrices of twice the side, or a convolution of eight times the samples.
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
 double flops_of(const ops::Operation& operation, ops::Pass pass) {

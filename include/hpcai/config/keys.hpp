@@ -17,8 +17,8 @@ namespace hpcai::config {
 
 enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list, text_list };
 
-/// A value of any key. Automatic is `auto` of a key with may_be_auto; a choice is stored as its
-/// name, also if this is "auto".
+/// A value of any key. Automatic is the value `auto` of a key with may_be_auto. A value of a choice
+/// is its name, even the name "auto".
 using Automatic = std::monostate;
 using Value = std::variant<Automatic, bool, std::int64_t, double, std::string, std::vector<int>,
                            std::vector<double>, std::vector<std::string>>;

@@ -17,7 +17,7 @@ inline constexpr const char* kFaultsDisqualification =
 
 /// Adds kFaultsDisqualification to `samples` unless they have it. Call it if this program, or one
 /// that took part in an earlier launch of the run (kFaultsFact), was built with fault injection.
-void add_faults_disqualification(data::SampleSets& samples);
+void add_fault_injection_disqualification(data::SampleSets& samples);
 
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
