@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/reference/naive_network.hpp>
+
 #include "networks.hpp"
 #include "support/largest_error.hpp"
 
