@@ -96,7 +96,7 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
 
 void add_size(Command command, const std::string& name, int& target, int largest) {
     add_count(command, name, target, {data::kMinClimateSide, largest},
-              fmt::format("pixels; below {}, each sample is a window of the grid", largest));
+              fmt::format("pixels; below {}, each sample is a part of the weather grid", largest));
 }
 
 void add_data_generate_climate_command(Command parent) {

@@ -28,8 +28,9 @@ private:
         TensorId output = kNone;
         std::vector<TensorId> output_gradients;
         std::vector<TensorId> input_gradients;
-        // [parameter of the node] partial gradient, if an earlier step of the backward pass has
-        // written the parameter's gradient; else kNone: the kernel writes to the store
+        // [parameter of the node] the tensor for its gradient. kNone: the store; otherwise a
+        // partial gradient, which is added to the store, because an earlier step wrote the gradient
+        // there
         std::vector<TensorId> parameter_gradients;
         ParameterId sum_into = -1;  // the parameter to whose gradient this step adds its input
         TensorId saved = kNone;
@@ -54,7 +55,7 @@ private:
     /// Reports the gradients that no step writes (they stay 0) as final after the first backward
     /// step, so that the all-reduce of their bucket can start.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until at most `limit` remain, which its producer can sum.
+    /// Sums gradients of `value` until at most `limit` are left. Its producer's kernel sums those.
     void sum_gradients(ValueId value, std::size_t limit);
     /// Appends a backward step that adds the inputs of `sum`: gradients of the value or parameter
     /// `name`.

@@ -25,7 +25,7 @@ private:
 };
 
 /// Returns boxes (N, G, 5) for images whose `cells` (N, H, W, classes) have `stride` x `stride`
-/// pixels each; every second row is empty.
+/// pixels each. Every second box is empty.
 Tensor random_boxes(Draw& draw, const Shape& shape, const Shape& cells, std::int64_t stride) {
     const std::int64_t height = cells[1] * stride, width = cells[2] * stride;
     const Tensor tops = draw.below(shape, height / 2), lefts = draw.below(shape, width / 2);
@@ -60,7 +60,8 @@ Tensor random_input(Draw& draw, const ops::Operation& operation, std::size_t ind
     return draw.normal(compute, shape);
 }
 
-/// Returns the BatchNorm (of a DualNorm the outer one) that has running statistics; null if none.
+/// Returns the BatchNorm, or the outer norm of a DualNorm, whose running statistics the operation
+/// updates; null if it has none.
 ops::BatchNorm* norm_of(ops::Operation& operation) {
     if (auto* op = std::get_if<ops::BatchNorm>(&operation)) return op;
     if (auto* op = std::get_if<ops::DualNorm>(&operation)) return &op->outer;
@@ -100,8 +101,9 @@ Tensor window_gaps(const ops::MaxPool& pool, const Tensor& x) {
     return first;
 }
 
-/// Returns, for each output, the distance to the point where the operation has no derivative: of
-/// the ReLU's input from 0, or of a window's two largest numbers. Empty if there is no such point.
+/// Returns the distance of each output from the nearest inputs without a derivative: |input| of a
+/// ReLU, or the difference of the two largest numbers of a pooling window. Empty for other
+/// operations.
 Tensor distances_from_kinks(const Problem& problem) {
     Problem forward = problem;
     forward.output_gradients.clear();

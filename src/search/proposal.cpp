@@ -33,7 +33,8 @@ struct Ancestry {
     std::vector<EditRecord> edits;
 };
 
-/// Returns a child with one morph more than its parent or, without `has_edit`, the same graph.
+/// Returns a child whose graph has one more morph than its parent's or, without `has_edit`, equals
+/// it.
 Ancestry draw_child(const Basis& basis, std::span<const Completed> population, bool has_edit,
                     CounterStream& draws) {
     const auto index = basis.settings.parent == ParentRule::random
@@ -52,8 +53,8 @@ Ancestry draw_child(const Basis& basis, std::span<const Completed> population, b
     return child;
 }
 
-/// Returns a child by simulated annealing. The Gaussian process also knows trials that are too old
-/// to be parents, marked as missing.
+/// Returns a child by simulated annealing. The Gaussian process also uses trials that are too old
+/// to be parents. They are marked as missing, as are trials whose weights are gone.
 std::optional<Ancestry> annealed_child(const Basis& basis, std::span<const SeenTrial> seen,
                                        std::span<const TrialId> missing, CounterStream& draws) {
     const Settings& settings = basis.settings;
@@ -78,7 +79,8 @@ Ancestry draw_ancestry(const Basis& basis, const Request& request,
     return draw_child(basis, completed_trials(seen, request.missing, newest), has_edit, draws);
 }
 
-/// Returns the value of a hyper-parameter of a trial. Throws Error(data) if the trial has others.
+/// Returns the value of a hyper-parameter of a trial. Throws Error(data) if the trial's
+/// hyper-parameters are not those of the search.
 double value_of(const ProposedTrial& trial, const Settings& settings, std::size_t dimension) {
     const bool has = trial.hyper_parameters.size() == settings.dimensions.size() &&
                      trial.hyper_parameters[dimension].name == settings.dimensions[dimension].name;
@@ -103,15 +105,15 @@ std::vector<HyperParameter> draw_hyper_parameters(const Basis& basis, const Requ
                                                   const TrialId& parent) {
     const Settings& settings = basis.settings;
     CounterStream draws = draws_of(basis, RandomPurpose::hyper_parameters, request);
-    const auto parents = std::ranges::find(seen, parent, &SeenTrial::id);
+    const auto seen_parent = std::ranges::find(seen, parent, &SeenTrial::id);
     std::vector<HyperParameter> values;
     for (std::size_t i = 0; i < settings.dimensions.size(); ++i) {
         const Dimension& dimension = settings.dimensions[i];
         double value = dimension.start;
         if (request.sequence >= settings.first_drawn_sequence) {
             value = suggest(dimension, observations_of(seen, settings, i), draws);
-        } else if (parents != seen.end()) {
-            value = value_of(parents->trial->proposed, settings, i);
+        } else if (seen_parent != seen.end()) {
+            value = value_of(seen_parent->trial->proposed, settings, i);
         }
         values.push_back({dimension.name, value});
     }
@@ -125,8 +127,8 @@ bool is_in(const Dimension& dimension, const HyperParameter& value) {
     return std::ranges::find(dimension.choices, value.value) != dimension.choices.end();
 }
 
-/// Throws Error(data) for more edits than a proposal adds to its parent's. The caller has checked
-/// the parent.
+/// Throws Error(data) if a proposal adds too many edits to those of its parent. The caller has
+/// checked the parent.
 void check_edits(const Settings& settings, const ProposedTrial& trial,
                  std::span<const History> histories, std::string_view at) {
     const TrialId parent = trial.parent;

@@ -22,7 +22,8 @@ struct LedgerRow {
     const ops::Flops& flops_in(ops::Ledger ledger) const;
 };
 
-/// FLOPs, parameters and activations of one sample, by node. Work and FLOPS follow from them.
+/// FLOPs of one sample by node in each of the ledgers (counting conventions), with parameters and
+/// activations. Work and FLOPS follow from them.
 class FlopsLedger {
 public:
     /// Only the constructor uses `graph`. Throws Error(internal) for a batch other than 1 or a

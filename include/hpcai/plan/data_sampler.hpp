@@ -18,11 +18,12 @@ namespace hpcai::plan {
 ///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
 ///   none       1
 ///
-/// Draw d of a stream (purpose, m, b) has 64 bits: words 0 and 1 of one Philox block, low word
-/// first, or words 2 and 3 if d is odd. The block's counter is (purpose x 2^24, m, b, d / 2), its
-/// key the seed. A draw u in [0, 2^64) selects index floor(u * n / 2^64) of n. Counts use the
-/// stream (bootstrap, m, 0), the order of an epoch uses (shuffle, m, epoch). Permutations are
-/// Fisher-Yates shuffles from the front. RandomPurpose defines the purposes' numbers.
+/// Draw d of a stream (purpose, m, b), where b is 0 or an epoch, has 64 bits: words 0 and 1 of one
+/// Philox block, low word first, or words 2 and 3 if d is odd. The block's counter is (purpose x
+/// 2^24, m, b, d / 2), its key the seed. A draw u in [0, 2^64) selects index floor(u * n / 2^64) of
+/// n. Counts use the stream (bootstrap, m, 0), the order of an epoch uses (shuffle, m, epoch).
+/// Permutations are Fisher-Yates shuffles from the front. RandomPurpose defines the purposes'
+/// numbers.
 ///
 /// Seed 1, model 0, poisson, eight samples:
 ///

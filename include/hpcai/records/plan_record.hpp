@@ -62,7 +62,7 @@ struct PlanStageRecord {
                  in_flight);
 };
 
-/// The division of a step between the ranks of a group; one stage without a pipeline.
+/// The division of a step between the ranks of a group. Without a pipeline, it has one stage.
 struct PlanParallelRecord {
     int data_degree = 1;
     int pipeline_degree = 1;  // stages
@@ -94,8 +94,8 @@ struct PlanMemoryRecord {
     double statistics_bytes = 0;    // fp32 running means and variances
     double working_copy_bytes = 0;  // filters and weights cast for forward and for backward
     double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
-    double input_bytes = 0;         // prefetched batches; cached and resident images
-    double exchange_bytes = 0;      // buffers of messages, shards and all-reduces; int8 residuals
+    double input_bytes = 0;         // prefetched batches; images kept in host memory or on the GPU
+    double exchange_bytes = 0;      // buffers of messages, shards, all-reduces; int8 error feedback
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: working copies, and activations of up to 32 samples (for detectors
     /// and segmentations, at most as many as in training). It has all parameters, even with shards.
@@ -108,7 +108,7 @@ struct PlanMemoryRecord {
                  exchange_bytes, program_bytes, evaluation_bytes, total_bytes, fullest_node_bytes);
 };
 
-/// The data that the data duplicator copies to the node that needs the most data.
+/// The samples and bytes that staging copies to the node that needs the most of them.
 struct PlanStagingRecord {
     std::string scope;              // data.staging
     Quantity fullest_node_samples;  // expected distinct training samples
@@ -202,7 +202,7 @@ struct SweepRecord {
     std::vector<SweepPoint> points;  // by number of ranks
     std::vector<std::string> assumptions;
     std::string schema = "hpcai500-sweep/1";
-    PlanMemoryRecord memory_per_rank;  // on the fullest node of all points; not stored
+    PlanMemoryRecord memory_per_rank;  // on the node with the most ranks of any point; not stored
     HPCAI_RECORD(SweepRecord, schema, model, source, degree, samples_per_rank, points, assumptions);
 };
 

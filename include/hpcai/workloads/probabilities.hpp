@@ -16,7 +16,8 @@
 
 namespace hpcai::workloads {
 
-/// Softmax outputs of a model or an ensemble; a row is a sample or a cell of a sample.
+/// Softmax outputs of a model or an ensemble; a row is a sample or, in a
+/// segmentation, a cell (SegmentationNet) of a sample.
 struct Probabilities {
     std::span<const float> values;         // (rows, classes)
     std::span<const std::int32_t> labels;  // (rows); evaluation::kPaddingLabel: not scored

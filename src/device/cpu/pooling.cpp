@@ -32,7 +32,7 @@ public:
         forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (!trains()) return;
-        forward_.bind(DNNL_ARG_WORKSPACE, tensors.saved);
+        forward_.bind(DNNL_ARG_WORKSPACE, tensors.saved);  // positions of the maxima
         backward_.bind_workspace(tensors.workspace);
         backward_.bind(DNNL_ARG_WORKSPACE, tensors.saved);
         backward_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);

@@ -10,7 +10,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Threads process the levels of all images in parallel, then the images.
+/// Threads first select candidates in parallel, each in a pyramid level of an image. Then they
+/// merge the levels of each image in parallel.
 class ProposalsKernel final : public ScratchKernel<ops::Proposals> {
 public:
     ProposalsKernel(const ops::Proposals& op, const KernelOptions& options, const Context& context)
