@@ -163,15 +163,22 @@ class SearchCheck:
         lacks = may_lack_memory and memory_bytes(network, self.config, self.run.record) > proposed["memory_bytes"]
         return "search.max_memory_gb" if lacks else ""
 
+    def first_draw(self, proposed):
+        """The number of a trial's first draw: edits only add to the memory that the root needs."""
+        needed = memory_bytes(edited_network(self.config, []), self.config, self.run.record)
+        return MAX_DRAW if proposed["sequence"] > 0 and needed > proposed["memory_bytes"] else 0
+
     def check_proposal(self, history, trial):
         """Parent, network and hyper-parameters, computed again with those of the draws before."""
         proposed, line = trial.proposed, 2 * trial.proposed["sequence"] + 1
         memory = int(float(self.config["search.max_memory_gb"]) * 1e9)
         check_values(self.config, history, proposed)
         try:
+            first = min(self.first_draw(proposed), proposed["draw"])
+            draws = range(first, proposed["draw"] + 1)
             drawn = [proposal(self.networks, self.histories, history.group, {**proposed, "draw": draw})
-                     for draw in range(proposed["draw"] + 1)]
-            limits = [self.refused_by(proposed, draw, edits) for draw, (_, edits, _) in enumerate(drawn[:-1])]
+                     for draw in draws]
+            limits = [self.refused_by(proposed, draw, edits) for draw, (_, edits, _) in zip(draws, drawn[:-1])]
             limits.append(self.refused_by(proposed, proposed["draw"], proposed["edits"]))
         except MalformedFile as error:
             history.fail(line, error)
@@ -183,7 +190,7 @@ class SearchCheck:
                                                 f"be {memory}, according to search.max_memory_gb")
         elif not all(limits[:-1]):
             self.run.findings.add(
-                history.name, f"line {line}: draw: proposal {limits.index('')} exceeds no limit")
+                history.name, f"line {line}: draw: proposal {first + limits.index('')} exceeds no limit")
         elif limits[-1]:
             self.run.findings.add(history.name, f"line {line}: edits: exceed {limits[-1]}")
 

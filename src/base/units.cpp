@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kNotAvailable = "n/a";
 
-/// Formats three significant digits, or all digits before the point if these are more.
+/// Formats three significant digits, but at most two decimals and all digits before the point.
 std::string format_three_digits(double value) {
     const double magnitude = std::abs(value);
     const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;

@@ -210,8 +210,7 @@ ExitCode plan(const PlanOptions& given, const Context& context) {
         "of --roofline, else M x P_degree, but M or P_degree is auto");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
-    if (!request.samples)
-        request.samples = verification::required_training_samples(config.workload);
+    if (!request.samples) request.samples = verification::required_training_samples(config);
     PlanRecord plan;
     try {
         plan = prediction::estimate(config, request);

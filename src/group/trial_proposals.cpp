@@ -62,9 +62,11 @@ TrialProposals::TrialProposals(const context::RunContext& context, Logger& log,
     }
     require(own().trials().empty() || own().trials().back().proposed.seen.size() == others_.size(),
             ExitCode::data, "'{}' is of a search with another number of groups", own().name());
-    if (const std::int64_t needed = limits_.memory_bytes(basis_.root); needed > memory_bytes_)
+    const bool is_replay = search.history == config::SearchHistory::recorded;
+    if (const std::int64_t needed = limits_.memory_bytes(basis_.root);
+        needed > memory_bytes_ && !is_replay)
         log.warn(
-            "no trial has edits: the root may need {} of memory, more than {}, which follows "
+            "no trial has new edits: the root may need {} of memory, more than {}, which follows "
             "from search.max_memory_gb",
             format_bytes(static_cast<std::uint64_t>(needed)),
             format_bytes(static_cast<std::uint64_t>(memory_bytes_)));
@@ -324,6 +326,8 @@ std::optional<PreparedTrial> TrialProposals::prepare() {
         if (is_over()) return std::nullopt;
     }
     search::Request wanted = request();
+    const int first_draw = verification::first_draw(limits_, basis_, wanted);
+    wanted.draw = first_draw;
     const std::vector<const search::History*> all = histories();
     for (;;) {
         const ProposedTrial proposed = search::propose(basis_, wanted, all);
@@ -339,7 +343,7 @@ std::optional<PreparedTrial> TrialProposals::prepare() {
             return prepared;
         }
         wanted.missing.push_back(proposed.parent);
-        wanted.draw = 0;
+        wanted.draw = first_draw;
     }
 }
 

@@ -86,7 +86,10 @@ std::int64_t smallest_memory(const GroupTraining& training) {
         const bool is_near = context.controller.place(rank).node == context.place.node;
         if (is_near && context.ranks[rank].device_uuid == device) ++sharing;
     }
-    double negative = -static_cast<double>(training.resources.device->memory_bytes() / sharing);
+    // The rest is for libraries, messages and the system.
+    constexpr double kShare = 0.9;
+    const auto bytes = static_cast<double>(training.resources.device->memory_bytes() / sharing);
+    double negative = -kShare * bytes;
     training.group.all_reduce_max(std::span(&negative, 1));
     return static_cast<std::int64_t>(-negative);
 }

@@ -19,8 +19,8 @@ namespace hpcai::group {
 morphs::Weights broadcast_weights(comm::Communicator& group, const graph::Graph& graph,
                                   morphs::Weights weights);
 
-/// Returns the bytes of the group's rank with the least memory. Ranks of a node share its memory
-/// or, with run.level custom, a GPU. Collective.
+/// Returns 90 % of the bytes of the group's rank with the least memory. Ranks of a node share its
+/// memory or, with run.level custom, a GPU. Collective.
 std::int64_t smallest_memory(const GroupTraining& training);
 
 /// Returns the message of the caught `error` if other models can still be trained: the training has

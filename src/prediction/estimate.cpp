@@ -333,7 +333,7 @@ private:
         Quantity seconds = multiply(epoch_seconds, static_cast<double>(epochs));
         const double limit = search.duration_seconds;
         const bool is_limit =
-            search.trials == 0 || (limit > 0 && limit < seconds.value.value_or(limit + 1));
+            search.trials == 0 || (limit > 0 && seconds.value && limit < *seconds.value);
         return is_limit ? Quantity{limit, ""} : seconds;
     }
 

@@ -26,6 +26,11 @@ std::string proposal_settings(const config::Config& config) {
     settings.search.recorded.clear();
     settings.training.learning_rate = config.training.learning_rate;
     settings.training.weight_decay = config.training.weight_decay;
+    // The estimate of a network's memory depends on these.
+    settings.training.batch_size = config.training.batch_size;
+    settings.training.optimizer = config.training.optimizer;
+    settings.training.precision = config.training.precision;
+    settings.bagging.degree = config.bagging.degree;
     return config::to_yaml(settings);
 }
 

@@ -65,12 +65,13 @@ std::vector<double> filter_factors(const graph::Graph& graph) {
 /// opens the gates of three of four channels and closes those of the fourth. Otherwise the
 /// gradients of a network that rounds differently would differ by several percent.
 std::vector<naive::Tensor> random_parameters(const graph::Graph& graph, tensor::DType compute) {
-    naive::Random random(compute, 3000);
     const std::vector<double> factors = filter_factors(graph);
     std::vector<naive::Tensor> all;
     for (const graph::Parameter& parameter : graph.parameters()) {
         using graph::ParameterKind;
         const tensor::Shape& shape = parameter.shape;
+        // A stream of its own, because a stream has numbers for 2^25 values only.
+        naive::Random random(compute, 3000 + static_cast<std::uint32_t>(all.size()));
         const auto inputs = static_cast<double>(shape.elements() / shape[0]);
         // The scale of the last norm of a residual block; its shift is the next parameter.
         const bool is_branch =
@@ -176,7 +177,8 @@ public:
     }
 
 private:
-    static constexpr double kMaxTolerance = 0.9;  // a missing gradient has an error of 1
+    static constexpr double kMaxTolerance =
+        0.9;  // a missing gradient of a filter has an error of 1
 
     void add(std::string name, const naive::Tensor& got, const naive::Tensor& exact,
              const naive::Tensor& rounded, const Magnitudes& least = {}) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/process.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
@@ -28,6 +29,8 @@ constexpr std::int64_t kMaxFlops = 50'000'000'000, kMaxQuickFlops = 12'000'000'0
 // With one sample, the average pool before the last layer spreads the gradient evenly over the
 // pixels, and norms before it remove nearly all of it.
 constexpr std::int64_t kMinStepSamples = 4;
+// Two naive networks keep outputs and gradients in double; the device keeps its own.
+constexpr double kStepBytesPerNumber = 40;
 // The layout of a tensor is read from its elements' indices in fp32, which is exact below 2^24.
 constexpr std::int64_t kMaxElements = (1 << 24) - 1;
 
@@ -57,8 +60,7 @@ graph::Graph model_graph(const config::Config& config, device::Device& device,
         {.compute = precision.compute, .tf32 = precision.tf32, .int8 = precision.int8});
 }
 
-/// Returns the largest batch within the maxima above and training.batch_size, but at least one
-/// sample or kMinStepSamples.
+/// Returns the largest batch within the limits above and training.batch_size, at least one sample.
 std::int64_t affordable_samples(const config::Config& config, const ValidateRequest& request,
                                 const device::Precision& precision) {
     const graph::Graph graph = models::make_model(config);
@@ -71,9 +73,27 @@ std::int64_t affordable_samples(const config::Config& config, const ValidateRequ
     if (precision.int8) flops *= 2;  // also computes naive convolutions of integers
     const std::int64_t most =
         std::min((request.quick ? kMaxQuickFlops : kMaxFlops) / flops, kMaxElements / elements);
-    const auto samples =
-        std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
-    return request.level == 0 ? samples : std::max(samples, kMinStepSamples);
+    return std::min<std::int64_t>(std::max<std::int64_t>(most, 1), config.training.batch_size);
+}
+
+/// Returns the batch of a whole step: at least kMinStepSamples, otherwise the largest within the
+/// maximum FLOPs and training.batch_size. Throws Error(usage) if memory does not suffice.
+std::int64_t affordable_step_samples(const config::Config& config, const ValidateRequest& request) {
+    const graph::Graph graph = models::make_model(config);
+    std::int64_t flops = 1, elements = 0;
+    for (const graph::Node& node : graph.nodes()) {
+        flops += ops::flops(node.operation, ops::Ledger::two_mac, false).forward;
+        elements += graph.value(node.output).shape.elements();
+    }
+    const std::int64_t most = (request.quick ? kMaxQuickFlops : kMaxFlops) / flops;
+    const auto samples = std::clamp<std::int64_t>(
+        most, kMinStepSamples, std::max<std::int64_t>(config.training.batch_size, kMinStepSamples));
+    const auto bytes = static_cast<double>(samples * elements) * kStepBytesPerNumber;
+    require(bytes < static_cast<double>(host_memory_bytes()), ExitCode::usage,
+            "workload.image_size: level 1 of validate needs about {:.0f} GB for {} of {} pixels in "
+            "height; expected a smaller image or network",
+            bytes / 1e9, counted(samples, "image"), config.workload.image_size);
+    return samples;
 }
 
 std::string list_of(const std::vector<std::int64_t>& numbers) {
@@ -268,14 +288,18 @@ void check_whole_step(const config::Config& config, device::Device& device,
     report.step = StepCheck(reduced, precision, log).run(device);
     report.passed = std::ranges::all_of(report.step, &TensorCheck::passed);
     log.info("measuring the overhead: {}", counted(report.runs, "step"));
-    const BenchReport bench = run_bench(reduced, report.runs);
-    const auto relative = [&](Quantity seconds) {
-        if (seconds.value) *seconds.value /= bench.alone_sum_seconds;
-        return seconds;
-    };
-    report.overhead = relative({bench.step_seconds, ""});
-    report.low_overhead = relative(bench.low_step_seconds);
-    report.high_overhead = relative(bench.high_step_seconds);
+    try {
+        const BenchReport bench = run_bench(reduced, report.runs);
+        const auto relative = [&](Quantity seconds) {
+            if (seconds.value) *seconds.value /= bench.alone_sum_seconds;
+            return seconds;
+        };
+        report.overhead = relative({bench.step_seconds, ""});
+        report.low_overhead = relative(bench.low_step_seconds);
+        report.high_overhead = relative(bench.high_step_seconds);
+    } catch (const Error& error) {
+        report.overhead = report.low_overhead = report.high_overhead = no_value(error.what());
+    }
 }
 
 }  // namespace
@@ -299,7 +323,8 @@ ValidateReport run_validate(const config::Config& config, const ValidateRequest&
     report.device = device.description();
     report.model = config::value_text(config, "workload.model");
     report.precision = name_of(precision);
-    report.batch_size = affordable_samples(config, request, precision);
+    report.batch_size = request.level == 0 ? affordable_samples(config, request, precision)
+                                           : affordable_step_samples(config, request);
     report.configured_batch_size = config.training.batch_size;
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -64,7 +66,17 @@ std::int64_t ProposalLimits::memory_bytes(const graph::Graph& graph) const {
     for (const graph::Node& node : graph.nodes())
         elements += graph.value(node.output).shape.elements();
     const auto parameters = static_cast<std::int64_t>(graph.parameter_count());
-    return parameters * parameter_bytes + elements * activation_bytes;
+    std::int64_t of_parameters = 0, of_activations = 0, sum = 0;
+    const bool overflows = __builtin_mul_overflow(parameters, parameter_bytes, &of_parameters) ||
+                           __builtin_mul_overflow(elements, activation_bytes, &of_activations) ||
+                           __builtin_add_overflow(of_parameters, of_activations, &sum);
+    return overflows ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+int first_draw(const ProposalLimits& limits, const search::Basis& basis,
+               const search::Request& request) {
+    const bool has_memory = limits.memory_bytes(basis.root) <= request.memory_bytes;
+    return request.sequence == 0 || has_memory ? 0 : basis.settings.max_draws;
 }
 
 std::string_view refused_by(const ProposalLimits& limits, const search::Basis& basis,

@@ -89,7 +89,8 @@ void check_draws(const search::Basis& basis, const ProposalLimits& limits,
             "{}, line {}: memory_bytes: is {}; must be {}, according to search.max_memory_gb",
             history.name(), 2 * trial.sequence + 1, trial.memory_bytes, memory);
     search::Request request = search::request_of(history.group(), trial);
-    for (request.draw = 0; request.draw < trial.draw; ++request.draw) {
+    request.draw = first_draw(limits, basis, request);
+    for (; request.draw < trial.draw; ++request.draw) {
         const ProposedTrial drawn = search::propose(basis, request, histories);
         require(!refused_by(limits, basis, drawn).empty(), ExitCode::mismatch,
                 "{}, line {}: draw: proposal {} exceeds no limit", history.name(),

@@ -10,7 +10,6 @@
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/report/record_text.hpp>
-#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
@@ -314,7 +313,8 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
     std::vector<std::string> most;
     for (int number = 1; number <= config.run.repeat; ++number) {
-        auto broken = messages_of_broken(official_rules(repetition_config(config, number), facts));
+        auto broken =
+            messages_of_broken(official_rules(config::repetition_config(config, number), facts));
         if (broken.size() > most.size()) most = std::move(broken);
     }
     return most;
@@ -325,9 +325,12 @@ std::string required_samples_sha256(const config::WorkloadConfig& workload) {
     return problem == nullptr ? "" : problem->samples_sha256;
 }
 
-std::optional<std::int64_t> required_training_samples(const config::WorkloadConfig& workload) {
+std::optional<std::int64_t> required_training_samples(const config::Config& config) {
+    const config::WorkloadConfig& workload = config.workload;
     if (required_samples_sha256(workload).empty()) return std::nullopt;
-    return find_problem(workload.kind, workload.problem_class)->training_samples;
+    const Problem& problem = *find_problem(workload.kind, workload.problem_class);
+    if (config.data.kind != problem.data_kind) return std::nullopt;
+    return problem.training_samples;
 }
 
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {

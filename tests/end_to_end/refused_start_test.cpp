@@ -120,7 +120,7 @@ TEST_F(RefusedStart, RejectsInt8InPartsThatHaveNone) {
 TEST_F(RefusedStart, RequiresTwoValuesOfEachChannelForAVariance) {
     expect_refused(
         run_ranks(folder_.path(), 2, {"training.batch_norm_samples=1"}), 2,
-        {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance, got 1;"});
+        {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance;", "got 1"});
 }
 
 TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {

@@ -4,6 +4,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
+#include "support/example_roofline.hpp"
+
 namespace hpcai::prediction {
 
 inline constexpr double kParameters = 25'557'032;         // of torchvision's resnet50
@@ -34,6 +36,21 @@ inline ExitCode refusal(const config::Config& config, const EstimateRequest& req
         return error.code();
     }
     return ExitCode::ok;
+}
+
+/// Returns models on one rank each, with `samples` samples per step and one thread per rank.
+inline config::Config single(int samples) {
+    config::Config config = official();
+    config.bagging.degree = 1;
+    config.training.batch_size = samples;
+    config.device.threads = 1;
+    return config;
+}
+
+inline EstimateRequest measured(int ranks) {
+    EstimateRequest request{.ranks = ranks, .ranks_per_node = ranks};
+    request.roofline = example_roofline();
+    return request;
 }
 
 }  // namespace hpcai::prediction

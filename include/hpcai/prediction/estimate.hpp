@@ -14,7 +14,7 @@ namespace hpcai::prediction {
 struct EstimateRequest {
     int ranks = 1;
     std::optional<int> ranks_per_node;        // absent: the roofline's if above 1, else P_degree
-    std::optional<std::int64_t> samples;      // in the training set, counted or given
+    std::optional<std::int64_t> samples;      // in the training set: counted, given or of the rules
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
     std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
     std::optional<double> images_per_second;  // of a rank in training; instead of flops_per_rank

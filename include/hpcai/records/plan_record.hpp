@@ -138,7 +138,7 @@ struct PlanTimeRecord {
     std::string source;              // where the numbers below are from
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
     Quantity communication_seconds;  // of a step's all-reduces and messages
-    Quantity exposed_seconds;        // part of communication_seconds without overlap
+    Quantity exposed_seconds;        // by which communication lengthens a step; can exceed it
     Quantity step_seconds;
     Quantity epoch_seconds;
     Quantity run_seconds;

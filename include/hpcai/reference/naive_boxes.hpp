@@ -118,7 +118,8 @@ inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     });
 }
 
-/// Keeps boxes whose IoU with every kept box of a higher score is at most `max_iou`, best first.
+/// Keeps boxes whose IoU with every kept box before it is at most `max_iou`. The order is that of
+/// sort_by_score().
 inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double max_iou) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;

@@ -29,8 +29,9 @@ inline constexpr std::int64_t kSilenceSeconds = 600;
 /// not enough, because some file systems hide the locks of other nodes.
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
-/// Returns true if the lock is free and the run was on this node, or no group has had a heartbeat
-/// for kUnlockedSilenceSeconds.
+/// Returns true if the lock is free and either the run was on this node, or no group has had a
+/// heartbeat for kUnlockedSilenceSeconds. Returns false if the time of the last heartbeat is
+/// unknown.
 bool has_died(const RunProgress& run);
 
 /// Returns true if progress_table() has a line for a known RunProgress::resume_step: exit_code_of()

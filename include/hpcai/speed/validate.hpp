@@ -26,7 +26,8 @@ struct ValidateReport {
     std::vector<TensorCheck> step;
     // Time of a step / sum of the times of its operations alone, as bench measures them
     Quantity overhead = no_value("only level 1 measures it");
-    Quantity low_overhead = overhead;  // of the exact 95 % confidence interval
+    // From the exact 95 % confidence interval of the step's time, without the spread of the sum
+    Quantity low_overhead = overhead;
     Quantity high_overhead = overhead;
     double seconds = 0;  // of the whole command
     bool passed = false;
@@ -45,7 +46,8 @@ struct ValidateRequest {
 /// Compares each distinct operation of the configured model's training step, or the whole step,
 /// fused as in training, with naive loops in double, on one rank and the configured device and
 /// precision. Reduces the batch if the naive loops would take many minutes or a tensor would have
-/// 2^24 numbers or more. OperationCheck::failure has an operation's Error. Throws if the device
+/// 2^24 numbers or more. A step has at least four samples. OperationCheck::failure has an
+/// operation's Error. Throws if the device
 /// cannot be opened or stops working, and Error(usage) at level 1 for detectors and int8.
 ValidateReport run_validate(const config::Config& config, const ValidateRequest& request,
                             Logger& log);

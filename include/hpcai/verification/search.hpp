@@ -20,19 +20,25 @@ search::Basis search_basis(const config::Config& config);
 
 /// The limits above which a proposal is refused.
 struct ProposalLimits {
-    double flops = 0;                    // per training sample
-    std::int64_t parameter_bytes = 0;    // per parameter: with gradient, optimizer states and copies
-    std::int64_t activation_bytes = 0;   // per number of an activation, for all samples of a rank
+    double flops = 0;                   // per training sample
+    std::int64_t parameter_bytes = 0;   // per parameter: with gradient, optimizer states and copies
+    std::int64_t activation_bytes = 0;  // per number of an activation, for all samples of a rank
     std::int64_t configured_memory = 0;  // search.max_memory_gb in bytes; 0: the history's
 
-    /// Returns an upper bound of the bytes that a rank's device needs to train a network, without
-    /// inputs and library scratch: every activation is kept. `graph` has batch 1 and is not fused.
+    /// Returns the bytes of parameters, gradients, optimizer states, working copies and all
+    /// activations on a rank. Inputs, buffers of messages and scratch memory are left out.
+    /// `graph` has batch 1 and is not fused. The maximum of std::int64_t if it is exceeded.
     std::int64_t memory_bytes(const graph::Graph& graph) const;
 };
 
 /// `ranks` is P_degree, `precision` the resolved training.precision.
 ProposalLimits proposal_limits(const config::Config& config, const graph::Graph& root, int ranks,
                                std::string_view precision);
+
+/// Returns the number of the first draw of a proposal: settings.max_draws if the root exceeds the
+/// memory, because edits only add to it; else 0.
+int first_draw(const ProposalLimits& limits, const search::Basis& basis,
+               const search::Request& request);
 
 /// Returns the key of the limit that refuses a proposal; empty if none does. The memory refuses
 /// neither the first trial nor, after settings.max_draws, the parent's network, which may be

@@ -35,7 +35,7 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 std::string required_samples_sha256(const config::WorkloadConfig& workload);
 
 /// Returns the number of training samples of a problem whose samples the rules fix; else nothing.
-std::optional<std::int64_t> required_training_samples(const config::WorkloadConfig& workload);
+std::optional<std::int64_t> required_training_samples(const config::Config& config);
 
 /// Returns the messages of the rules that the configuration breaks. Assumes that the data, which a
 /// launch must read first, satisfy the rules.
