@@ -120,12 +120,15 @@ TEST(MiniRules, RankNoResumedRun) {
 TEST(MiniRules, FixTheNumberOfTrainingSamples) {
     for (const char* name : kConfigurations) {
         config::Config config = configured(name);
-        EXPECT_EQ(required_training_samples(config.workload).value_or(0),
+        EXPECT_EQ(required_training_samples(config).value_or(0),
                   name == kConfigurations[0] ? 1536 : 512)
             << name;
         config.workload.problem_class = config::ProblemClass::official;
-        EXPECT_EQ(required_training_samples(config.workload), std::nullopt) << "may be other data";
+        EXPECT_EQ(required_training_samples(config), std::nullopt) << "may be other data";
     }
+    config::Config config = configured(kConfigurations[0]);
+    config.data.kind = config::DataKind::synthetic;
+    EXPECT_EQ(required_training_samples(config), std::nullopt);
 }
 
 TEST(MiniRules, RejectLessWorkAndASmallerModel) {
