@@ -183,8 +183,7 @@ class SearchCheck:
         except MalformedFile as error:
             history.fail(line, error)
         if not is_same(proposed, drawn[-1]):
-            self.run.findings.add(
-                history.name, f"line {line}: the search proposes another trial from the lines seen")
+            self.run.findings.add(history.name, f"line {line}: the search proposes another trial from the lines seen")
         elif memory and proposed["memory_bytes"] != memory:
             self.run.findings.add(history.name, f"line {line}: memory_bytes: is {proposed['memory_bytes']}; must "
                                                 f"be {memory}, according to search.max_memory_gb")
