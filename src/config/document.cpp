@@ -32,7 +32,7 @@ Position position_of(const YAML::Mark& mark) {
 }
 
 /// Returns a hint if the last line with text before `line` has no colon, or only colons without a
-/// blank behind them; else an empty string.
+/// blank after them; else an empty string.
 std::string missing_colon(const std::string& yaml, int line) {
     std::istringstream lines(yaml);
     std::string text, hint;
