@@ -86,7 +86,7 @@ struct Resumption {
                 layout.groups, layout.degree,
                 results::resume_command(topology.ranks, launch.environment, series.folder));
         const int begun = has_begun() ? series.number : series.number - 1;  // last run begun
-        const config::Config stored = config::repetition_config(series.stored_config, begun);
+        const config::Config stored = verification::repetition_config(series.stored_config, begun);
         results::require_same_config(series.folder, config::to_yaml(stored), launch);
         if (!has_begun()) return results::require_new_or_empty(folder);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
@@ -344,9 +344,9 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     if (!series.config) open_series(request, everyone, series);
     std::optional<Resumption> resumption;
     if (!request.resume.empty()) resumption = open_resumption(series, everyone);
-    const config::Config config = config::repetition_config(*series.config, series.number);
+    const config::Config config = verification::repetition_config(*series.config, series.number);
     const std::string config_text =
-        config::to_yaml(config::repetition_config(series.stored_config, series.number));
+        config::to_yaml(verification::repetition_config(series.stored_config, series.number));
     const fs::path output = output_of(series);
     plan::ParallelismController controller = place_ranks(config, start_up);
     const plan::Layout& layout = controller.layout();

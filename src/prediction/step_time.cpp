@@ -119,7 +119,7 @@ private:
         if (is_calibrated() && !known.reason.empty() && rows > known.points.back().samples) {
             assume(fmt::format(
                 "the roofline has steps of {} at most ({}); for more, repeat `hpcai500 roofline` "
-                "with this --config, --precision {} and --seconds {:.0f}",
+                "with --config, --precision {} --seconds {:.0f}",
                 counted(known.points.back().samples, "sample"), printable(known.reason),
                 printable(known.precision),
                 std::clamp(4 * roofline_.measured_seconds, 60., 3600.)));

@@ -60,6 +60,12 @@ std::string repetition_name(int number) {
     return fmt::format("repetition_{}", number);
 }
 
+config::Config repetition_config(config::Config series, int number) {
+    series.run.seed += static_cast<std::uint64_t>(number) - 1;
+    series.run.repeat = 1;
+    return series;
+}
+
 bool has_repetitions(const std::filesystem::path& directory) {
     return storage::path_exists(directory / kRepetitionsName);
 }
@@ -172,7 +178,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         if (!own) continue;
         const int number = static_cast<int>(index) + 1;
         inspector.compare_lines(name + "/config.yaml", config::to_yaml(*own),
-                                config::to_yaml(config::repetition_config(*config, number)));
+                                config::to_yaml(repetition_config(*config, number)));
     }
 }
 

@@ -36,6 +36,19 @@ TEST(DataShow, CallsChannel13ByThePressureLevelOfTheFile) {
     EXPECT_TRUE(show("unknown.h5", "Z1000").out.starts_with("wrote x.png: Z1000 of sample 0"));
 }
 
+TEST(DataShow, StatesFromWhereTheRowsOfABoxCount) {
+    const TemporaryFolder folder;
+    data::ClimateFileWriter writer(folder / "a.h5", {.samples = 1, .height = 64, .width = 96});
+    const std::vector<data::Box> boxes{{10, 20, 40, 50, 1}};
+    writer.write(0, std::vector<float>(16 * 64 * 96, 70), boxes);
+    writer.finish();
+    const Outcome shown = run_in(folder.path(), {"data", "show", "a.h5", "--output", "x.png"});
+    EXPECT_TRUE(
+        shown.out.ends_with("\ny counts rows from the south, at the bottom of the picture\n"
+                            "tropical depression    x 10.0 to 40.0, y 20.0 to 50.0\n"))
+        << shown.out;
+}
+
 TEST(DataShow, CountsTheSamplesOfAllFilesInAFolder) {
     const TemporaryFolder folder;
     write_sample(folder / "a.h5", 70);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include <hpcai/records/json.hpp>
 
 #include "configurations.hpp"
+#include "support/example_roofline.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -335,6 +337,24 @@ TEST(EstimateJson, CountsTheEnsembleAsMModels) {
     const auto& work = json["work"];
     EXPECT_EQ(work["ensemble_flops"]["step"], 3 * work["model_flops"]["step"].get<double>());
     EXPECT_EQ(work["ensemble_flops"]["run"], 3 * work["model_flops"]["run"].get<double>());
+}
+
+TEST(Estimate, CallsNothingExposedWhereStepsGrowByMoreThanTheirAllReduces) {
+    config::Config config = official();
+    config.bagging.degree = 2;
+    config.training.batch_size = 32;
+    config.device.threads = 1;
+    EstimateRequest request{.ranks = 2, .ranks_per_node = 2};
+    request.roofline = example_roofline();
+    CalibrationPoint& point = request.roofline->calibration.points.back();
+    EXPECT_NE(to_text(estimate(config, request)).find(" of that exposed\n"), std::string::npos);
+    point.summed_step_seconds.value = point.step_seconds + 0.2002;  // twice the measured all-reduce
+    const PlanRecord plan = estimate(config, request);
+    EXPECT_NE(to_text(plan).find(" alone; it lengthens a step by "), std::string::npos);
+    EXPECT_EQ(std::ranges::count(plan.assumptions,
+                                 "all-reduces lengthen a step by 2.00 x their time alone, as "
+                                 "measured"),
+              1);
 }
 
 }  // namespace

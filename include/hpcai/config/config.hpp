@@ -289,11 +289,4 @@ inline int image_width(const Config& config) {
     return config.workload.image_width.value_or(config.workload.image_size);
 }
 
-/// Returns the configuration of run `number`: `series` with the seed of that run and run.repeat 1.
-inline Config repetition_config(Config series, int number) {
-    series.run.seed += static_cast<std::uint64_t>(number) - 1;
-    series.run.repeat = 1;
-    return series;
-}
-
 }  // namespace hpcai::config

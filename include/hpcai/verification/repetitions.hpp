@@ -21,6 +21,9 @@ inline constexpr const char* kRepetitionsName = "repetitions.json";
 /// Returns the name of a run's directory: "repetition_3" for run 3.
 std::string repetition_name(int number);
 
+/// Returns the configuration of run `number`: `series` with the seed of that run and run.repeat 1.
+config::Config repetition_config(config::Config series, int number);
+
 /// Returns whether `directory` has the results of several runs.
 bool has_repetitions(const std::filesystem::path& directory);
 
