@@ -234,8 +234,8 @@ TEST_F(ClimateFiles, RejectWrongNamesShapesAndTypes) {
 
 TEST_F(ClimateFiles, StateTheWholeLayoutInTheFirstError) {
     for (const char* words :
-         {"images, float32 of samples x 16 x height x width", "boxes, integers of samples x 15 x 5",
-          "ymin, xmin, ymax, xmax in pixels, class 0 to 3", "unused rows all -1",
+         {"images (float32, samples x 16 x height x width)", "boxes (integers, samples x 15 x 5)",
+          "ymin, xmin, ymax, xmax in pixels and class 0 to 3", "or -1 in all columns",
           "attribute columns"}) {
         EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }), HasSubstr(words));
         EXPECT_THAT(refusal_of([](auto& raw) { raw.box_extents[1] = 7; }), HasSubstr(words));
@@ -248,7 +248,7 @@ TEST_F(ClimateFiles, RejectSamplesThatNoMemoryHolds) {
                     raw.chunk = {1, 1, 64, 64};
                     raw.has_values = false;
                 }),
-                HasSubstr("2 x 16 x 8192 x 8193 is more than 4 GiB a sample"));
+                HasSubstr("with extents 2 x 16 x 8192 x 8193, a sample has more than 4 GiB"));
 }
 
 TEST_F(ClimateFiles, RejectLinksToOtherFiles) {

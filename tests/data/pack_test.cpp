@@ -293,14 +293,16 @@ TEST_F(Pack, AnIndexThatPackDoesNotWriteIsRejected) {
     EXPECT_THAT(refusal(R"("root":".")", R"("root":"/etc")"), HasSubstr("root '/etc'"));
     EXPECT_THAT(refusal("hpcai500-shards-1", "hpcai500-shards-9"), HasSubstr("schema"));
     const std::string offset = R"("offset":512,)";
-    EXPECT_THAT(refusal(offset, R"("offset":-1,)"), HasSubstr(":2: offset -1, expected 0 to"));
-    EXPECT_THAT(refusal(offset, R"("offset":1.5,)"), HasSubstr("offset 1.5"));
-    EXPECT_THAT(refusal(offset, R"("offset":18446744073709551615,)"), HasSubstr("offset 184"));
+    EXPECT_THAT(refusal(offset, R"("offset":-1,)"), HasSubstr(":2: \"offset\": expected 0 to"));
+    EXPECT_THAT(refusal(offset, R"("offset":1.5,)"), HasSubstr("got 1.5"));
+    EXPECT_THAT(refusal(offset, R"("offset":18446744073709551615,)"), HasSubstr("got 184"));
     EXPECT_THAT(refusal(offset, fmt::format(R"("offset":{},)", end - 9)),
-                HasSubstr(":2: bytes 300000, expected 0 to 9"));
-    EXPECT_THAT(refusal(R"("bytes":300000,)", R"("bytes":"1",)"), HasSubstr("bytes \"1\""));
-    EXPECT_THAT(refusal(R"("shard":0)", R"("shard":4)"), HasSubstr("shard 4, expected 0 to 3"));
-    EXPECT_THAT(refusal(R"("label":0)", R"("label":2)"), HasSubstr("label 2, expected 0 to 1"));
+                HasSubstr(":2: \"bytes\": expected 0 to 9, got 300000"));
+    EXPECT_THAT(refusal(R"("bytes":300000,)", R"("bytes":"1",)"), HasSubstr("got \"1\""));
+    EXPECT_THAT(refusal(R"("shard":0)", R"("shard":4)"),
+                HasSubstr("\"shard\": expected 0 to 3, got 4"));
+    EXPECT_THAT(refusal(R"("label":0)", R"("label":2)"),
+                HasSubstr("\"label\": expected 0 to 1, got 2"));
     EXPECT_THAT(refusal(R"("path":"a/1.2.jpg")", R"("path":"../1.jpg")"), HasSubstr("outside the"));
     EXPECT_THAT(refusal(R"("sha256":")", R"("sha256":"x)"), HasSubstr("64 hexadecimal digits"));
     EXPECT_THAT(refusal(R"(,"shard":0)", ""), HasSubstr("\"shard\" is missing"));

@@ -201,7 +201,7 @@ TEST_F(IndexFile, IsRejectedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"b/1.jpg","label":2})"
                                  "\n"),
-                         ":3: label 2, expected 0 to 1"));
+                         ":3: \"label\": expected 0 to 1, got 2"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"../1.jpg","label":1})"
                                  "\n"),

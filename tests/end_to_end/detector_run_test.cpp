@@ -127,7 +127,7 @@ TEST_F(DetectorRun, DrawsTheDetectionsOfASampleAndRefusesOtherLabels) {
     const auto truth = json_of(result("evaluation/annotations.json"));
     const auto detections = count(json_of(result("evaluation/ensemble.json")));
     EXPECT_EQ(std::ranges::count(all.out, '\n'),
-              1 + count(truth["annotations"]) + std::max<std::ptrdiff_t>(detections, 1));
+              2 + count(truth["annotations"]) + std::max<std::ptrdiff_t>(detections, 1));
     EXPECT_EQ(all.out.find("detected with score") != std::string::npos, detections > 0);
     const Outcome none = show("result", "1");
     EXPECT_EQ(none.out.find("detected with score 0"), std::string::npos);

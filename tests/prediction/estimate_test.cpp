@@ -134,9 +134,9 @@ TEST(Estimate, CountsWhatEachSamplerDraws) {
     EXPECT_EQ(drawn(config::Sampler::poisson), 1000);
     EXPECT_EQ(drawn(config::Sampler::subsample), 632);
     config.bagging.sampler = config::Sampler::poisson;
-    EXPECT_TRUE(assumes(estimate(config, {.samples = 1000}), "expected"));
+    EXPECT_TRUE(assumes(estimate(config, {.samples = 1000}), "Poisson"));
     config.bagging.sampler = config::Sampler::bootstrap;
-    EXPECT_FALSE(assumes(estimate(config, {.samples = 1000}), "expected"));
+    EXPECT_FALSE(assumes(estimate(config, {.samples = 1000}), "Poisson"));
 }
 
 TEST(Estimate, ReportsWhenAnEpochHasNoStep) {

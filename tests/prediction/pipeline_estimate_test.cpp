@@ -91,7 +91,7 @@ TEST(PipelineEstimate, NamesTheStagesOfShardsByTheModelsNodes) {
     for (const std::size_t stage : {0, 1}) {
         EXPECT_EQ(parts.parallel.stages[stage].first_node, whole.parallel.stages[stage].first_node);
     }
-    EXPECT_NE(to_text(parts).find("of 2 stages x 2 shards"), std::string::npos);
+    EXPECT_NE(to_text(parts).find("; 2 stages x 2 shards"), std::string::npos);
 }
 
 TEST(PipelineEstimate, ReportsWhichRanksOfAGroupHoldWhichShard) {
