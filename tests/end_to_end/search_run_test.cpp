@@ -127,6 +127,17 @@ TEST_F(SearchRun, ProposesNoNetworkThatNeedsTooMuchMemory) {
                                             [](auto& line) { line["memory_bytes"] = 3'300'001; }));
 }
 
+TEST_F(SearchRun, TrainsTheRootAloneIfItMayNeedTooMuchMemory) {
+    const Outcome outcome = run_ranks(
+        folder_->path(), 2, {"search.max_memory_gb=0.001", "search.trials=3"}, "smallest");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    for (const auto& line : trials_in(*folder_ / "smallest", 0)) {
+        if (!line.contains("draw")) continue;
+        EXPECT_EQ(line["draw"], line["sequence"] == 0 ? 0 : 100);
+    }
+    expect_verified(*folder_ / "smallest");
+}
+
 TEST_F(SearchRun, VerifiesWithPlainDeepening) {
     const Outcome outcome = run_ranks(
         folder_->path(), 2,
